@@ -7,10 +7,31 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.dialects.vendors import named
 from tests.needs import ROOT
 from tools import peers
 from tools.compatibility import NAMES, PAGES, compatibility, losses, tried
 from tools.requirements import FINDINGS, LOSSES, ROWS, SYSTEMS
+
+# How many rows each system has: the second number of a row's id is its system.
+COUNTS = {1: 22, 2: 19, 3: 18, 4: 23, 5: 12}
+
+
+def test_every_row_is_in_the_table_once_and_says_what_differs_and_what_we_do() -> None:
+    expected = [f"8.{system}.{row}" for system, count in COUNTS.items() for row in range(1, count + 1)]
+    assert [row.id for row in ROWS] == expected
+    assert [row.id for row in ROWS if not (row.differs and row.ours)] == []
+    assert {row.where for row in ROWS} <= {"always", *named.NAMES}
+    assert {row.system for row in ROWS} <= set(named.NAMES)
+
+
+def test_what_only_a_dialect_does_is_never_done_always() -> None:
+    assert [row.id for row in ROWS if row.row_class == "P" and row.where == "always"] == []
+
+
+def test_every_finding_is_about_a_known_program_and_says_what_it_does_and_what_we_do() -> None:
+    assert {finding.program for finding in FINDINGS} <= set(SYSTEMS)
+    assert [finding.id for finding in FINDINGS if not (finding.does and finding.ours)] == []
 
 
 @pytest.mark.parametrize("name", PAGES)

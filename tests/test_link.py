@@ -1,4 +1,4 @@
-"""The link: ordered in, ordered out, bounded both ways; every call ends once. Rows A5, A7, B8 to B16, D1 to D4."""
+"""The link: ordered in, ordered out, bounded both ways; every call ends once."""
 
 import asyncio
 import json
@@ -164,8 +164,9 @@ async def test_an_answer_is_told_at_its_place_among_the_events(version: int) -> 
         assert [type(one) for one in log] == [tuple, ExtensionResult, tuple]
 
 
+@pytest.mark.requirement("A5")
 @pytest.mark.parametrize("pieces", [1, 7, 4096])
-async def test_a5_torn_bytes_are_heard_like_whole_ones(pieces: int) -> None:
+async def test_torn_bytes_are_heard_like_whole_ones(pieces: int) -> None:
     ours, theirs = memory_pair(PIPE, to_left=Faults(pieces=pieces))
     above = Above()
     link = Link(ours, above, "agent")
@@ -196,7 +197,8 @@ async def test_content_length_is_answered_in_kind() -> None:
     await link.close()
 
 
-async def test_c1_nothing_is_done_before_initialize_and_a_second_one_is_refused() -> None:
+@pytest.mark.requirement("C1")
+async def test_nothing_is_done_before_initialize_and_a_second_one_is_refused() -> None:
     ours, theirs = memory_pair(PIPE)
     above = Above()
     link = Link(ours, above, "agent")
@@ -297,7 +299,8 @@ async def test_bad_input_gets_a_code_and_the_link_lives() -> None:
         assert len(end.above.noises) == 2 and end.above.bugs == []
 
 
-async def test_b15_a_handlers_bug_is_told_without_its_text() -> None:
+@pytest.mark.requirement("B15")
+async def test_a_handlers_bug_is_told_without_its_text() -> None:
     async with agent_link() as end:
 
         def fail(request: Request) -> Reply:
@@ -337,7 +340,8 @@ async def test_a_handler_that_raises_in_passing_does_not_harm_the_next_message()
         assert (len(heard), len(end.above.bugs)) == (2, 2)
 
 
-async def test_a7_a_frame_over_the_limit_is_refused_and_one_at_the_limit_is_heard() -> None:
+@pytest.mark.requirement("A7")
+async def test_a_frame_over_the_limit_is_refused_and_one_at_the_limit_is_heard() -> None:
     async with agent_link(frame_limit=1000) as end:
         for size, id in ((1000, 1), (1001, 2), (900, 3)):
             line = json.dumps({"jsonrpc": "2.0", **ping(id, pad="")}).encode()
@@ -348,7 +352,8 @@ async def test_a7_a_frame_over_the_limit_is_refused_and_one_at_the_limit_is_hear
         assert [(m["id"], m["error"]["code"], m["error"]["data"]) for m in refused] == [(None, -32600, {"limit": 1000})]
 
 
-async def test_b13_answers_in_any_order_find_their_callers() -> None:
+@pytest.mark.requirement("B13")
+async def test_answers_in_any_order_find_their_callers() -> None:
     async with client_link() as end:
         calls = [asyncio.ensure_future(end.link.ask(Extension("_a", {"n": n}))) for n in range(100)]
         await until(lambda: len(end.wire.heard) == 101)
@@ -401,7 +406,8 @@ async def _refuse(wire: Wire, **error: Any) -> tuple[int, str]:
     return call["id"], call["method"]
 
 
-async def test_8_1_12_what_a_peer_does_not_know_is_asked_under_its_other_name() -> None:
+@pytest.mark.requirement("8.1.12")
+async def test_what_a_peer_does_not_know_is_asked_under_its_other_name() -> None:
     async with client_link(1, dialect=RENAMING) as end:
         watch = Watching()
         replies: list[Reply] = []
@@ -416,7 +422,8 @@ async def test_8_1_12_what_a_peer_does_not_know_is_asked_under_its_other_name() 
         assert (watch.log, replies) == ([first, again["id"], "heard"], [found])
 
 
-async def test_8_1_12_what_fails_under_both_names_has_failed() -> None:
+@pytest.mark.requirement("8.1.12")
+async def test_what_fails_under_both_names_has_failed() -> None:
     async with client_link(1, dialect=RENAMING) as end:
         watch = Watching()
         call = asyncio.ensure_future(end.link.ask(ListSessions("/"), watch))
@@ -435,7 +442,8 @@ async def test_8_1_12_what_fails_under_both_names_has_failed() -> None:
         assert len(end.wire.heard) == 4
 
 
-async def test_8_1_12_two_that_are_refused_together_are_both_asked_again() -> None:
+@pytest.mark.requirement("8.1.12")
+async def test_two_that_are_refused_together_are_both_asked_again() -> None:
     async with client_link(1, dialect=RENAMING) as end:
         calls = [asyncio.ensure_future(end.link.ask(ListSessions("/"))) for _ in range(2)]
         asked = [await _next_call(end.wire) for _ in calls]
@@ -447,7 +455,8 @@ async def test_8_1_12_two_that_are_refused_together_are_both_asked_again() -> No
         assert [await call for call in calls] == [SessionList([])] * 2
 
 
-async def test_8_1_12_any_other_failure_is_the_failure_at_once() -> None:
+@pytest.mark.requirement("8.1.12")
+async def test_any_other_failure_is_the_failure_at_once() -> None:
     async with client_link(1, dialect=RENAMING) as end:
         call = asyncio.ensure_future(end.link.ask(ListSessions("/")))
         await _refuse(end.wire, code=-32603)
@@ -613,7 +622,8 @@ async def test_128_requests_are_worked_on_and_the_next_is_told_to_retry() -> Non
 # -- pressure --------------------------------------------------------------------------------------------------------
 
 
-async def test_d1_a_client_that_never_reads_pauses_the_producer_and_it_goes_on_when_it_reads() -> None:
+@pytest.mark.requirement("D1")
+async def test_a_client_that_never_reads_pauses_the_producer_and_it_goes_on_when_it_reads() -> None:
     async with agent_link() as end:
         end.wire.pause()
         told = 0
@@ -639,7 +649,8 @@ async def test_d1_a_client_that_never_reads_pauses_the_producer_and_it_goes_on_w
         await until(lambda: len([m for m in end.wire.heard if "method" in m]) == 8_000)
 
 
-async def test_d1_many_producers_together_hold_no_more_than_one() -> None:
+@pytest.mark.requirement("D1")
+async def test_many_producers_together_hold_no_more_than_one() -> None:
     async with agent_link() as end:
         end.wire.pause()
 
@@ -660,6 +671,7 @@ async def test_d1_many_producers_together_hold_no_more_than_one() -> None:
         await asyncio.wait(producing)
 
 
+@pytest.mark.requirement("D2")
 @pytest.mark.parametrize(
     ("flood", "refuses"),
     [
@@ -669,7 +681,7 @@ async def test_d1_many_producers_together_hold_no_more_than_one() -> None:
         pytest.param(lambda n: {"id": n, "method": 7}, True, id="no requests at all"),
     ],
 )
-async def test_d2_a_client_that_floods_and_never_reads_is_not_read_either_until_it_reads(
+async def test_a_client_that_floods_and_never_reads_is_not_read_either_until_it_reads(
     flood: Callable[[int], Message], refuses: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "REFUSAL_BYTES", limits.REFUSAL_BYTES // 16)  # so that a smaller flood is one
@@ -700,7 +712,8 @@ async def test_d2_a_client_that_floods_and_never_reads_is_not_read_either_until_
         assert (codes(end.wire.heard) != []) == refuses
 
 
-async def test_d2_a_refusal_above_a_large_frame_does_not_stop_the_reader() -> None:
+@pytest.mark.requirement("D2")
+async def test_a_refusal_above_a_large_frame_does_not_stop_the_reader() -> None:
     async with agent_link() as end:
         end.wire.pause()
         await end.link.send_event("s", AgentMessageChunk(Text("x" * (3 * limits.OUTBOX_BYTES)), message_id="m"))
@@ -708,7 +721,8 @@ async def test_d2_a_refusal_above_a_large_frame_does_not_stop_the_reader() -> No
         await until(lambda: CancelTurn("s") in end.above.log)
 
 
-async def test_d2_a_cancel_is_heard_while_the_outbox_is_full_and_128_requests_wait() -> None:
+@pytest.mark.requirement("D2")
+async def test_a_cancel_is_heard_while_the_outbox_is_full_and_128_requests_wait() -> None:
     async with agent_link() as end:
         end.wire.pause()
         end.above.answer = lambda request: ExtensionResult("x" * 100_000)
@@ -717,7 +731,8 @@ async def test_d2_a_cancel_is_heard_while_the_outbox_is_full_and_128_requests_wa
         assert end.link.outbox.size <= limits.OUTBOX_BYTES + limits.REFUSAL_BYTES
 
 
-async def test_d3_a_sender_waits_for_an_agent_that_never_reads() -> None:
+@pytest.mark.requirement("D3")
+async def test_a_sender_waits_for_an_agent_that_never_reads() -> None:
     async with client_link() as end:
         end.wire.pause()
         said = 0
@@ -738,7 +753,8 @@ async def test_d3_a_sender_waits_for_an_agent_that_never_reads() -> None:
         await until(lambda: sum(m.get("method") == "_note" for m in end.wire.heard) == 2_000)
 
 
-async def test_d4_two_of_our_links_that_both_write_before_they_read_make_progress() -> None:
+@pytest.mark.requirement("D4")
+async def test_two_of_our_links_that_both_write_before_they_read_make_progress() -> None:
     left, right = memory_pair(4_000)
     front, back = Above(), Above()
     agent, client = Link(left, back, "agent"), Link(right, front, "client")
@@ -858,7 +874,8 @@ async def test_what_no_peer_would_take_is_our_callers_mistake(monkeypatch: pytes
         assert not end.link.busy
 
 
-async def test_a14_json_of_others_that_has_newlines_leaves_on_one_line() -> None:
+@pytest.mark.requirement("A14")
+async def test_json_of_others_that_has_newlines_leaves_on_one_line() -> None:
     async with agent_link() as end:
         dialect = end.link.dialect
         dialect.encode_reply = lambda id, request, reply: [dialect_answer(id)]  # type: ignore[method-assign]
@@ -919,8 +936,9 @@ async def test_a_trace_that_fails_is_reported_once_and_harms_nothing() -> None:
 # -- the end ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("B14")
 @pytest.mark.parametrize("how", ["EOF", "dropped", "closed"])
-async def test_b14_every_pending_call_fails_once_and_later_ones_at_once(how: str) -> None:
+async def test_every_pending_call_fails_once_and_later_ones_at_once(how: str) -> None:
     ours, theirs = memory_pair(PIPE, to_right=Faults(dropped_after=2000 if how == "dropped" else None))
     above = Above()
     link = Link(ours, above, "client")

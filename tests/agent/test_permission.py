@@ -81,8 +81,9 @@ def test_what_was_not_offered_is_not_chosen(reply: Reply) -> None:
     assert chosen(PermissionAnswer(Selected("allow_once")), request) == YES_OR_NO[0]
 
 
+@pytest.mark.requirement("C6", "8.4.13")
 @both_versions
-async def test_c6_a_cancel_while_the_user_is_asked_withdraws_the_question_and_ends_the_turn(version: int) -> None:
+async def test_a_cancel_while_the_user_is_asked_withdraws_the_question_and_ends_the_turn(version: int) -> None:
     answers: list[Permission] = []
     async with served(asking_agent(answers), version) as wire:
         session_id = await opened(wire)

@@ -1,4 +1,4 @@
-"""An agent as a process: EOF and signals end it in two seconds, whatever its handlers do. Rows A14 to A16."""
+"""An agent as a process: EOF and signals end it in two seconds, whatever its handlers do."""
 
 import json
 import os
@@ -134,7 +134,8 @@ def seconds_to_end(handler: str, version: int, how: str) -> float:
         return taken
 
 
-def test_a14_a16_stdout_carries_protocol_lines_and_nothing_else() -> None:
+@pytest.mark.requirement("A14", "A16")
+def test_stdout_carries_protocol_lines_and_nothing_else() -> None:
     with agent_process("prints") as process:
         begin(process, 1)
         said = hear_until(process, lambda m: "agent_message_chunk" in str(m))
@@ -147,7 +148,8 @@ def test_a14_a16_stdout_carries_protocol_lines_and_nothing_else() -> None:
         assert process.wait(timeout=SECONDS) == 0
 
 
-def test_a15_input_that_ends_in_mid_message_is_not_dispatched_and_ends_the_process_cleanly() -> None:
+@pytest.mark.requirement("A15")
+def test_input_that_ends_in_mid_message_is_not_dispatched_and_ends_the_process_cleanly() -> None:
     with agent_process("sleeps") as process:
         say(process, hello(1))
         hear_until(process, lambda m: m.get("id") == 0)

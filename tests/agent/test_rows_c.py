@@ -1,8 +1,7 @@
-"""Family C: lifecycle and sessions, on the real `dragoman acp`. Rows that are proved elsewhere are named at the end."""
+"""Lifecycle and sessions, on the real `dragoman acp`."""
 
 import json
 import os
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.cli.editor import HELLO, Editor, Message, turns
-from tests.needs import ROOT
 
 versions = pytest.mark.parametrize("version", [1, 2])
 # What ends by itself here takes many minutes. The promise is two seconds, and is held to where a machine has time.
@@ -49,7 +47,7 @@ def shows(text: str) -> Callable[[Message], bool]:
     return lambda message: text in json.dumps(message)
 
 
-# -- C1 to C3: hello -------------------------------------------------------------------------------------------------
+# -- hello -------------------------------------------------------------------------------------------------
 
 NO_VERSIONS: list[Any] = [0, -1, "1", 1.5, None, True, [], 2**70]
 METHODS = ["authenticate", "logout", "session/new", "session/load", "session/resume", "session/fork", "session/list"]
@@ -57,7 +55,8 @@ METHODS += ["session/close", "session/delete", "session/archive", "session/unarc
 METHODS += ["session/set_title", "session/set_config_option", "session/set_mode", "session/prompt", "_mine", "x"]
 
 
-def test_c1_before_initialize_everything_is_refused_and_nothing_is_done(tmp_path: Path) -> None:
+@pytest.mark.requirement("C1", "8.5.12")
+def test_before_initialize_everything_is_refused_and_nothing_is_done(tmp_path: Path) -> None:
     with Editor(tmp_path) as editor:
         for method in METHODS:
             params = {
@@ -71,8 +70,9 @@ def test_c1_before_initialize_everything_is_refused_and_nothing_is_done(tmp_path
         assert editor.open().prompt()[-1]["result"]["stopReason"] == "end_turn"
 
 
+@pytest.mark.requirement("C2")
 @versions
-def test_c2_a_version_that_is_none_is_refused_with_a_code_and_another_may_follow(version: int, tmp_path: Path) -> None:
+def test_a_version_that_is_none_is_refused_with_a_code_and_another_may_follow(version: int, tmp_path: Path) -> None:
     with Editor(tmp_path, version=version) as editor:
         for asked in NO_VERSIONS:
             refused = editor.error("initialize", {**HELLO[version], "protocolVersion": asked})
@@ -80,7 +80,8 @@ def test_c2_a_version_that_is_none_is_refused_with_a_code_and_another_may_follow
         editor.open()
 
 
-def test_c2_a_later_version_gets_our_latest_and_a_second_initialize_is_refused(tmp_path: Path) -> None:
+@pytest.mark.requirement("C2")
+def test_a_later_version_gets_our_latest_and_a_second_initialize_is_refused(tmp_path: Path) -> None:
     with Editor(tmp_path) as editor:
         answer = editor.result("initialize", {**HELLO[1], **HELLO[2], "protocolVersion": 99})
         assert answer["protocolVersion"] == 2
@@ -95,18 +96,20 @@ ODD_ONCE = [(given, 1 + place % 2) for place, given in enumerate(ODD)]
 ODD_AGAIN = [pytest.param(given, 3 - version, marks=pytest.mark.slow) for given, version in ODD_ONCE]
 
 
+@pytest.mark.requirement("C3")
 @pytest.mark.parametrize(("given", "version"), [*ODD_ONCE, *ODD_AGAIN])
-def test_c3_capabilities_that_nobody_knows_are_ignored(version: int, given: Any, tmp_path: Path) -> None:
+def test_capabilities_that_nobody_knows_are_ignored(version: int, given: Any, tmp_path: Path) -> None:
     with Editor(tmp_path, version=version) as editor:
         editor.open(**{"clientCapabilities" if version == 1 else "capabilities": given})
         assert editor.prompt()
 
 
-# -- C4: sessions that are not ours ----------------------------------------------------------------------------------
+# -- sessions that are not ours ----------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("C4")
 @versions
-def test_c4_a_prompt_to_a_session_that_is_not_open_starts_nothing(version: int, tmp_path: Path) -> None:
+def test_a_prompt_to_a_session_that_is_not_open_starts_nothing(version: int, tmp_path: Path) -> None:
     marks = turns([{"call": "write_file", "input": {"path": "mark", "content": "x"}}])
     with Editor(tmp_path, marks, "--mode", "full", version=version) as editor:
         closed = editor.open().session
@@ -128,7 +131,7 @@ def open_another(editor: Editor) -> str:
     return str(answer["result"]["sessionId"])
 
 
-# -- C6 to C8: cancelling and leaving --------------------------------------------------------------------------------
+# -- cancelling and leaving --------------------------------------------------------------------------------
 
 SLEEP = [{"call": "bash", "input": {"command": "echo awake; sleep 1000"}}]
 PHASES: dict[str, tuple[str, list[Any], str]] = {
@@ -138,9 +141,10 @@ PHASES: dict[str, tuple[str, list[Any], str]] = {
 }
 
 
+@pytest.mark.requirement("C6", "C7")
 @in_time
 @versions
-def test_c6_c7_a_turn_is_cancelled_once_in_every_phase(version: int, seconds: float, tmp_path: Path) -> None:
+def test_a_turn_is_cancelled_once_in_every_phase(version: int, seconds: float, tmp_path: Path) -> None:
     rounds = [(phase, cancels) for cancels in (1, 1000) for phase in PHASES]
     script = turns(*(turn for phase, _ in rounds for turn in (PHASES[phase][1], [{"say": "after"}])))
     with Editor(tmp_path, script, version=version) as editor:
@@ -176,9 +180,10 @@ def cancelled_and_prompted_again(editor: Editor, sign: str, cancels: int, second
     return heard
 
 
+@pytest.mark.requirement("C8")
 @in_time
 @versions
-def test_c8_leaving_in_mid_turn_ends_the_work_and_the_session_can_be_resumed(
+def test_leaving_in_mid_turn_ends_the_work_and_the_session_can_be_resumed(
     version: int, seconds: float, tmp_path: Path
 ) -> None:
     steps = [{"call": "bash", "input": {"command": "echo $$ > pid; setsid sleep 1000 & sleep 1000"}}]
@@ -242,11 +247,12 @@ def wait_for(fact: Callable[[], bool]) -> None:
         time.sleep(0.01)  # between two looks, never instead of one
 
 
-# -- C9, C10: folders ------------------------------------------------------------------------------------------------
+# -- folders ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("C9")
 @versions
-def test_c9_what_is_no_folder_is_refused_and_nothing_is_created(version: int, tmp_path: Path) -> None:
+def test_what_is_no_folder_is_refused_and_nothing_is_created(version: int, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     (tmp_path / "to file").symlink_to(tmp_path / "file")
@@ -264,8 +270,9 @@ def test_c9_what_is_no_folder_is_refused_and_nothing_is_created(version: int, tm
         assert editor.result("session/list", {}) == {"sessions": []}
 
 
+@pytest.mark.requirement("C9")
 @versions
-def test_c9_a_link_to_a_folder_is_that_folder(version: int, tmp_path: Path) -> None:
+def test_a_link_to_a_folder_is_that_folder(version: int, tmp_path: Path) -> None:
     """Other than the row: on some systems every temporary folder is reached through a link."""
     real, link = tmp_path / "real", tmp_path / "link"
     real.mkdir()
@@ -281,8 +288,9 @@ def test_c9_a_link_to_a_folder_is_that_folder(version: int, tmp_path: Path) -> N
         assert "result" in editor.ask("session/resume", where)[-1]
 
 
+@pytest.mark.requirement("C10")
 @versions
-def test_c10_another_folder_is_refused_and_old_roots_are_not_kept(version: int, tmp_path: Path) -> None:
+def test_another_folder_is_refused_and_old_roots_are_not_kept(version: int, tmp_path: Path) -> None:
     work, extra, other = tmp_path / "work", tmp_path / "extra", tmp_path / "other"
     for folder in (work, extra, other):
         folder.mkdir()
@@ -304,7 +312,7 @@ def test_c10_another_folder_is_refused_and_old_roots_are_not_kept(version: int, 
         assert ('"failed"' in heard, '"completed"' in heard) == (True, False)
 
 
-# -- C12, C13 --------------------------------------------------------------------------------------------------------
+# -- limits ----------------------------------------------------------------------------------------------------------
 
 
 def many(folder: Path, count: int, seconds: float) -> None:
@@ -341,18 +349,21 @@ def memory(editor: Editor) -> int:
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
 
 
-def test_c12_idle_sessions_cost_little_and_are_listed_page_by_page(tmp_path: Path) -> None:
+@pytest.mark.requirement("C12")
+def test_idle_sessions_cost_little_and_are_listed_page_by_page(tmp_path: Path) -> None:
     many(tmp_path, 200, SECONDS)
 
 
+@pytest.mark.requirement("C12")
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_c12_ten_thousand_idle_sessions_cost_little(tmp_path: Path) -> None:
+def test_ten_thousand_idle_sessions_cost_little(tmp_path: Path) -> None:
     many(tmp_path, 10_000, PROMISED)
 
 
+@pytest.mark.requirement("C13")
 @versions
-def test_c13_a_client_that_lends_nothing_is_asked_for_nothing(version: int, tmp_path: Path) -> None:
+def test_a_client_that_lends_nothing_is_asked_for_nothing(version: int, tmp_path: Path) -> None:
     inputs = {
         "write_file": {"path": "a", "content": "x"},
         "read_file": {"path": "a"},
@@ -365,18 +376,3 @@ def test_c13_a_client_that_lends_nothing_is_asked_for_nothing(version: int, tmp_
         heard += until(editor, lambda message: bool(ends([message]))) if version == 2 else []
     assert {message["method"] for message in heard if "method" in message} == {"session/update"}
     assert json.dumps(heard).count('"completed"') == 3
-
-
-# -- every row has its tests -----------------------------------------------------------------------------------------
-
-ELSEWHERE = {
-    5: "tests/agent/test_turns.py",
-    11: "tests/client/test_sessions.py",
-}
-
-
-def test_every_row_has_a_test_of_its_name() -> None:
-    here = Path(__file__).read_text(encoding="utf-8")
-    for row in range(1, 14):
-        text = (ROOT / ELSEWHERE[row]).read_text(encoding="utf-8") if row in ELSEWHERE else here
-        assert re.search(rf"^(async )?def test_(c\d+_)*c{row}_", text, re.MULTILINE), f"C{row}"

@@ -133,8 +133,9 @@ async def test_what_is_said_before_a_session_is_open_has_a_bound(version: int) -
     assert told == ["too much is said before the session is open: say it in the prompt handler"]
 
 
+@pytest.mark.requirement("C4", "C9")
 @both_versions
-async def test_c4_c9_what_cannot_be_a_session_is_refused_with_a_code(version: int) -> None:
+async def test_what_cannot_be_a_session_is_refused_with_a_code(version: int) -> None:
     async with served(quiet_agent(), version) as wire:
         folder = {"id": 1, "method": "session/new", "params": {"cwd": "/no/such/folder", "mcpServers": []}}
         wire.say(folder, prompt(2, "nobody"))

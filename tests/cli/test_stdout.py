@@ -1,7 +1,9 @@
-"""What `dragoman acp` loads and what it prints: stdout carries the protocol alone (row A16), and little is imported."""
+"""What `dragoman acp` loads and what it prints: stdout carries the protocol alone, and little is imported."""
 
 import json
 from pathlib import Path
+
+import pytest
 
 from tests.cli.editor import HELLO, Editor
 from tests.cli.versions import mostly_v1, versions
@@ -23,6 +25,7 @@ threading.Thread(target=noise).start()  # a daemon that prints while Python ends
 """
 
 
+@pytest.mark.requirement("A16")
 def test_stdout_carries_the_protocol_whatever_a_plugin_prints(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(NOISE)
     env = {"PYTHONPATH": str(tmp_path), "PYTHONWARNINGS": "always", "PYTHONDEVMODE": "1", "PYTHONUNBUFFERED": ""}

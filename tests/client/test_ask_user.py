@@ -23,6 +23,7 @@ def ask(agent: RawAgent, **params: Any) -> None:
     agent.say({"id": "q", "method": ASK_USER, "params": {"sessionId": "s", "question": "Which?", **params}})
 
 
+@pytest.mark.requirement("8.4.21")
 @both_versions
 @pytest.mark.parametrize(
     ("said", "answer"),

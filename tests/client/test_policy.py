@@ -119,6 +119,7 @@ def test_without_a_policy_everything_is_asked_and_a_denial_denies_everything(req
     assert judge(request_, PermissionPolicy("all", deny_all=True), WHERE).effect == "reject"
 
 
+@pytest.mark.requirement("F3")
 def test_title_and_name_are_no_evidence() -> None:
     call = ToolCallUpdate("c", name="read_file", title="Reading https://x.y with rm -rf /", locations=at("/w/a"))
     assert evidence(asked(call)) == CallFacts("other", ("/w/a",))
@@ -144,7 +145,8 @@ def test_no_input_breaks_the_judge_and_none_makes_nothing_of_a_command(given_inp
     assert judge(request, PermissionPolicy("edit", rules), WHERE).effect == "ask"
 
 
-# F6, and what a rule about a command must not be stretched to.
+# What a rule about a command must not be stretched to.
+@pytest.mark.requirement("F6")
 @pytest.mark.parametrize(
     ("command", "effect"),
     [
@@ -365,6 +367,7 @@ def test_yes_is_once_before_always_and_never_another_kind(options: list[Permissi
     assert allowing(asked(locations=at("/w/a"), options=options)) == chosen
 
 
+@pytest.mark.requirement("F14")
 async def test_nobody_to_ask_is_a_no_with_its_reason(tmp_path: Path) -> None:
     permissions = PermissionHandler(PermissionPolicy("read"), [tmp_path])
     answer = await permissions(asked(kind="execute", raw_input={"command": "make"}))
@@ -411,8 +414,8 @@ async def test_a_person_is_asked_about_files_and_commands_as_about_everything_el
         assert [await permissions.permits(request) for request in requests] == ["the user said no"] * 3
 
 
+@pytest.mark.requirement("F5", "F12")
 async def test_the_same_thing_is_asked_again_after_a_yes_and_not_after_a_no(tmp_path: Path) -> None:
-    """F5, F12."""
     request = asked(kind="execute", raw_input={"command": "make"})
     for answer, questions in ((YES, 5), (None, 1)):
         seen: list[RequestPermission] = []
@@ -424,6 +427,7 @@ async def test_the_same_thing_is_asked_again_after_a_yes_and_not_after_a_no(tmp_
     assert len(seen) == 2
 
 
+@pytest.mark.requirement("F12")
 async def test_a_thousand_askings_are_one_question_after_a_no(tmp_path: Path) -> None:
     seen: list[RequestPermission] = []
     permissions = PermissionHandler(PermissionPolicy(), [tmp_path], ask=answering(NO, seen))
@@ -478,8 +482,9 @@ async def test_what_gives_orders_to_tools_is_not_covered_by_edit(tmp_path: Path)
     assert await permissions.permits(ReadTextFile("s", hook)) is None
 
 
+@pytest.mark.requirement("F7")
 async def test_a_file_that_changes_while_it_is_shown_is_shown_again(tmp_path: Path) -> None:
-    """F7: a yes is for what was shown."""
+    """A yes is for what was shown."""
     file = tmp_path / "a"
     file.write_text("old")
     shown: list[Any] = []
@@ -498,6 +503,7 @@ async def test_a_file_that_changes_while_it_is_shown_is_shown_again(tmp_path: Pa
     assert file.read_text() == "new"
 
 
+@pytest.mark.requirement("F7")
 async def test_a_file_that_never_stops_changing_is_not_written(tmp_path: Path) -> None:
     file = tmp_path / "a"
 

@@ -94,6 +94,7 @@ async def test_an_option_that_was_offered_twice_is_not_chosen(version: int) -> N
         assert (await agent.answer("q"))["result"] == chosen("no")
 
 
+@pytest.mark.requirement("8.4.13")
 @both_versions
 @pytest.mark.parametrize("stubborn", [False, True])
 async def test_a_cancelled_turn_answers_its_open_questions_as_cancelled(version: int, stubborn: bool) -> None:
@@ -195,7 +196,8 @@ async def test_a_form_is_filled_declined_or_not_supported(version: int) -> None:
         assert (await agent.answer("f3"))["error"]["code"] in (-32601, -32602)
 
 
-async def test_c13_what_was_not_offered_is_refused() -> None:
+@pytest.mark.requirement("C13")
+async def test_what_was_not_offered_is_refused() -> None:
     async with connected(1) as (client, agent):
         await new_session(client, agent)
         asked: list[tuple[str, Message]] = [

@@ -84,8 +84,8 @@ async def test_unknown_methods_are_refused_and_the_turn_goes_on(tmp_path: Path) 
         assert await says(client, tmp_path) == "[-32601, -32601] done"
 
 
+@pytest.mark.requirement("C11", "F10")
 async def test_sessions_that_were_never_opened_get_nothing(tmp_path: Path) -> None:
-    """C11, F10."""
     asked: list[Any] = []
     noise: list[str] = []
 
@@ -101,10 +101,11 @@ async def test_sessions_that_were_never_opened_get_nothing(tmp_path: Path) -> No
     assert noise == ["a request for a session that was never opened"] * 2
 
 
+@pytest.mark.requirement("F3")
 @pytest.mark.parametrize("manner", ["label", "bare"])
 @pytest.mark.parametrize("level", ["read", "edit"])
 async def test_a_command_that_is_called_reading_is_asked_about(tmp_path: Path, manner: str, level: Any) -> None:
-    """F3; with `bare` the agent asks by the id of a call it has told of before."""
+    """With `bare` the agent asks by the id of a call it has told of before."""
     permissions = PermissionHandler(PermissionPolicy(level), [tmp_path])
     async with connect(rough(manner), cwd=str(tmp_path), permission=permissions) as client:
         answer, _, rest = (await says(client, tmp_path)).rpartition(" ")

@@ -1,9 +1,4 @@
-"""Families C, D and F of the fault and abuse rows, as a client meets them, where no other file has the row.
-
-Elsewhere: C9, C11 `test_sessions`; C13 `test_questions`, `test_workspace`; D8 `test_workspace`; D10 `test_pressure`;
-F3, F10 `test_robustness`; F5 to F7, F12, F14 `test_policy`; F13
-`cli/terminal/test_permission_box`; M `cli/test_run`, `cli/test_chat`.
-"""
+"""Hostile and broken agents as a client meets them: lifecycle, pressure, and files that are swapped."""
 
 import asyncio
 import os
@@ -34,6 +29,7 @@ pytestmark = pytest.mark.anyio
 # -- C: the life of a connection and of a turn -----------------------------------------------------------------------
 
 
+@pytest.mark.requirement("C1")
 @pytest.mark.parametrize(
     ("method", "params"),
     [
@@ -44,7 +40,7 @@ pytestmark = pytest.mark.anyio
         ("_agentao.cn/ask_user", {"sessionId": "s", "question": "Who?"}),
     ],
 )
-async def test_c1_an_agent_that_asks_before_it_has_answered_initialize_gets_nothing(
+async def test_an_agent_that_asks_before_it_has_answered_initialize_gets_nothing(
     method: str, params: Message, tmp_path: Path
 ) -> None:
     asked: list[object] = []
@@ -67,11 +63,10 @@ async def test_c1_an_agent_that_asks_before_it_has_answered_initialize_gets_noth
     assert asked == []
 
 
+@pytest.mark.requirement("C2")
 @pytest.mark.parametrize("body", [1, 2])
 @pytest.mark.parametrize("version", [0, 99, "1", -1, None, 1.5, True, [], 2**70])
-async def test_c2_whatever_version_an_agent_claims_it_is_talked_to_or_left_with_a_reason(
-    version: Any, body: int
-) -> None:
+async def test_whatever_version_an_agent_claims_it_is_talked_to_or_left_with_a_reason(version: Any, body: int) -> None:
     ours, theirs = memory_pair(PIPE)
     agent = RawAgent(theirs, body)
     client = connect(ours)
@@ -89,9 +84,10 @@ async def test_c2_whatever_version_an_agent_claims_it_is_talked_to_or_left_with_
         await agent.leave()
 
 
+@pytest.mark.requirement("C3")
 @both_versions
 @pytest.mark.parametrize("odd", [None, [], "yes", 7, {"session": 1, "sessionCapabilities": "x", "loadSession": "y"}])
-async def test_c3_capabilities_that_are_none_are_absent_and_unknown_ones_are_ignored(version: int, odd: Any) -> None:
+async def test_capabilities_that_are_none_are_absent_and_unknown_ones_are_ignored(version: int, odd: Any) -> None:
     ours, theirs = memory_pair(PIPE)
     agent = RawAgent(theirs, version)
     client = connect(ours)
@@ -107,8 +103,9 @@ async def test_c3_capabilities_that_are_none_are_absent_and_unknown_ones_are_ign
     await agent.leave()
 
 
+@pytest.mark.requirement("C5")
 @both_versions
-async def test_c5_a_second_prompt_is_refused_and_the_first_is_unharmed(version: int) -> None:
+async def test_a_second_prompt_is_refused_and_the_first_is_unharmed(version: int) -> None:
     async with connected(version) as (client, agent):
         session = await new_session(client, agent)
         turn = session.prompt("one")
@@ -122,9 +119,10 @@ async def test_c5_a_second_prompt_is_refused_and_the_first_is_unharmed(version: 
         assert sum(message.get("method") == "session/prompt" for message in agent.heard) == 1
 
 
+@pytest.mark.requirement("C6", "C7")
 @both_versions
 @pytest.mark.parametrize("phase", ["before", "model", "permission", "after"])
-async def test_c6_c7_a_thousand_cancels_in_any_phase_have_one_outcome(version: int, phase: str) -> None:
+async def test_a_thousand_cancels_in_any_phase_have_one_outcome(version: int, phase: str) -> None:
     async def never(request: RequestPermission) -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -161,8 +159,9 @@ async def test_c6_c7_a_thousand_cancels_in_any_phase_have_one_outcome(version: i
         assert answer.text in ("", "so far")
 
 
+@pytest.mark.requirement("C12")
 @pytest.mark.parametrize("count", [100, pytest.param(10_000, marks=pytest.mark.slow)])
-async def test_c12_a_session_that_is_open_and_idle_costs_little(count: int) -> None:
+async def test_a_session_that_is_open_and_idle_costs_little(count: int) -> None:
     async with connected(1) as (client, agent):
         await new_session(client, agent, "first")
         tracemalloc.start()
@@ -178,8 +177,9 @@ async def test_c12_a_session_that_is_open_and_idle_costs_little(count: int) -> N
 # -- D: pressure -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("D3")
 @pytest.mark.parametrize("version", [2, pytest.param(1, marks=pytest.mark.slow)])
-async def test_d3_an_agent_that_never_reads_makes_the_sender_wait_and_costs_a_bounded_amount(version: int) -> None:
+async def test_an_agent_that_never_reads_makes_the_sender_wait_and_costs_a_bounded_amount(version: int) -> None:
     """10⁶ messages in the row; here as many as make several times the bound."""
     count, text = 12_000, "x" * 1000
     async with connected(version) as (client, agent):
@@ -216,8 +216,9 @@ def flood(agent: RawAgent) -> list[Message]:
     return [message for message in agent.heard if message.get("method") == "_flood"]
 
 
+@pytest.mark.requirement("D4")
 @both_versions
-async def test_d4_both_sides_write_before_they_read_and_go_on(version: int) -> None:
+async def test_both_sides_write_before_they_read_and_go_on(version: int) -> None:
     """The agent answers nothing before it has said everything; we ask meanwhile more than any pipe takes."""
     count = 100
     async with connected(version) as (client, agent):
@@ -272,7 +273,8 @@ asyncio.run(main())
 """
 
 
-async def test_d13_without_descriptors_a_start_fails_in_words_and_the_others_go_on() -> None:
+@pytest.mark.requirement("D13")
+async def test_without_descriptors_a_start_fails_in_words_and_the_others_go_on() -> None:
     done = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-c", DESCRIPTORS, str(SCRIPT)],
@@ -287,8 +289,9 @@ async def test_d13_without_descriptors_a_start_fails_in_words_and_the_others_go_
 # -- F: permissions --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("F8")
 @pytest.mark.parametrize("swapped", ["folder", "file"])
-async def test_f8_what_is_swapped_between_the_question_and_the_yes_leads_nowhere(swapped: str, tmp_path: Path) -> None:
+async def test_what_is_swapped_between_the_question_and_the_yes_leads_nowhere(swapped: str, tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     (root / "sub").mkdir(parents=True)
     outside.mkdir()
@@ -312,8 +315,9 @@ async def test_f8_what_is_swapped_between_the_question_and_the_yes_leads_nowhere
     assert os.listdir(outside) == ["a.txt"]
 
 
+@pytest.mark.requirement("F8")
 @pytest.mark.parametrize(("writes", "least"), [(30, 300), pytest.param(3_000, 30_000, marks=pytest.mark.slow)])
-async def test_f8_a_thread_that_swaps_all_the_time_finds_no_gap(tmp_path: Path, writes: int, least: int) -> None:
+async def test_a_thread_that_swaps_all_the_time_finds_no_gap(tmp_path: Path, writes: int, least: int) -> None:
     """10⁶ tries in the row; the host's own tests go deeper."""
     root, outside = tmp_path / "root", tmp_path / "outside"
     for folder in (root / "sub", outside):
@@ -332,7 +336,8 @@ async def test_f8_a_thread_that_swaps_all_the_time_finds_no_gap(tmp_path: Path, 
     assert os.listdir(outside) == []
 
 
-async def test_f9_a_yes_to_a_call_does_not_cover_what_the_call_becomes(tmp_path: Path) -> None:
+@pytest.mark.requirement("F9")
+async def test_a_yes_to_a_call_does_not_cover_what_the_call_becomes(tmp_path: Path) -> None:
     permissions = PermissionHandler(PermissionPolicy("edit"), [tmp_path])
     options = [
         {"optionId": "y", "name": "Yes", "kind": "allow_once"},

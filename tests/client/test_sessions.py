@@ -1,4 +1,4 @@
-"""Sessions as a client opens them; and what is heard of sessions that nobody opened. Row C11."""
+"""Sessions as a client opens them; and what is heard of sessions that nobody opened."""
 
 import asyncio
 import os
@@ -42,8 +42,9 @@ async def test_what_is_told_of_a_session_before_and_right_behind_its_name_is_hea
         assert [event.text for event in told if isinstance(event, AgentMessageChunk)] == ["before", "behind"]
 
 
+@pytest.mark.requirement("C11")
 @both_versions
-async def test_c11_what_is_told_of_a_session_that_was_never_opened_is_reported_and_disturbs_nobody(
+async def test_what_is_told_of_a_session_that_was_never_opened_is_reported_and_disturbs_nobody(
     version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noises: list[str] = []
@@ -80,9 +81,10 @@ async def pass_time(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     await due.wait()
 
 
+@pytest.mark.requirement("C11")
 @both_versions
 @pytest.mark.parametrize(("size", "kept"), [(10, 1024), (100_000, 10)])
-async def test_c11_what_is_kept_for_strangers_has_a_bound(version: int, size: int, kept: int) -> None:
+async def test_what_is_kept_for_strangers_has_a_bound(version: int, size: int, kept: int) -> None:
     noises: list[str] = []
     async with connected(version, on_noise=noises.append) as (client, agent):
         session = await new_session(client, agent)

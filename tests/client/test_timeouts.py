@@ -57,6 +57,7 @@ async def test_a_request_that_takes_too_long_is_withdrawn(version: int) -> None:
         await new_session(client, agent, "t")
 
 
+@pytest.mark.requirement("8.5.11")
 async def test_a_login_and_a_turn_are_no_requests() -> None:
     ours, theirs = memory_pair(PIPE)
     agent = RawAgent(theirs, 1)
@@ -78,6 +79,7 @@ async def test_a_login_and_a_turn_are_no_requests() -> None:
     await agent.leave()
 
 
+@pytest.mark.requirement("8.5.3", "8.5.11")
 @both_versions
 async def test_a_turn_that_goes_on_is_not_disturbed_and_one_that_does_not_is_cancelled(version: int) -> None:
     async with connected(version, timeouts=QUICK) as (client, agent):

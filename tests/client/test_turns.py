@@ -33,8 +33,9 @@ async def read_until_it_raises(turn: Turn) -> tuple[list[AnyEvent], Exception | 
     return events, None
 
 
+@pytest.mark.requirement("B16")
 @both_versions
-async def test_b16_every_event_is_read_before_the_turn_is_over(version: int) -> None:
+async def test_every_event_is_read_before_the_turn_is_over(version: int) -> None:
     async with connected(version) as (client, agent):
         session = await new_session(client, agent)
         turn = session.prompt("hi")

@@ -327,9 +327,9 @@ async def test_over_the_wire(workspace: Workspace, root: Path) -> None:
         assert (await agent.answer(5))["result"] == {}
 
 
+@pytest.mark.requirement("C13")
 @pytest.mark.parametrize("method", ["fs/read_text_file", "fs/write_text_file", "terminal/create", "terminal/kill"])
 async def test_what_was_not_announced_is_not_there(method: str) -> None:
-    """C13."""
     async with connected(1) as (client, agent):
         await new_session(client, agent)
         params = {"sessionId": "s", "path": "/etc/passwd", "content": "", "command": "ls", "terminalId": "t"}

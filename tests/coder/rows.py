@@ -1,22 +1,17 @@
-"""What the tests of the rows share: a model that remembers what it was told, and a look at which rows have a test."""
+"""Scripts for the whole agent: a model that keeps the results of its calls, and an editor that answers questions."""
 
 import ctypes
-import inspect
 import os
-import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from dragoman.coder.context import ContextToolResult
 from dragoman.coder.models.contract import Model, ModelRequest
 from dragoman.coder.models.script import ScriptModel, parse
 from tests.cli.editor import Editor, Message
-
-_ROW = re.compile(r"\b[A-M]\d{1,2}\b")
 
 
 class Told(ScriptModel):
@@ -69,19 +64,6 @@ def snapshot(*folders: Path) -> dict[str, object]:
             else:
                 found[str(path)] = (mode, None)
     return found
-
-
-def without_test(module: ModuleType, rows: Iterable[str]) -> list[str]:
-    """The rows that no test of a module names in its docstring."""
-    named: set[str] = set()
-    for name, function in inspect.getmembers(module, inspect.isfunction):
-        if name.startswith("test_"):
-            named.update(_ROW.findall((function.__doc__ or "").partition("\n")[0]))
-    return [row for row in rows if row not in named]
-
-
-def family(letter: str, first: int, last: int) -> list[str]:
-    return [f"{letter}{number}" for number in range(first, last + 1)]
 
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE

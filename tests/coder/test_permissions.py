@@ -78,8 +78,8 @@ OTHERS = [
 ]
 
 
+@pytest.mark.requirement("F6", "8.1.22")
 def test_an_always_for_one_command_covers_no_other() -> None:
-    """Row F6."""
     rules = allowed_always("git status")
     assert rules == [RememberedRule("allow", "bash", "git status …")]
     assert decide(run("git  status"), "ask", rules).verdict == "allow"
@@ -94,8 +94,8 @@ def test_an_always_for_what_cannot_be_known_covers_that_text_alone() -> None:
     assert decide(run("echo $(date) >> log; rm x"), "ask", rules).verdict == "ask"
 
 
+@pytest.mark.requirement("H6")
 def test_a_never_holds_in_every_disguise() -> None:
-    """Row H6."""
     (rule,) = rules_for(JudgedCall("1", "bash", {}, [Action("command", "curl evil")]), "deny")
     for command in ("curl evil", "/usr/bin/curl evil", "env curl evil", "sh -c 'curl evil'", "true; curl evil -o x"):
         assert decide(run(command), "full-access", [rule]) == Decision("deny", "you said: never", "rule", (rule,))
@@ -203,8 +203,8 @@ async def test_a_yes_approves_exactly_what_was_shown(answer: str) -> None:
     assert approved.call == BASH
 
 
+@pytest.mark.requirement("F5")
 async def test_a_yes_for_once_is_asked_again_the_next_time() -> None:
-    """Row F5."""
     user = User("allow_once", "allow_once")
     await user.approve()
     await user.approve()
@@ -227,8 +227,9 @@ async def test_a_no_for_the_future_holds_in_every_mode() -> None:
     assert await user.approve() == Decision("deny", "you said: never", "rule", tuple(user.kept))
 
 
+@pytest.mark.requirement("F12")
 async def test_a_no_is_remembered_for_the_turn() -> None:
-    """Row F12: a model that asks a thousand times makes one question."""
+    """A model that asks a thousand times makes one question."""
     user = User("reject_once", "allow_once")
     for _ in range(1000):
         assert isinstance(await user.approve(), Decision)
@@ -237,8 +238,8 @@ async def test_a_no_is_remembered_for_the_turn() -> None:
     assert isinstance(await user.approve(), Approved)
 
 
+@pytest.mark.requirement("F7")
 async def test_what_changed_between_the_question_and_the_yes_is_asked_again() -> None:
-    """Row F7."""
     user = User("allow_once", "allow_once")
     user.world = [BASH._replace(stamp="another")]
     approved = await user.approve()
@@ -254,17 +255,17 @@ async def test_what_never_stands_still_does_not_run() -> None:
     assert user.rules == []
 
 
+@pytest.mark.requirement("F9")
 async def test_a_call_that_changes_while_it_is_asked_for_does_not_run() -> None:
-    """Row F9."""
     user = User("allow_once", "reject_once")
     user.world = [BASH._replace(input={"command": "rm -rf x"})]
     assert isinstance(await user.approve(), Decision)
     assert user.asked == 2
 
 
+@pytest.mark.requirement("F11")
 @pytest.mark.parametrize("stricter", ["mode", "rule"])
 async def test_what_becomes_stricter_while_asking_wins(stricter: str) -> None:
-    """Row F11."""
     user = User("allow_always")
 
     async def ask(call: JudgedCall) -> str:

@@ -1,8 +1,8 @@
-"""Rows D8 to D13, pressure, and E7 to E14, crashes and processes: a real `dragoman acp`, or the whole agent in memory.
+"""Pressure, crashes and processes: a real `dragoman acp`, or the whole agent in memory.
 
-Each test names its row. Floods and deadlines of one command are in `test_tools.py`, processes in
+Floods and deadlines of one command are in `test_tools.py`, processes in
 `tests/host/test_process.py` and `test_guardian.py`, kills in `tests/cli/test_kills.py`, leaving in
-`tests/cli/test_leaving.py`, model endpoints (E7) in `tests/coder/models/test_provider_failures.py`, MCP servers in
+`tests/cli/test_leaving.py`, model endpoints in `tests/coder/models/test_provider_failures.py`, MCP servers in
 `tests/coder/mcp`, searching in `tests/host/test_search.py`.
 """
 
@@ -45,7 +45,7 @@ from tests.cli.editor import DRAGOMAN, HELLO, Editor, Message, turns
 from tests.cli.test_kills import marked
 from tests.cli.test_leaving import memory
 from tests.coder.mcp.bench import raw
-from tests.coder.rows import Told, apart, bash, call, closing_by_force, family, without_test
+from tests.coder.rows import Told, apart, bash, call, closing_by_force
 from tests.coder.test_whole import until_server
 from tests.coder.whole import User, events_of, whole
 from tests.needs import need
@@ -54,10 +54,6 @@ MIB = 1024  # of what /proc tells in KiB
 # The promise is two seconds, and `tests/cli/test_leaving.py` holds us to it. Here only a hang is meant to break it:
 # a machine that is busy with other tests may take its time.
 SECONDS = 20.0
-
-
-def test_every_row_has_a_test() -> None:
-    assert without_test(sys.modules[__name__], family("D", 8, 13) + family("E", 7, 14)) == []
 
 
 def text(events: list[AnyEvent]) -> str:
@@ -98,8 +94,9 @@ def flooded(folder: Path, *commands: str, **more: Any) -> tuple[list[Message], i
     return heard, needed, disk
 
 
+@pytest.mark.requirement("D8", "D9")
 def test_commands_that_flood_cost_little(tmp_path: Path) -> None:
-    """Rows D8 and D9: zeros, one line, tiny lines: memory, disk and updates are bounded."""
+    """Zeros, one line, tiny lines: memory, disk and updates are bounded."""
     zeros, one_line, tiny_lines = (
         "head -c 100M /dev/zero",
         "head -c 60M /dev/zero | tr '\\0' x",
@@ -113,10 +110,11 @@ def test_commands_that_flood_cost_little(tmp_path: Path) -> None:
     assert heard[-1] == {"result": {"stopReason": "end_turn"}}
 
 
+@pytest.mark.requirement("D8", "D9")
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["yes", "cat /dev/zero", "tr '\\0' x < /dev/zero"])
 def test_a_command_that_floods_for_a_minute_costs_little(tmp_path: Path, command: str) -> None:
-    """Rows D8 and D9: tens of gigabytes, until its deadline."""
+    """Tens of gigabytes, until its deadline."""
     heard, needed, disk = flooded(tmp_path, command, timeout=60)
     assert "ended by SIGKILL" in json.dumps(heard)
     assert len(heard) < 10_000
@@ -124,8 +122,9 @@ def test_a_command_that_floods_for_a_minute_costs_little(tmp_path: Path, command
     assert disk < 32 << 20
 
 
+@pytest.mark.requirement("D8")
 def test_a_flood_does_not_hold_up_a_cancel(tmp_path: Path) -> None:
-    """Row D8: while a command prints as fast as it can."""
+    """While a command prints as fast as it can."""
     with agent(tmp_path, bash("yes")) as (editor, mark):
         editor.open()
         editor.send({"id": 70, "method": "session/prompt", "params": editor.words("go")})
@@ -156,20 +155,22 @@ def small_deltas(folder: Path, count: int) -> float:
     return took
 
 
+@pytest.mark.requirement("D10")
 def test_small_deltas_arrive_in_order(tmp_path: Path) -> None:
-    """Row D10: bounded; a million in the slow lane."""
+    """Bounded; a million in the slow lane."""
     small_deltas(tmp_path, 5_000)
 
 
+@pytest.mark.requirement("D10")
 @pytest.mark.slow
 def test_a_million_deltas_arrive_in_order(tmp_path: Path) -> None:
-    """Row D10."""
     assert small_deltas(tmp_path, 1_000_000) < 120
 
 
+@pytest.mark.requirement("D11")
 @pytest.mark.parametrize("how", ["declared", "actual"])
 def test_a_gigabyte_is_refused_by_what_it_says_and_by_what_it_is(tmp_path: Path, how: str) -> None:
-    """Row D11: a picture in a message of a gibibyte: refused, not kept, and the agent goes on."""
+    """A picture in a message of a gibibyte: refused, not kept, and the agent goes on."""
     with closing_by_force(Editor(tmp_path, headers=how == "declared")) as editor:
         editor.open().prompt()
         before = memory(editor)
@@ -186,8 +187,9 @@ def test_a_gigabyte_is_refused_by_what_it_says_and_by_what_it_is(tmp_path: Path,
         assert memory(editor) - before < (64 + 8) * MIB
 
 
+@pytest.mark.requirement("D11")
 async def test_a_picture_that_no_model_takes_is_refused(tmp_path: Path) -> None:
-    """Row D11: what fits in a message may still be too large for a model."""
+    """What fits in a message may still be too large for a model."""
     large = base64.b64encode(bytes(6 * 1024 * 1024)).decode()
     model = Told([{"say": "."}])
     async with whole(tmp_path, model.make) as (_, session):
@@ -203,12 +205,13 @@ def cpu_seconds(editor: Editor) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.requirement("D12")
 @pytest.mark.parametrize(
     ("version", "count"),
     [(1, 300_000), *(pytest.param(version, 1_000_000, marks=pytest.mark.slow) for version in (1, 2))],
 )
 def test_a_prompt_of_a_million_blocks_is_refused(tmp_path: Path, version: int, count: int) -> None:
-    """Row D12: within a second of work; ten thousand links are a prompt, of which some are read."""
+    """Within a second of work; ten thousand links are a prompt, of which some are read."""
     with Editor(tmp_path, version=version) as editor:
         editor.open().prompt()
         before = cpu_seconds(editor)
@@ -225,8 +228,9 @@ def test_a_prompt_of_a_million_blocks_is_refused(tmp_path: Path, version: int, c
         assert cpu_seconds(editor) - before < 1.5
 
 
+@pytest.mark.requirement("D12")
 async def test_bombs_in_a_search_end_soon(tmp_path: Path) -> None:
-    """Row D12: ten thousand braces, and expressions that take for ever."""
+    """Ten thousand braces, and expressions that take for ever."""
     (tmp_path / "a").write_text("a" * 50_000 + "b\n")
     steps = [
         call("glob", pattern="{a,b}" * 10_000),
@@ -262,8 +266,9 @@ def poor(folder: Path, script: Any, **limits: int) -> Iterator[Editor]:
         yield editor
 
 
+@pytest.mark.requirement("D13")
 def test_few_descriptors_give_failures_and_no_end(tmp_path: Path) -> None:
-    """Row D13: sixty-four of them. What fails is told, and it works again."""
+    """Sixty-four of them. What fails is told, and it works again."""
     reads = [call("read_file", path="script.json", end_line=number + 1) for number in range(60)]
     runs = [bash(f"echo {number}") for number in range(20)]
     script = turns([*reads, {"say": "."}, *runs, call("write_file", path="w", content="x")], [{"say": "back"}])
@@ -283,8 +288,9 @@ def test_few_descriptors_give_failures_and_no_end(tmp_path: Path) -> None:
         assert b"Traceback" not in errors
 
 
+@pytest.mark.requirement("D13")
 def test_little_memory_gives_failures_and_no_end(tmp_path: Path) -> None:
-    """Row D13: 256 MiB of addresses. A prompt that does not fit is refused with a code, and the next one works."""
+    """256 MiB of addresses. A prompt that does not fit is refused with a code, and the next one works."""
     script = turns([bash("head -c 100M /dev/zero"), {"say": "."}, call("grep", pattern="x")], [{"say": "back"}])
     with poor(tmp_path, script, _v=256 * 1024) as editor:
         editor.open()
@@ -297,9 +303,10 @@ def test_little_memory_gives_failures_and_no_end(tmp_path: Path) -> None:
         assert editor.prompt("again")[-1] == {"result": {"stopReason": "end_turn"}}
 
 
+@pytest.mark.requirement("D13")
 @pytest.mark.slow
 def test_a_busy_machine_slows_it_and_breaks_nothing(tmp_path: Path) -> None:
-    """Row D13: every core is taken."""
+    """Every core is taken."""
     busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * (os.cpu_count() or 1))]
     try:
         with agent(tmp_path, *apart([bash("echo hi"), call("write_file", path="a", content="x")])) as (editor, _):
@@ -316,8 +323,9 @@ def test_a_busy_machine_slows_it_and_breaks_nothing(tmp_path: Path) -> None:
 # -- a model that fails -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("E7")
 async def test_a_call_before_a_failure_runs_once(tmp_path: Path) -> None:
-    """Row E7: the stream breaks behind a call, again and again."""
+    """The stream breaks behind a call, again and again."""
 
     class Breaks(Told):
         tries = 0
@@ -382,11 +390,12 @@ LEFT = [(mode, name) for mode in ("full", "workspace-write") for name in TREES]
 QUICKLY = [("full", "deaf daemon"), ("workspace-write", "deaf daemon")]
 
 
+@pytest.mark.requirement("E8")
 @pytest.mark.parametrize(
     ("mode", "name"), [one if one in QUICKLY else pytest.param(*one, marks=pytest.mark.slow) for one in LEFT]
 )
 def test_the_end_of_stdin_ends_everything_a_tool_has_started(tmp_path: Path, mode: str, name: str) -> None:
-    """Row E8: within two seconds, exit code 0; rows E11's trees, too."""
+    """Within two seconds, exit code 0; also a tree that forks twice and is deaf to SIGTERM."""
     command = TREES[name]
     if mode == "workspace-write":
         need("bwrap")
@@ -423,9 +432,9 @@ SIGNALLED = [
 ]
 
 
+@pytest.mark.requirement("E9")
 @pytest.mark.parametrize(("number", "code", "phase"), SIGNALLED)
 def test_a_signal_ends_it_cleanly_in_every_phase(tmp_path: Path, phase: str, number: signal.Signals, code: int) -> None:
-    """Row E9."""
     steps, mode, sign = PHASES[phase]
     work = tmp_path / "work"
     work.mkdir()
@@ -446,9 +455,10 @@ def test_a_signal_ends_it_cleanly_in_every_phase(tmp_path: Path, phase: str, num
         wait_for(lambda: marked(mark) == [], SECONDS)
 
 
+@pytest.mark.requirement("E9")
 @pytest.mark.parametrize("phase", [pytest.param("model", marks=pytest.mark.slow), "tool", "permission"])
 def test_a_broken_pipe_is_a_client_that_has_gone(tmp_path: Path, phase: str) -> None:
-    """Row E9: SIGPIPE, and writing to nobody."""
+    """SIGPIPE, and writing to nobody."""
     known: dict[str, list[Any]] = {
         "model": [{"say": "up"}, {"say": "x", "repeat": 100_000, "delay_ms": 1}],
         "tool": [bash("echo up; while sleep 0.02; do echo more; done")],
@@ -474,14 +484,16 @@ def test_a_broken_pipe_is_a_client_that_has_gone(tmp_path: Path, phase: str) -> 
 TWO = "sleep 1000 & setsid sleep 1000 & wait"
 
 
+@pytest.mark.requirement("E10")
 def test_what_a_killed_agent_had_started_dies(tmp_path: Path) -> None:
-    """Row E10: kill -9, with a command that is free; in all forms they are in `test_kills.py`."""
+    """Kill -9, with a command that is free; in all forms they are in `test_kills.py`."""
     with closing_by_force_agent(tmp_path, bash(TWO), mode="full") as (editor, mark):
         killed(editor, mark)
 
 
+@pytest.mark.requirement("E10")
 def test_what_a_killed_sandbox_had_started_dies_and_what_it_left_is_taken_away_by_the_next(tmp_path: Path) -> None:
-    """Row E10: a view of the workspace may be large."""
+    """A view of the workspace may be large."""
     need("bwrap")
     views = tmp_path / "home" / "views"
     with closing_by_force_agent(tmp_path, call("sandbox_bash", command=TWO), mode="sandbox") as (editor, mark):
@@ -509,9 +521,10 @@ def closing_by_force_agent(folder: Path, *steps: Any, mode: str) -> Iterator[tup
             editor.left = True
 
 
+@pytest.mark.requirement("E11")
 @pytest.mark.parametrize("command", TREES.values(), ids=TREES.keys())
 async def test_a_cancelled_command_is_dead_with_all_it_started(tmp_path: Path, command: str) -> None:
-    """Row E11: though it forked twice, left the session, is deaf, and holds its pipes."""
+    """Though it forked twice, left the session, is deaf, and holds its pipes."""
     from tests.coder import whole as at_large
 
     mark = f"ROWS_E11_{os.getpid()}={tmp_path}"
@@ -533,8 +546,9 @@ async def test_a_cancelled_command_is_dead_with_all_it_started(tmp_path: Path, c
     assert turn.stop_reason == "cancelled"
 
 
+@pytest.mark.requirement("E12")
 def test_a_wrapper_that_is_dropped_leaves_nobody(tmp_path: Path) -> None:
-    """Row E12: sh, in it a sh, in it the agent, in it a command; the pipes are closed, the wrapper is killed."""
+    """Sh, in it a sh, in it the agent, in it a command; the pipes are closed, the wrapper is killed."""
     (tmp_path / "script.json").write_text(json.dumps(turns([bash("sleep 1000 & sleep 1000")])))
     inner = " ".join([*DRAGOMAN, "acp", "--mode", "full", "--model", f"script:{tmp_path}/script.json"])
     mark = f"ROWS_D_E={tmp_path}"
@@ -605,14 +619,15 @@ def zombies() -> list[int]:
     return found
 
 
+@pytest.mark.requirement("E13")
 async def test_starting_and_cancelling_leaves_nothing(tmp_path: Path) -> None:
-    """Row E13: bounded; thousands in the slow lane."""
+    """Bounded; thousands in the slow lane."""
     await cycles(tmp_path, 15)
 
 
+@pytest.mark.requirement("E13")
 @pytest.mark.slow
 async def test_thousands_of_starts_and_cancels_leave_nothing(tmp_path: Path) -> None:
-    """Row E13."""
     await cycles(tmp_path, 5_000)
 
 
@@ -628,10 +643,11 @@ BAD_SERVERS = [
 ]
 
 
+@pytest.mark.requirement("E14")
 async def test_bad_servers_are_told_of_once_and_the_session_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Row E14: all of them at once, in one session."""
+    """All of them at once, in one session."""
     monkeypatch.setattr(coding_session, "SERVERS_SECONDS", 0.1)
     servers = [raw(name, tmp_path / "trace", name.replace(" ", "-")) for name in BAD_SERVERS]
     servers.append(McpStdio("missing", "/nonexistent/server", []))
@@ -756,15 +772,17 @@ async def once_cancelled(session: Any, phase: Phase, asked: asyncio.Event) -> fl
     return ended - began
 
 
+@pytest.mark.requirement("E11")
 @pytest.mark.parametrize("protocol", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("phase", CANCELLED)
 async def test_a_cancel_is_answered_soon_in_every_phase(tmp_path: Path, phase: str, protocol: int) -> None:
-    """Row E11: the promise is 100 ms, which the slow lane measures; nobody's time to end by itself is waited for."""
+    """The promise is 100 ms, which the slow lane measures; nobody's time to end by itself is waited for."""
     assert statistics.median(await cancel_seconds(tmp_path, CANCELLED[phase], 3, protocol)) < 1.5
 
 
+@pytest.mark.requirement("E11")
 async def test_a_cancel_does_not_wait_for_a_sandbox_to_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row E11: copying a workspace may take long; the view that comes too late is thrown away."""
+    """Copying a workspace may take long; the view that comes too late is thrown away."""
     need("bwrap")
     work, home = tmp_path / "work", tmp_path / "home"
     work.mkdir()
@@ -790,12 +808,13 @@ async def test_a_cancel_does_not_wait_for_a_sandbox_to_open(tmp_path: Path, monk
     assert list((home / "views").iterdir()) == []
 
 
+@pytest.mark.requirement("E11")
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", CANCELLED)
 async def test_a_cancel_is_answered_within_a_tenth_of_a_second(
     tmp_path: Path, phase: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """Row E11: p99 of 150 cancels."""
+    """P99 of 150 cancels."""
     took = sorted(await cancel_seconds(tmp_path, CANCELLED[phase], 150, 1))
     p99 = took[int(0.99 * len(took))]
     record_property("p50_ms", round(1000 * statistics.median(took), 1))
@@ -821,14 +840,16 @@ def cancelled_import(folder: Path, delay: float) -> tuple[float, float]:
     return took
 
 
+@pytest.mark.requirement("E11")
 def test_a_cancel_while_the_model_is_imported_is_answered(tmp_path: Path) -> None:
-    """Row E11: the first prompt of a fresh process, cancelled while its provider's package is loaded."""
+    """The first prompt of a fresh process, cancelled while its provider's package is loaded."""
     assert cancelled_import(tmp_path, 0.1)[1] < 0.5
 
 
+@pytest.mark.requirement("E11")
 @pytest.mark.slow
 def test_a_hundred_cancels_while_the_model_is_imported(tmp_path: Path) -> None:
-    """Row E11: at any moment of the first half second."""
+    """At any moment of the first half second."""
     took = sorted(cancelled_import(tmp_path, 0.005 * number)[0] for number in range(100))
     print(f"cancel, import: p50 {1000 * took[50]:.1f} ms, p99 {1000 * took[98]:.1f} ms, most {1000 * took[-1]:.1f} ms")
     assert took[98] < 0.1

@@ -1,6 +1,6 @@
 """Family G, paths: every tool of the whole agent stays in the roots, in every spelling and against a racer.
 
-Each test names its row. The paths themselves are proved in `tests/host/test_paths.py`, walking and searching in
+The paths themselves are proved in `tests/host/test_paths.py`, walking and searching in
 `test_walk.py` and `test_search.py`, what a confined command can reach in `test_sandbox.py`, views in `test_view.py`.
 """
 
@@ -16,15 +16,11 @@ from typing import Any
 
 import pytest
 
-from tests.coder.rows import Told, apart, bash, call, family, snapshot, swapper, without_test
+from tests.coder.rows import Told, apart, bash, call, snapshot, swapper
 from tests.coder.whole import User, ends, events_of, whole
 from tests.needs import need
 
 CANARY = "canary-outside"
-
-
-def test_every_row_has_a_test() -> None:
-    assert without_test(sys.modules[__name__], family("G", 1, 12)) == []
 
 
 @pytest.fixture
@@ -96,8 +92,8 @@ SPELLINGS = [
 ]
 
 
+@pytest.mark.requirement("G1")
 async def test_no_spelling_of_a_path_leads_out(work: Path) -> None:
-    """Row G1."""
     steps: list[dict[str, Any]] = []
     for spelling in SPELLINGS:
         steps += everything(spelling.format(outside=work.parent, work=work))
@@ -106,14 +102,15 @@ async def test_no_spelling_of_a_path_leads_out(work: Path) -> None:
     assert not (Path.home() / "x").exists()
 
 
+@pytest.mark.requirement("G2")
 async def test_a_folder_whose_name_begins_like_the_root_is_not_in_it(work: Path) -> None:
-    """Row G2."""
     results = await attempted(work, *everything(f"{work}-evil/x"), *everything("../app-evil/x"))
     assert sum("outside of the workspace" in result for result in results) >= 12
 
 
+@pytest.mark.requirement("G3")
 async def test_no_link_leads_out_and_none_hangs(work: Path) -> None:
-    """Row G3: in the last and in a middle component, a chain of forty, a loop."""
+    """In the last and in a middle component, a chain of forty, a loop."""
     outside = work.parent
     (work / "last").symlink_to(outside / "x")
     (work / "middle").symlink_to(outside)
@@ -132,8 +129,9 @@ async def test_no_link_leads_out_and_none_hangs(work: Path) -> None:
     assert (work / "last").is_symlink()
 
 
+@pytest.mark.requirement("G4")
 async def test_writing_a_hard_link_leaves_what_it_was_linked_to(work: Path) -> None:
-    """Row G4: the name gets a new file; the old one, and what else is linked to it, stay."""
+    """The name gets a new file; the old one, and what else is linked to it, stay."""
     target = work.parent / "x"
     os.link(target, work / "linked")
     os.link(target, work / "edited")
@@ -146,8 +144,8 @@ async def test_writing_a_hard_link_leaves_what_it_was_linked_to(work: Path) -> N
     assert (work / "edited").read_text() == "new-outside"
 
 
+@pytest.mark.requirement("G5")
 async def test_what_is_no_file_is_refused_at_once(work: Path) -> None:
-    """Row G5."""
     os.mkfifo(work / "fifo")
     (work / "zero").symlink_to("/dev/zero")
     (work / "environ").symlink_to("/proc/self/environ")
@@ -164,8 +162,9 @@ async def test_what_is_no_file_is_refused_at_once(work: Path) -> None:
     assert (work / "a").is_dir()
 
 
+@pytest.mark.requirement("G5")
 async def test_a_workspace_that_is_everything_still_has_no_processes_in_it(tmp_path: Path) -> None:
-    """Row G5: with the whole machine as its root."""
+    """With the whole machine as its root."""
     paths = ("/proc/self/environ", "/dev/zero", "/sys/kernel")
     model = Told(apart([step for path in paths for step in everything(path)]))
     async with whole(Path("/"), model.make, user=User("reject_once")) as (_, session):
@@ -174,14 +173,15 @@ async def test_a_workspace_that_is_everything_still_has_no_processes_in_it(tmp_p
     assert len(refused) >= 3 * 6
 
 
+@pytest.mark.requirement("G6")
 async def test_a_racer_gets_no_write_out(work: Path) -> None:
-    """Row G6: the parent is now a folder of the workspace, now a link to the outside. The long race is F8's."""
+    """The parent is now a folder of the workspace, now a link to the outside."""
     await raced(work, 150)
 
 
+@pytest.mark.requirement("G6")
 @pytest.mark.slow
 async def test_a_racer_gets_no_write_out_for_minutes(work: Path) -> None:
-    """Row G6."""
     for _ in range(40):
         await raced(work, 500)
 
@@ -203,8 +203,8 @@ async def raced(work: Path, tries: int) -> None:
         await attempted(work, *steps)
 
 
+@pytest.mark.requirement("G7")
 async def test_odd_names_have_a_coded_end_and_protect_what_they_mean(work: Path) -> None:
-    """Row G7."""
     deep = "/".join(["d"] * 300)
     steps = [
         call("write_file", path="n" * 256, content="x"),
@@ -225,8 +225,8 @@ async def test_odd_names_have_a_coded_end_and_protect_what_they_mean(work: Path)
     assert (work / "Case").read_text() == "1"
 
 
+@pytest.mark.requirement("G7")
 async def test_a_folder_of_many_entries_is_listed_in_part(work: Path) -> None:
-    """Row G7."""
     for number in range(1_050):
         os.mknod(work / "a" / str(number))
     results = await attempted(work, call("list_files", path="a"), call("glob", pattern="**/*"))
@@ -234,11 +234,12 @@ async def test_a_folder_of_many_entries_is_listed_in_part(work: Path) -> None:
     assert all(len(result) < 150_000 for result in results)
 
 
+@pytest.mark.requirement("G8")
 @pytest.mark.parametrize("trouble", ["no space", "killed"])
 async def test_a_write_that_fails_leaves_the_old_file(
     work: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
-    """Row G8: and nothing else in its folder."""
+    """And nothing else in its folder."""
     file = work / "a" / "f"
     error: BaseException = OSError(28, "No space left on device") if trouble == "no space" else KeyError("killed")
 
@@ -251,8 +252,8 @@ async def test_a_write_that_fails_leaves_the_old_file(
     assert (file.read_text(), [path.name for path in file.parent.iterdir()]) == ("inside\n", ["f"])
 
 
+@pytest.mark.requirement("G8")
 async def test_a_written_file_keeps_its_mode_and_its_owner(work: Path) -> None:
-    """Row G8."""
     file = work / "a" / "f"
     file.chmod(0o754)
     owner = os.getuid()
@@ -267,8 +268,9 @@ async def test_a_written_file_keeps_its_mode_and_its_owner(work: Path) -> None:
     assert (file.read_text(), file.stat().st_mode & 0o777, file.stat().st_uid) == ("two", 0o754, owner)
 
 
+@pytest.mark.requirement("G6", "G8")
 async def test_undoing_takes_nothing_away_that_was_not_written_and_brings_nothing_back_in_half(work: Path) -> None:
-    """Rows G6 and G8: a folder that became a link is not followed; what was no text is not made up."""
+    """A folder that became a link is not followed; what was no text is not made up."""
     outside = work.parent / "evil"
     outside.mkdir()
     (outside / "f").write_text("new")
@@ -327,10 +329,11 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.requirement("G9", "G10")
 @pytest.mark.parametrize("there", [True, False], ids=["there", "missing"])
 @pytest.mark.parametrize("names", [GIT, SETTINGS], ids=["git", "settings"])
 async def test_what_makes_others_run_things_is_asked_for(work: Path, names: list[str], there: bool) -> None:
-    """Rows G9 and G10: in a mode that writes the rest freely, whether it is there or not."""
+    """In a mode that writes the rest freely, whether it is there or not."""
     if there:
         for folder in (".git/hooks", ".vscode", "home"):
             (work / folder).mkdir(parents=True)
@@ -353,8 +356,8 @@ async def test_what_makes_others_run_things_is_asked_for(work: Path, names: list
     assert snapshot(work) == before
 
 
+@pytest.mark.requirement("G11")
 async def test_searching_follows_no_link_out(work: Path) -> None:
-    """Row G11."""
     (work / "out").symlink_to(work.parent)
     (work / "up").symlink_to("..")
     (work / "a" / "x").symlink_to(work.parent / "x")
@@ -371,8 +374,9 @@ async def test_searching_follows_no_link_out(work: Path) -> None:
     assert "app-evil" not in "".join(results)
 
 
+@pytest.mark.requirement("G12")
 async def test_an_archive_that_is_unpacked_by_a_confined_command_stays_inside(work: Path) -> None:
-    """Row G12: members that climb, that are absolute, and links; the agent itself unpacks nothing."""
+    """Members that climb, that are absolute, and links; the agent itself unpacks nothing."""
     need("bwrap")
     outside = work.parent / "target"
     outside.mkdir()
@@ -399,8 +403,9 @@ async def test_an_archive_that_is_unpacked_by_a_confined_command_stays_inside(wo
     assert not (work.parent / "climbed").exists()
 
 
+@pytest.mark.requirement("G12")
 async def test_a_bomb_is_ended_by_its_deadline(work: Path) -> None:
-    """Row G12: what a command unpacks ends with the command."""
+    """What a command unpacks ends with the command."""
     # Nobody takes what is unpacked, so that it lasts and costs little.
     command = "yes | head -c 20M | gzip > bomb.gz; gzip -dc bomb.gz | while sleep 0.1; do :; done"
     model = Told(apart([bash(command, timeout=1)]))

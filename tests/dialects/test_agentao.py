@@ -40,23 +40,26 @@ STDIO = {"name": "one", "command": "true", "args": [], "env": []}
 # -- initialize ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("8.4.1", "8.4.3")
 @pytest.mark.parametrize(
     "params", [{"protocolVersion": 1}, {"protocolVersion": True, "clientCapabilities": {}}, {"clientCapabilities": {}}]
 )
-def test_8_4_1_initialize_is_strict(params: Any) -> None:
+def test_initialize_is_strict(params: Any) -> None:
     with pytest.raises(PeerMistake) as caught:
         named(NAME).decode_client(Raw(text(params)))
     assert caught.value.code == -32602
 
 
+@pytest.mark.requirement("8.4.3")
 @pytest.mark.parametrize("asked_for", [0, 1, 2, 99])
-async def test_8_4_3_any_version_is_answered_with_1(asked_for: int) -> None:
+async def test_any_version_is_answered_with_1(asked_for: int) -> None:
     async with talking(an_agent(NAME)) as wire:
         hello = await Caller(wire).hello(protocolVersion=asked_for)
         assert (hello["protocolVersion"], hello["authMethods"], hello["agentInfo"]["name"]) == (1, [], "ours")
 
 
-def test_8_4_4_capabilities_and_extensions_are_the_appendix_s() -> None:
+@pytest.mark.requirement("8.4.4", "8.4.5")
+def test_capabilities_and_extensions_are_the_appendix_s() -> None:
     said = json.loads(named(NAME).encode_agent(AGENT, CLIENT))
     assert said["agentCapabilities"] == {
         "loadSession": True,
@@ -67,18 +70,21 @@ def test_8_4_4_capabilities_and_extensions_are_the_appendix_s() -> None:
     assert methods == ["_agentao.cn/ask_user", "_agentao.cn/set_model"]
 
 
-def test_8_4_2_files_may_be_offered_under_other_names() -> None:
+@pytest.mark.requirement("8.4.2")
+def test_files_may_be_offered_under_other_names() -> None:
     body = {"protocolVersion": 1, "clientCapabilities": {"fs": {"readFile": True, "writeFile": "yes"}}}
     can = named(NAME).decode_client(Raw(text(body))).hello.capabilities
     assert (can.read_text_file, can.write_text_file) == (True, False)
 
 
-async def test_8_4_6_before_initialize_the_code_is_its_own() -> None:
+@pytest.mark.requirement("8.4.6")
+async def test_before_initialize_the_code_is_its_own() -> None:
     async with talking(an_agent(NAME)) as wire:
         assert (await Caller(wire).error("session/new", cwd=CWD, mcpServers=[]))["code"] == -32002
 
 
-async def test_8_4_6_everywhere_else_it_is_an_invalid_request() -> None:
+@pytest.mark.requirement("8.4.6")
+async def test_everywhere_else_it_is_an_invalid_request() -> None:
     async with talking(an_agent(None)) as wire:
         assert (await Caller(wire).error("session/new", cwd=CWD, mcpServers=[]))["code"] == -32600
 
@@ -102,7 +108,8 @@ async def test_a_turn_has_the_updates_of_the_appendix_and_no_others() -> None:
         ]
 
 
-async def test_8_4_22_a_cwd_that_is_no_folder_is_refused() -> None:
+@pytest.mark.requirement("8.4.22")
+async def test_a_cwd_that_is_no_folder_is_refused() -> None:
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -118,6 +125,7 @@ def test_http_servers_are_refused() -> None:
     assert heard(agent_of(NAME), "session/new", {"cwd": "/", "mcpServers": [sse]}).mcp_servers
 
 
+@pytest.mark.requirement("8.4.15")
 @pytest.mark.parametrize("method", ["session/new", "session/load"])
 @pytest.mark.parametrize(
     "servers",
@@ -132,7 +140,7 @@ def test_http_servers_are_refused() -> None:
         {"mcpServers": ["one"]},
     ],
 )
-def test_8_4_15_servers_that_are_no_list_or_have_no_name_are_refused(method: str, servers: Any) -> None:
+def test_servers_that_are_no_list_or_have_no_name_are_refused(method: str, servers: Any) -> None:
     assert refusal(agent_of(NAME), method, {"sessionId": "s", "cwd": "/", **servers})[0] == -32602
 
 
@@ -148,6 +156,7 @@ async def test_an_unknown_session_is_a_bad_parameter() -> None:
         assert (await caller.error("session/prompt", sessionId="nope", prompt=HELLO_WORLD))["code"] == -32602
 
 
+@pytest.mark.requirement("8.4.15")
 @pytest.mark.parametrize(
     ("first", "second", "same"),
     [
@@ -159,7 +168,7 @@ async def test_an_unknown_session_is_a_bad_parameter() -> None:
         ([STDIO, {**STDIO, "name": "two"}], [{**STDIO, "name": "two"}, STDIO], False),
     ],
 )
-async def test_8_4_15_a_session_is_loaded_with_the_servers_it_was_begun_with(
+async def test_a_session_is_loaded_with_the_servers_it_was_begun_with(
     tmp_path: Path, first: Any, second: Any, same: bool
 ) -> None:
     async with talking(an_agent(NAME, tmp_path)) as wire:
@@ -183,6 +192,7 @@ async def test_8_4_15_a_session_is_loaded_with_the_servers_it_was_begun_with(
         assert other["code"] == -32602
 
 
+@pytest.mark.requirement("8.4.15")
 async def test_everywhere_else_the_servers_may_change(tmp_path: Path) -> None:
     async with talking(an_agent(None, tmp_path)) as wire:
         caller = Caller(wire)
@@ -191,7 +201,8 @@ async def test_everywhere_else_the_servers_may_change(tmp_path: Path) -> None:
         assert await caller.result("session/load", sessionId=id, cwd=CWD, mcpServers=[STDIO])
 
 
-async def test_8_4_7_the_first_new_session_goes_on_with_a_stored_one(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.4.7")
+async def test_the_first_new_session_goes_on_with_a_stored_one(tmp_path: Path) -> None:
     async with talking(an_agent(NAME, tmp_path)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -212,7 +223,8 @@ async def test_8_4_7_the_first_new_session_goes_on_with_a_stored_one(tmp_path: P
 # -- cancel ----------------------------------------------------------------------------------------------------------
 
 
-async def test_8_4_14_a_cancel_is_a_request_and_ends_a_question() -> None:
+@pytest.mark.requirement("8.4.14")
+async def test_a_cancel_is_a_request_and_ends_a_question() -> None:
     agent = Agent("ours", dialect=NAME)
     begun = asyncio.Event()
     answers: list[bool] = []
@@ -236,6 +248,7 @@ async def test_8_4_14_a_cancel_is_a_request_and_ends_a_question() -> None:
 # -- models ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("8.4.17")
 @pytest.mark.parametrize(
     ("params", "code"),
     [
@@ -249,11 +262,12 @@ async def test_8_4_14_a_cancel_is_a_request_and_ends_a_question() -> None:
         ({"configId": "model"}, -32602),
     ],
 )
-def test_8_4_17_an_option_takes_three_fields_and_is_the_model(params: Any, code: int) -> None:
+def test_an_option_takes_three_fields_and_is_the_model(params: Any, code: int) -> None:
     assert refusal(agent_of(NAME), "session/set_config_option", {"sessionId": "s", **params})[0] == code
 
 
-async def test_8_4_16_a_model_is_split_at_the_first_slash() -> None:
+@pytest.mark.requirement("8.4.16")
+async def test_a_model_is_split_at_the_first_slash() -> None:
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -270,7 +284,8 @@ async def test_8_4_16_a_model_is_split_at_the_first_slash() -> None:
         assert await current("Other") == "openai/Other"
 
 
-async def test_8_4_16_a_provider_that_cannot_be_resolved_changes_nothing() -> None:
+@pytest.mark.requirement("8.4.16")
+async def test_a_provider_that_cannot_be_resolved_changes_nothing() -> None:
     agent = an_agent(NAME)
 
     @agent.option_changed
@@ -287,7 +302,8 @@ async def test_8_4_16_a_provider_that_cannot_be_resolved_changes_nothing() -> No
         assert await caller.result("_agentao.cn/set_model", sessionId=id, model="b") == {"model": "b"}
 
 
-async def test_8_4_19_a_model_may_be_set_by_its_bare_name() -> None:
+@pytest.mark.requirement("8.4.19")
+async def test_a_model_may_be_set_by_its_bare_name() -> None:
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -303,7 +319,8 @@ async def test_8_4_19_a_model_may_be_set_by_its_bare_name() -> None:
         assert (await caller.error("_agentao.cn/set_model", sessionId=id, model="  "))["code"] == -32602
 
 
-async def test_8_4_18_without_a_catalogue_there_are_no_options() -> None:
+@pytest.mark.requirement("8.4.18")
+async def test_without_a_catalogue_there_are_no_options() -> None:
     agent = Agent("ours", dialect=NAME)
     agent.prompt(_nothing)
     async with talking(agent) as wire:
@@ -318,7 +335,8 @@ async def _nothing(session: Session, prompt: Prompt) -> None: ...
 # -- modes -----------------------------------------------------------------------------------------------------------
 
 
-async def test_8_4_20_a_preset_is_applied_and_any_other_mode_is_kept_and_echoed(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.4.20", "8.4.23")
+async def test_a_preset_is_applied_and_any_other_mode_is_kept_and_echoed(tmp_path: Path) -> None:
     seen: list[tuple[str, object]] = []
     agent = an_agent(NAME, tmp_path)
 
@@ -340,7 +358,8 @@ async def test_8_4_20_a_preset_is_applied_and_any_other_mode_is_kept_and_echoed(
         assert caller.told() == []
 
 
-async def test_8_4_20_a_preset_needs_a_session_with_modes() -> None:
+@pytest.mark.requirement("8.4.20")
+async def test_a_preset_needs_a_session_with_modes() -> None:
     agent = Agent("ours", dialect=NAME)
     agent.prompt(_nothing)
     async with talking(agent) as wire:
@@ -351,7 +370,8 @@ async def test_8_4_20_a_preset_needs_a_session_with_modes() -> None:
         assert await caller.result("session/set_mode", sessionId=id, modeId="code") == {"modeId": "code"}
 
 
-def test_8_4_20_everywhere_else_an_unknown_mode_is_refused() -> None:
+@pytest.mark.requirement("8.4.20")
+def test_everywhere_else_an_unknown_mode_is_refused() -> None:
     from dragoman.agent.options import options_with
 
     mode = options.Select("mode", "Mode", "ask", [options.Choice("ask", "Ask")], category="mode")
@@ -371,13 +391,15 @@ def shown_at_the_end(*told: events.ToolCallUpdate) -> Any:
     return [item["content"]["text"] for item in said[-1].get("content", [])]
 
 
+@pytest.mark.requirement("8.4.10")
 @pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
-def test_8_4_10_a_call_that_ends_shows_everything_it_has_shown(status: str) -> None:
+def test_a_call_that_ends_shows_everything_it_has_shown(status: str) -> None:
     going_on = events.ToolCallUpdate("c", status="in_progress")
     assert shown_at_the_end(going_on, events.ToolCallUpdate("c", status=status)) == ["a"]
 
 
-def test_8_4_10_a_call_that_ends_with_content_of_its_own_shows_that() -> None:
+@pytest.mark.requirement("8.4.10")
+def test_a_call_that_ends_with_content_of_its_own_shows_that() -> None:
     other: Any = [tools.ContentItem(Text("b"))]
     assert shown_at_the_end(events.ToolCallUpdate("c", status="completed", content=other)) == ["b"]
     assert shown_at_the_end(events.ToolCallUpdate("c", status="completed", content=None)) == []
@@ -385,6 +407,7 @@ def test_8_4_10_a_call_that_ends_with_content_of_its_own_shows_that() -> None:
     assert shown_at_the_end(cleared, events.ToolCallUpdate("c", status="completed")) == []
 
 
+@pytest.mark.requirement("8.4.10")
 def test_a_call_begins_pending_and_shows_its_content_once() -> None:
     item = tools.ContentItem(Text("out"))
     said = updates(
@@ -427,7 +450,8 @@ def test_other_updates_are_not_sent(event: events.AnyEvent) -> None:
     assert updates(agent_of(NAME), event) == []
 
 
-def test_8_4_9_an_error_is_a_thought() -> None:
+@pytest.mark.requirement("8.4.9")
+def test_an_error_is_a_thought() -> None:
     agent = agent_of(NAME)
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
     agent.encode_reply(1, request, requests.PromptAccepted("u"))
@@ -454,7 +478,8 @@ CALL = services.ToolCallSubject(events.ToolCallUpdate("c", title="Write"))
 QUESTION = services.RequestPermission("s", "Write", FOUR, subject=CALL)
 
 
-def test_8_4_12_three_options_are_offered() -> None:
+@pytest.mark.requirement("8.4.12", "8.4.11")
+def test_three_options_are_offered() -> None:
     method, params = asked(agent_of(NAME), QUESTION)
     assert method == "session/request_permission"
     assert [(o["optionId"], o["kind"]) for o in params["options"]] == [
@@ -465,6 +490,7 @@ def test_8_4_12_three_options_are_offered() -> None:
     assert (params["toolCall"]["status"], params["toolCall"]["title"]) == ("pending", "Write")
 
 
+@pytest.mark.requirement("8.4.12")
 @pytest.mark.parametrize(
     ("outcome", "chosen"),
     [
@@ -478,7 +504,7 @@ def test_8_4_12_three_options_are_offered() -> None:
         ({"outcome": "allowed"}, None),
     ],
 )
-def test_8_4_12_an_answer_is_one_of_them_or_a_no(outcome: Any, chosen: str | None) -> None:
+def test_an_answer_is_one_of_them_or_a_no(outcome: Any, chosen: str | None) -> None:
     reply = agent_of(NAME).decode_reply(QUESTION, Raw(text({"outcome": outcome}))).reply
     assert isinstance(reply, services.PermissionAnswer)
     if chosen is None:
@@ -497,7 +523,8 @@ def test_an_allow_that_was_not_in_the_question_is_not_offered() -> None:
 # -- asking the user -------------------------------------------------------------------------------------------------
 
 
-def test_8_4_21_the_user_can_always_be_asked() -> None:
+@pytest.mark.requirement("8.4.21")
+def test_the_user_can_always_be_asked() -> None:
     can = named(NAME).decode_client(Raw(b'{"protocolVersion":1,"clientCapabilities":{}}')).hello.capabilities
     assert can.meta == {"_agentao.cn/extensions": [{"method": "_agentao.cn/ask_user"}]}
 
@@ -505,7 +532,8 @@ def test_8_4_21_the_user_can_always_be_asked() -> None:
 # -- the client ------------------------------------------------------------------------------------------------------
 
 
-def test_8_4_10_content_is_added_unless_it_repeats_what_was_there() -> None:
+@pytest.mark.requirement("8.4.10", "agentao-1")
+def test_content_is_added_unless_it_repeats_what_was_there() -> None:
     client = client_of(NAME)
 
     def content(*words: str, status: str = "in_progress") -> list[str]:

@@ -36,7 +36,8 @@ CWD = os.getcwd()
 STDIO = {"type": "stdio", "name": "n", "command": "c", "args": [], "env": []}
 
 
-def test_8_3_13_initialize_claims_what_the_document_claims() -> None:
+@pytest.mark.requirement("8.3.13")
+def test_initialize_claims_what_the_document_claims() -> None:
     said = json.loads(named(NAME).encode_agent(AGENT, CLIENT))
     assert said == {
         "protocolVersion": 1,
@@ -51,13 +52,15 @@ def test_8_3_13_initialize_claims_what_the_document_claims() -> None:
     }
 
 
+@pytest.mark.requirement("8.3.4")
 @pytest.mark.parametrize("version", [0, 1, 2, 7])
-async def test_8_3_4_the_version_is_always_1(version: int) -> None:
+async def test_the_version_is_always_1(version: int) -> None:
     async with talking(an_agent(NAME)) as wire:
         assert (await Caller(wire).hello(protocolVersion=version))["protocolVersion"] == 1
 
 
-async def test_8_3_5_a_login_is_taken_and_means_nothing() -> None:
+@pytest.mark.requirement("8.3.5")
+async def test_a_login_is_taken_and_means_nothing() -> None:
     assert heard(agent_of(NAME), "authenticate", {"methodId": "any"}) == IgnoredLogin()
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
@@ -66,7 +69,8 @@ async def test_8_3_5_a_login_is_taken_and_means_nothing() -> None:
         assert (await caller.error("authenticate"))["code"] == -32602
 
 
-async def test_8_3_11_the_modes_are_the_document_s(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.3.11")
+async def test_the_modes_are_the_document_s(tmp_path: Path) -> None:
     seen: list[object] = []
     agent = an_agent(NAME, tmp_path)
 
@@ -103,7 +107,8 @@ async def test_8_3_11_the_modes_are_the_document_s(tmp_path: Path) -> None:
         ]
 
 
-def test_8_3_11_a_mode_of_ours_is_told_as_the_nearest() -> None:
+@pytest.mark.requirement("8.3.11")
+def test_a_mode_of_ours_is_told_as_the_nearest() -> None:
     agent = agent_of(NAME)
     choices: list[Any] = [options.Choice(mode, mode) for mode in ("ask", "plan", "workspace-write")]
     request = heard(agent, "session/new", {"cwd": "/", "mcpServers": []})
@@ -112,8 +117,9 @@ def test_8_3_11_a_mode_of_ours_is_told_as_the_nearest() -> None:
     assert json.loads(answer.result)["modes"]["currentModeId"] == "read-only"  # type: ignore[union-attr]
 
 
+@pytest.mark.requirement("8.3.7")
 @pytest.mark.parametrize("kind", ["http", "sse"])
-def test_8_3_7_only_servers_that_are_started_are_taken(kind: str) -> None:
+def test_only_servers_that_are_started_are_taken(kind: str) -> None:
     reached = {"type": kind, "name": "n", "url": "http://h", "headers": []}
     assert refusal(agent_of(NAME), "session/new", {"cwd": "/", "mcpServers": [reached]})[0] == -32602
     assert heard(agent_of(NAME), "session/new", {"cwd": "/", "mcpServers": [STDIO]}).mcp_servers == [
@@ -121,7 +127,8 @@ def test_8_3_7_only_servers_that_are_started_are_taken(kind: str) -> None:
     ]
 
 
-def test_8_3_9_embedded_text_stays_an_attachment() -> None:
+@pytest.mark.requirement("8.3.9")
+def test_embedded_text_stays_an_attachment() -> None:
     block = {"type": "resource", "resource": {"uri": "file:///a", "text": "t"}}
     request = heard(agent_of(NAME), "session/prompt", {"sessionId": "s", "prompt": [block]})
     assert request.prompt == [Resource(TextResource("t", "file:///a"))]
@@ -133,7 +140,8 @@ def test_pictures_and_sounds_are_taken() -> None:
     assert request.prompt == [Image("aa", "image/png"), Audio("aa", "application/octet-stream")]
 
 
-async def test_8_3_10_a_second_prompt_is_refused_with_a_text() -> None:
+@pytest.mark.requirement("8.3.10")
+async def test_a_second_prompt_is_refused_with_a_text() -> None:
     agent = Agent("ours", dialect=NAME)
     gate = asyncio.Event()
 
@@ -152,7 +160,8 @@ async def test_8_3_10_a_second_prompt_is_refused_with_a_text() -> None:
         assert (await wire.answer(50))["result"] == {"stopReason": "end_turn"}
 
 
-async def test_8_3_17_error_data_is_a_text() -> None:
+@pytest.mark.requirement("8.3.17")
+async def test_error_data_is_a_text() -> None:
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -162,7 +171,8 @@ async def test_8_3_17_error_data_is_a_text() -> None:
         assert (folder["code"], folder["data"]) == (-32602, "/no/such/folder")
 
 
-async def test_8_3_16_a_turn_repeats_the_prompt_and_has_no_thoughts(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.3.16", "8.3.12")
+async def test_a_turn_repeats_the_prompt_and_has_no_thoughts(tmp_path: Path) -> None:
     async with talking(an_agent(NAME, tmp_path)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -189,7 +199,8 @@ async def agent_log(folder: Path, id: str) -> str:
     return "".join(path.read_bytes().decode("latin-1") for path in found)
 
 
-def test_8_3_15_a_call_is_in_progress_from_its_first_word() -> None:
+@pytest.mark.requirement("8.3.15")
+def test_a_call_is_in_progress_from_its_first_word() -> None:
     said = updates(
         agent_of(NAME),
         events.ToolCallUpdate("c", title="Run", kind="execute", status="pending", raw_input={"a": 1}),
@@ -218,8 +229,9 @@ def test_8_3_15_a_call_is_in_progress_from_its_first_word() -> None:
     ]
 
 
+@pytest.mark.requirement("8.3.15")
 @pytest.mark.parametrize("status", ["pending", "in_progress", "completed", "failed"])
-def test_8_3_15_a_call_that_shows_something_at_once_begins_in_progress_all_the_same(status: str) -> None:
+def test_a_call_that_shows_something_at_once_begins_in_progress_all_the_same(status: str) -> None:
     call = events.ToolCallUpdate("c", title="Run", status=status, content=[tools.ContentItem(Text("o"))])
     assert updates(agent_of(NAME), call) == [
         {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Run", "status": "in_progress"},
@@ -247,6 +259,7 @@ def test_a_plan_is_one_plan() -> None:
     ]
 
 
+@pytest.mark.requirement("8.3.16")
 @pytest.mark.parametrize(
     "event",
     [
@@ -258,7 +271,7 @@ def test_a_plan_is_one_plan() -> None:
         events.Notice("error", "n"),
     ],
 )
-def test_8_3_16_other_updates_are_not_sent(event: events.AnyEvent) -> None:
+def test_other_updates_are_not_sent(event: events.AnyEvent) -> None:
     assert updates(agent_of(NAME), event) == []
 
 
@@ -277,13 +290,15 @@ QUESTION = services.RequestPermission(
 )
 
 
-def test_8_3_14_two_options_are_offered() -> None:
+@pytest.mark.requirement("8.3.14")
+def test_two_options_are_offered() -> None:
     assert asked(agent_of(NAME), QUESTION)[1]["options"] == [
         {"optionId": "allow_once", "name": "Allow", "kind": "allow_once"},
         {"optionId": "reject_once", "name": "Reject", "kind": "reject_once"},
     ]
 
 
+@pytest.mark.requirement("8.3.14")
 @pytest.mark.parametrize(
     ("outcome", "chosen"),
     [
@@ -295,7 +310,7 @@ def test_8_3_14_two_options_are_offered() -> None:
         ({"outcome": "nonsense"}, None),
     ],
 )
-def test_8_3_14_an_answer_is_one_of_them_or_a_no(outcome: Any, chosen: str | None) -> None:
+def test_an_answer_is_one_of_them_or_a_no(outcome: Any, chosen: str | None) -> None:
     reply = agent_of(NAME).decode_reply(QUESTION, Raw(text({"outcome": outcome}))).reply
     assert isinstance(reply, services.PermissionAnswer)
     assert (reply.outcome == services.Selected(chosen or "")) == (chosen is not None)
@@ -305,6 +320,7 @@ def test_8_3_14_an_answer_is_one_of_them_or_a_no(outcome: Any, chosen: str | Non
 # -- the client ------------------------------------------------------------------------------------------------------
 
 
-def test_8_3_6_a_client_says_the_type_of_its_servers() -> None:
+@pytest.mark.requirement("8.3.6")
+def test_a_client_says_the_type_of_its_servers() -> None:
     request = requests.NewSession("/", mcp_servers=[requests.McpStdio("n", "c", [], [])])
     assert json.loads(client_of(NAME).encode_request(request).params)["mcpServers"] == [STDIO]

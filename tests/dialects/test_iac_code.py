@@ -35,7 +35,8 @@ NAME = "iac-code"
 CWD = os.getcwd()
 
 
-def test_8_1_5_initialize_claims_what_the_reference_claims() -> None:
+@pytest.mark.requirement("8.1.5")
+def test_initialize_claims_what_the_reference_claims() -> None:
     assert json.loads(named(NAME).encode_agent(AGENT, CLIENT)) == {
         "protocolVersion": 1,
         "agentInfo": {"name": "agent", "version": "1"},
@@ -48,7 +49,8 @@ def test_8_1_5_initialize_claims_what_the_reference_claims() -> None:
     }
 
 
-async def test_8_1_4_sessions_have_modes_and_models(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.1.4")
+async def test_sessions_have_modes_and_models(tmp_path: Path) -> None:
     async with talking(an_agent(NAME, tmp_path)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -66,7 +68,8 @@ async def test_8_1_4_sessions_have_modes_and_models(tmp_path: Path) -> None:
         assert (sorted(loaded), loaded["models"]["currentModelId"]) == (["models", "modes"], "p/b")
 
 
-async def test_8_1_5_fork_and_resume_work_although_nobody_claims_them(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.1.5", "8.1.6", "8.1.7")
+async def test_fork_and_resume_work_although_nobody_claims_them(tmp_path: Path) -> None:
     async with talking(an_agent(NAME, tmp_path)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -87,7 +90,8 @@ async def test_8_1_5_fork_and_resume_work_although_nobody_claims_them(tmp_path: 
         ]
 
 
-async def test_8_1_12_a_list_is_of_one_folder_and_whole(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.1.12")
+async def test_a_list_is_of_one_folder_and_whole(tmp_path: Path) -> None:
     async with talking(an_agent(NAME, tmp_path)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -99,7 +103,8 @@ async def test_8_1_12_a_list_is_of_one_folder_and_whole(tmp_path: Path) -> None:
             assert (await caller.error(method))["code"] == -32602
 
 
-async def test_8_1_13_config_set_sets_an_option() -> None:
+@pytest.mark.requirement("8.1.13")
+async def test_config_set_sets_an_option() -> None:
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -109,7 +114,8 @@ async def test_8_1_13_config_set_sets_an_option() -> None:
         assert (await caller.error("config/set", sessionId=id, configId="mode", value=7))["code"] == -32602
 
 
-async def test_8_1_20_an_unknown_session_is_a_bad_parameter() -> None:
+@pytest.mark.requirement("8.1.20", "8.1.21")
+async def test_an_unknown_session_is_a_bad_parameter() -> None:
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -128,7 +134,8 @@ def test_what_the_reference_does_not_have_is_not_found(method: str) -> None:
 # -- updates ---------------------------------------------------------------------------------------------------------
 
 
-async def test_8_1_14_text_is_said_in_both_spellings() -> None:
+@pytest.mark.requirement("8.1.14")
+async def test_text_is_said_in_both_spellings() -> None:
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -153,7 +160,8 @@ def test_the_frame_of_a_text_chunk_is_the_frame_of_its_event() -> None:
     assert whole["params"]["update"] == updates(agent, events.AgentMessageChunk(Text("x"), "m"))[0]
 
 
-def test_8_1_17_a_call_begins_in_progress_and_its_input_follows() -> None:
+@pytest.mark.requirement("8.1.17")
+def test_a_call_begins_in_progress_and_its_input_follows() -> None:
     said = updates(
         agent_of(NAME),
         events.ToolCallUpdate("c", title="Run", kind="execute", status="pending", raw_input={"a": 1}),
@@ -195,7 +203,8 @@ def ended(*told: events.AnyEvent) -> Any:
     return last
 
 
-def test_8_1_17_a_call_that_ends_shows_everything_it_has_shown() -> None:
+@pytest.mark.requirement("8.1.17")
+def test_a_call_that_ends_shows_everything_it_has_shown() -> None:
     begun = events.ToolCallUpdate("c", title="Run", content=[tools.ContentItem(Text("a"))])
     more = events.ToolCallContentChunk("c", tools.ContentItem(Text("b")))
     shown = [{"type": "content", "content": {"type": "text", "text": text}} for text in ("a", "b")]
@@ -213,8 +222,9 @@ def test_8_1_17_a_call_that_ends_shows_everything_it_has_shown() -> None:
     }
 
 
+@pytest.mark.requirement("8.1.17")
 @pytest.mark.parametrize("status", ["failed", "cancelled"])
-def test_8_1_17_a_failed_call_has_an_error_also_where_it_shows_nothing(status: str) -> None:
+def test_a_failed_call_has_an_error_also_where_it_shows_nothing(status: str) -> None:
     begun = events.ToolCallUpdate("c", title="Run")
     assert ended(begun, events.ToolCallUpdate("c", status=status)) == {
         "status": "failed",
@@ -224,7 +234,8 @@ def test_8_1_17_a_failed_call_has_an_error_also_where_it_shows_nothing(status: s
     assert ended(begun, events.ToolCallUpdate("c", status="completed")) == {"status": "completed"}
 
 
-def test_8_1_17_the_result_of_a_call_is_in_its_end_and_not_beside_its_input() -> None:
+@pytest.mark.requirement("8.1.17")
+def test_the_result_of_a_call_is_in_its_end_and_not_beside_its_input() -> None:
     call = events.ToolCallUpdate("c", title="Run", status="completed", raw_input={"a": 1}, raw_output="out")
     begun, follows, end = updates(agent_of(NAME), call)
     both = {"type": "tool_call_update", "sessionUpdate": "tool_call_update", "toolCallId": "c"}
@@ -239,7 +250,8 @@ def test_8_1_17_the_result_of_a_call_is_in_its_end_and_not_beside_its_input() ->
     assert (end["status"], end["rawOutput"], end["raw_output"]) == ("completed", "out", "out")
 
 
-def test_8_1_16_errors_and_compaction_are_messages() -> None:
+@pytest.mark.requirement("8.1.16")
+def test_errors_and_compaction_are_messages() -> None:
     agent = agent_of(NAME)
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
     agent.encode_reply(1, request, requests.PromptAccepted("u"))
@@ -267,8 +279,9 @@ def test_other_updates_are_not_sent(event: events.AnyEvent) -> None:
     assert updates(agent_of(NAME), event) == []
 
 
+@pytest.mark.requirement("8.1.10")
 @pytest.mark.parametrize("reason", ["end_turn", "cancelled", "max_tokens"])
-def test_8_1_10_the_tokens_are_zeros_where_no_model_told_any(reason: str) -> None:
+def test_the_tokens_are_zeros_where_no_model_told_any(reason: str) -> None:
     agent = agent_of(NAME)
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
     agent.encode_reply(1, request, requests.PromptAccepted("u"))
@@ -277,7 +290,8 @@ def test_8_1_10_the_tokens_are_zeros_where_no_model_told_any(reason: str) -> Non
     assert json.loads(end.result) == {"stopReason": reason, "usage": none}  # type: ignore[union-attr]
 
 
-def test_8_1_10_the_end_of_a_turn_has_its_tokens() -> None:
+@pytest.mark.requirement("8.1.10")
+def test_the_end_of_a_turn_has_its_tokens() -> None:
     agent = agent_of(NAME)
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
     agent.encode_reply(1, request, requests.PromptAccepted("u"))
@@ -288,6 +302,7 @@ def test_8_1_10_the_end_of_a_turn_has_its_tokens() -> None:
     }
 
 
+@pytest.mark.requirement("8.1.10", "iac-code-2")
 @pytest.mark.parametrize(
     ("said", "usage"),
     [
@@ -299,7 +314,7 @@ def test_8_1_10_the_end_of_a_turn_has_its_tokens() -> None:
         ({}, UNSET),
     ],
 )
-def test_8_1_10_a_client_finds_the_tokens_in_both_places(said: Any, usage: Any) -> None:
+def test_a_client_finds_the_tokens_in_both_places(said: Any, usage: Any) -> None:
     prompt = requests.PromptRequest("s", [Text("Hi")])
     client = client_of(NAME)
     client.encode_request(prompt)
@@ -317,7 +332,8 @@ CALL = events.ToolCallUpdate("c", title="Run", kind="execute", raw_input={"comma
 QUESTION = services.RequestPermission("s", "Run", FOUR, subject=services.ToolCallSubject(CALL))
 
 
-def test_8_1_18_a_question_has_its_input_under_both_names() -> None:
+@pytest.mark.requirement("8.1.18")
+def test_a_question_has_its_input_under_both_names() -> None:
     method, params = asked(agent_of(NAME), QUESTION)
     assert method == METHOD
     assert [option["optionId"] for option in params["options"]] == list(KINDS)
@@ -326,6 +342,7 @@ def test_8_1_18_a_question_has_its_input_under_both_names() -> None:
     assert call["input"] == call["rawInput"]
 
 
+@pytest.mark.requirement("8.1.19")
 @pytest.mark.parametrize(
     ("answer", "chosen"),
     [
@@ -339,7 +356,7 @@ def test_8_1_18_a_question_has_its_input_under_both_names() -> None:
         ({"outcome": {"outcome": "cancelled"}}, None),
     ],
 )
-def test_8_1_19_a_flat_answer_is_taken_and_a_no_is_a_no(answer: Any, chosen: str | None) -> None:
+def test_a_flat_answer_is_taken_and_a_no_is_a_no(answer: Any, chosen: str | None) -> None:
     reply = agent_of(NAME).decode_reply(QUESTION, Raw(text(answer))).reply
     assert isinstance(reply, services.PermissionAnswer)
     assert reply.outcome == (services.Dismissed() if chosen is None else services.Selected(chosen))
@@ -360,14 +377,16 @@ def opened() -> Dialect:
     return client
 
 
-def test_8_1_5_a_client_asks_for_what_nobody_claims() -> None:
+@pytest.mark.requirement("8.1.5")
+def test_a_client_asks_for_what_nobody_claims() -> None:
     bare = named(NAME).decode_agent(Raw(b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}')).hello
     client = named(NAME).client(CLIENT, bare)
     assert client.encode_request(requests.ForkSession("s", "/")).method == "session/fork"
     assert client.encode_request(requests.ResumeSession("s", "/")).method == "session/resume"
 
 
-def test_8_1_12_a_client_falls_back_to_the_other_name_of_the_list() -> None:
+@pytest.mark.requirement("8.1.12", "iac-code-5")
+def test_a_client_falls_back_to_the_other_name_of_the_list() -> None:
     client = client_of(NAME)
     assert asked(client, requests.ListSessions("/")) == ("session/list", {"cwd": "/"})
     assert not client.asks_again("session/list", WireError(-32603, "Internal error"))
@@ -379,7 +398,8 @@ def test_8_1_12_a_client_falls_back_to_the_other_name_of_the_list() -> None:
     assert client.encode_request(requests.SetOption("s", "x", "a")).method == "session/set_config_option"
 
 
-def test_8_1_12_a_session_in_a_list_of_one_folder_need_not_name_it() -> None:
+@pytest.mark.requirement("8.1.12")
+def test_a_session_in_a_list_of_one_folder_need_not_name_it() -> None:
     result = Raw(text({"sessions": [{"sessionId": "a", "title": "A"}, {"sessionId": "b", "cwd": "/b"}, 7]}))
     assert client_of(NAME).decode_reply(requests.ListSessions("/a"), result).reply == requests.SessionList(
         [requests.SessionInfo("a", "/a", title="A"), requests.SessionInfo("b", "/b")]
@@ -390,6 +410,7 @@ def test_8_1_12_a_session_in_a_list_of_one_folder_need_not_name_it() -> None:
     )
 
 
+@pytest.mark.requirement("8.1.13")
 @pytest.mark.parametrize(
     ("option", "value", "method"),
     [
@@ -399,7 +420,7 @@ def test_8_1_12_a_session_in_a_list_of_one_folder_need_not_name_it() -> None:
         ("model", "b", "session/set_model"),
     ],
 )
-def test_8_1_13_a_client_falls_back_to_the_other_name_of_an_option(option: str, value: Any, method: str) -> None:
+def test_a_client_falls_back_to_the_other_name_of_an_option(option: str, value: Any, method: str) -> None:
     client, request = opened(), requests.SetOption("s", option, value)
     assert client.encode_request(request).method == method
     assert not client.asks_again(method, WireError(-32602, "Invalid params"))
@@ -413,15 +434,17 @@ def test_8_1_13_a_client_falls_back_to_the_other_name_of_an_option(option: str, 
     assert client.encode_request(requests.ListSessions("/")).method == "session/list"
 
 
-def test_8_1_13_a_value_of_an_unknown_type_is_sent_as_it_is() -> None:
+@pytest.mark.requirement("8.1.13")
+def test_a_value_of_an_unknown_type_is_sent_as_it_is() -> None:
     client, request = opened(), requests.SetOption("s", "x", requests.UnknownValue("_number", 7))
     before = client.encode_request(request)
     client.asks_again(before.method, NOT_FOUND)
     assert client.encode_request(request) == replace(before, method="config/set")
 
 
+@pytest.mark.requirement("8.1.13")
 @pytest.mark.parametrize("result", [None, True, "ok", [], 7, {}, {"success": True}])
-def test_8_1_13_whatever_config_set_is_answered_with_the_option_is_set(result: Any) -> None:
+def test_whatever_config_set_is_answered_with_the_option_is_set(result: Any) -> None:
     client = opened()
     client.asks_again("session/set_model", NOT_FOUND)
     reply = client.decode_reply(requests.SetOption("s", "model", "b"), Raw(text(result))).reply
@@ -429,7 +452,8 @@ def test_8_1_13_whatever_config_set_is_answered_with_the_option_is_set(result: A
     assert [option.current_value for option in reply.config_options] == ["b", "ask"]  # type: ignore[union-attr]
 
 
-def test_8_1_13_config_set_may_be_answered_with_every_option() -> None:
+@pytest.mark.requirement("8.1.13")
+def test_config_set_may_be_answered_with_every_option() -> None:
     client = opened()
     client.asks_again("session/set_config_option", NOT_FOUND)
     said = {"type": "select", "id": "x", "name": "X", "currentValue": "c", "options": [{"value": "c", "name": "C"}]}
@@ -438,12 +462,14 @@ def test_8_1_13_config_set_may_be_answered_with_every_option() -> None:
     assert reply.config_options[0] == options.Select("x", "X", "c", [options.Choice("c", "C")])
 
 
-def test_8_1_13_the_protocol_s_own_name_is_answered_in_the_protocol_s_words() -> None:
+@pytest.mark.requirement("8.1.13")
+def test_the_protocol_s_own_name_is_answered_in_the_protocol_s_words() -> None:
     with pytest.raises(PeerMistake):
         opened().decode_reply(requests.SetOption("s", "x", "a"), Raw(b"true"))
 
 
-def test_8_1_4_a_client_sets_a_model_as_such() -> None:
+@pytest.mark.requirement("8.1.4")
+def test_a_client_sets_a_model_as_such() -> None:
     client, request = opened(), requests.SetOption("s", "model", "b")
     assert asked(client, request) == ("session/set_model", {"sessionId": "s", "modelId": "b"})
     reply = client.decode_reply(request, Raw(b"{}")).reply
@@ -451,6 +477,7 @@ def test_8_1_4_a_client_sets_a_model_as_such() -> None:
     assert [option.current_value for option in reply.config_options] == ["b", "ask"]  # type: ignore[union-attr]
 
 
+@pytest.mark.requirement("8.1.19", "iac-code-1")
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
@@ -463,7 +490,7 @@ def test_8_1_4_a_client_sets_a_model_as_such() -> None:
         (services.Dismissed(), {"outcome": {"outcome": "cancelled"}}),
     ],
 )
-def test_8_1_19_a_client_says_no_so_that_nobody_hears_a_yes(outcome: Any, said: Any) -> None:
+def test_a_client_says_no_so_that_nobody_hears_a_yes(outcome: Any, said: Any) -> None:
     called_so = replace(AGENT, info=Implementation("iac-code", "0.16.0"))
     # In the dialect, and to an agent of that name without it.
     for client in (client_of(NAME), speech.client_of(1, agent=called_so)):
@@ -482,6 +509,7 @@ PLAIN = {
 }
 
 
+@pytest.mark.requirement("8.1.19")
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
@@ -496,16 +524,15 @@ PLAIN = {
         (services.UnknownOutcome("allowed", {"outcome": "allowed"}), {"outcome": "denied"}),
     ],
 )
-def test_8_1_19_whoever_asks_in_plain_words_is_answered_in_them_and_hears_a_yes_only_for_one(
-    outcome: Any, said: Any
-) -> None:
+def test_whoever_asks_in_plain_words_is_answered_in_them_and_hears_a_yes_only_for_one(outcome: Any, said: Any) -> None:
     client = client_of(NAME)
     question = heard(client, "request_permission", PLAIN)
     assert (question.title, question.subject.tool_call.raw_input) == ("Run", {"command": "ls"})
     assert result_of(client.encode_reply(1, question, services.PermissionAnswer(outcome))) == said
 
 
-def test_8_1_19_only_the_question_in_plain_words_is_answered_in_them() -> None:
+@pytest.mark.requirement("8.1.19")
+def test_only_the_question_in_plain_words_is_answered_in_them() -> None:
     client, yes = client_of(NAME), services.PermissionAnswer(services.Selected("id-allow_once"))
     flat = {"outcome": "allowed", "option_id": "id-allow_once"}
     whole = {"outcome": {"outcome": "selected", "optionId": "id-allow_once"}}

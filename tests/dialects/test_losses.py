@@ -1,4 +1,4 @@
-"""The loss table is true: every row happens as it says, and `test_round_trips.py` finds nothing beside them."""
+"""Every loss happens as `tests/requirements/losses.toml` says; `test_round_trips.py` finds no other."""
 
 import base64
 import json
@@ -19,8 +19,6 @@ from tests.dialects.schemas import text
 from tests.dialects.speech import AGENT, CLIENT, agent_of, answer, ask, client_of, client_with, hear, result_of, say
 from tools.requirements import LOSSES
 
-# The test that shows each loss, by the id of its row.
-SHOWN: dict[str, str] = {}
 HI = {"type": "text", "text": "hi"}
 PROMPT = {"sessionId": "s", "prompt": [HI]}
 YES = {"optionId": "y", "name": "Yes", "kind": "allow_once"}
@@ -36,26 +34,15 @@ MODE_OPTION = {
 INFO = {"name": "n", "version": "1"}
 
 
-def shows(*ids: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    def note(test: Callable[[], None]) -> Callable[[], None]:
-        SHOWN.update(dict.fromkeys(ids, f"tests/dialects/test_losses.py::{test.__name__}"))
-        return test
-
-    return note
-
-
-def test_every_row_is_shown_and_every_change_is_a_row() -> None:
-    ids = [loss.id for loss in LOSSES]
-    assert {loss.id: test for loss in LOSSES for test in loss.tests} == SHOWN
-    assert set(ids) >= APPLIED
-    assert len(set(ids)) == len(ids)
+def test_every_change_that_a_round_trip_expects_is_a_row() -> None:
+    assert {loss.id for loss in LOSSES} >= APPLIED
 
 
 def test_every_row_says_what_and_what_instead() -> None:
     assert all(loss.what and loss.instead and loss.direction in ("same", "v1→v2", "v2→v1") for loss in LOSSES)
 
 
-class Bridge:
+class TwoDialects:
     """An agent that speaks one version, a client that speaks another."""
 
     def __init__(self, agent: int, client: int, hello: Any = CLIENT) -> None:
@@ -95,17 +82,17 @@ def refused(call: Callable[[], object]) -> int:
 # -- within version 1 ------------------------------------------------------------------------------------------------
 
 
-@shows("message-without-id")
-def test_message_without_id() -> None:
-    bridge = Bridge(1, 1)
+@pytest.mark.requirement("message-without-id")
+def test_a_chunk_without_an_id_gets_one_while_its_kind_goes_on() -> None:
+    bridge = TwoDialects(1, 1)
     said = [bridge.update(sessionUpdate="agent_message_chunk", content=HI) for _ in range(2)]
     chunk = {"sessionUpdate": "agent_message_chunk", "content": HI, "messageId": "dragoman-1"}
     assert said == [[chunk], [chunk]]
 
 
-@shows("replay-in-pieces", "resumed-state")
-def test_replay_of_version_1() -> None:
-    bridge = Bridge(1, 2)
+@pytest.mark.requirement("replay-in-pieces", "resumed-state")
+def test_a_version_1_replay_becomes_whole_messages_and_an_idle_session() -> None:
+    bridge = TwoDialects(1, 2)
     resume = {"sessionId": "s", "cwd": "/", "replayFrom": {"type": "start"}}
     asked = ask(bridge.clients_side, bridge.agents_side, "session/resume", resume)
     chunk = {"sessionUpdate": "agent_message_chunk", "content": HI, "messageId": "m"}
@@ -116,23 +103,23 @@ def test_replay_of_version_1() -> None:
     assert said == [twice, {"sessionUpdate": "state_update", "state": "idle"}]
 
 
-@shows("prompt-echo")
-def test_prompt_echo() -> None:
-    bridge = Bridge(1, 1)
+@pytest.mark.requirement("prompt-echo")
+def test_the_echo_of_a_live_prompt_is_dropped() -> None:
+    bridge = TwoDialects(1, 1)
     bridge.ask_agent("session/prompt", **PROMPT)
     assert bridge.update(sessionUpdate="user_message_chunk", content=HI) == []
 
 
-@shows("null-in-tool-call")
-def test_null_in_tool_call() -> None:
+@pytest.mark.requirement("null-in-tool-call")
+def test_null_in_a_version_1_tool_call_changes_nothing() -> None:
     for version in (1, 2):
-        said = Bridge(1, version).update(sessionUpdate="tool_call", toolCallId="c", title="t", name=None)
+        said = TwoDialects(1, version).update(sessionUpdate="tool_call", toolCallId="c", title="t", name=None)
         assert [update.get("name", "absent") for update in said] == ["absent"]
 
 
-@shows("call-never-announced")
-def test_call_never_announced() -> None:
-    bridge = Bridge(1, 1)
+@pytest.mark.requirement("call-never-announced")
+def test_an_update_of_a_call_that_was_never_announced_announces_it() -> None:
+    bridge = TwoDialects(1, 1)
     assert bridge.update(sessionUpdate="tool_call_update", toolCallId="c", status="failed") == [
         {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "c", "status": "failed"}
     ]
@@ -141,35 +128,35 @@ def test_call_never_announced() -> None:
     ]
 
 
-@shows("diff-without-old-text")
-def test_diff_without_old_text() -> None:
+@pytest.mark.requirement("diff-without-old-text")
+def test_a_diff_without_old_text_has_a_null_one() -> None:
     diff = {"type": "diff", "path": "/x", "newText": "n"}
-    (said,) = Bridge(1, 1).update(sessionUpdate="tool_call", toolCallId="c", title="t", content=[diff])
+    (said,) = TwoDialects(1, 1).update(sessionUpdate="tool_call", toolCallId="c", title="t", content=[diff])
     assert said["content"] == [{**diff, "oldText": None}]
 
 
-@shows("plan-for-a-client-with-plans")
-def test_plan_for_a_client_with_plans() -> None:
-    assert Bridge(1, 1).update(sessionUpdate="plan", entries=[]) == [
+@pytest.mark.requirement("plan-for-a-client-with-plans")
+def test_a_plan_becomes_a_plan_update_for_a_client_with_plans() -> None:
+    assert TwoDialects(1, 1).update(sessionUpdate="plan", entries=[]) == [
         {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": "main", "entries": []}}
     ]
-    assert Bridge(1, 1, client_with()).update(sessionUpdate="plan", entries=[]) == [
+    assert TwoDialects(1, 1, client_with()).update(sessionUpdate="plan", entries=[]) == [
         {"sessionUpdate": "plan", "entries": []}
     ]
 
 
-@shows("modes-and-options")
-def test_modes_and_options() -> None:
+@pytest.mark.requirement("modes-and-options")
+def test_modes_are_sent_as_modes_and_as_an_option() -> None:
     new = ("session/new", {"cwd": "/", "mcpServers": []})
     both = {"sessionId": "s", "modes": MODES, "configOptions": [MODE_OPTION]}
-    assert Bridge(1, 1).answer_to_client(*new, {"sessionId": "s", "modes": MODES}) == both
+    assert TwoDialects(1, 1).answer_to_client(*new, {"sessionId": "s", "modes": MODES}) == both
     other = {"currentModeId": "z", "availableModes": []}
-    assert Bridge(1, 1).answer_to_client(*new, {**both, "modes": other}) == both
+    assert TwoDialects(1, 1).answer_to_client(*new, {**both, "modes": other}) == both
 
 
-@shows("mode-changed")
-def test_mode_changed() -> None:
-    bridge = Bridge(1, 1)
+@pytest.mark.requirement("mode-changed")
+def test_a_changed_mode_is_sent_as_an_option_and_as_a_mode() -> None:
+    bridge = TwoDialects(1, 1)
     bridge.answer_to_client("session/new", {"cwd": "/", "mcpServers": []}, {"sessionId": "s", "modes": MODES})
     options = {"sessionUpdate": "config_option_update", "configOptions": [{**MODE_OPTION, "currentValue": "b"}]}
     mode = {"sessionUpdate": "current_mode_update", "currentModeId": "b"}
@@ -177,9 +164,9 @@ def test_mode_changed() -> None:
     assert bridge.update(**mode) == [options]
 
 
-@shows("mode-set")
-def test_mode_set() -> None:
-    bridge = Bridge(1, 1)
+@pytest.mark.requirement("mode-set")
+def test_a_mode_is_set_by_its_option_where_there_is_one() -> None:
+    bridge = TwoDialects(1, 1)
     result = {"sessionId": "s", "configOptions": [{**MODE_OPTION, "id": "m"}]}
     bridge.answer_to_client("session/new", {"cwd": "/", "mcpServers": []}, result)
     assert bridge.ask_agent("session/set_mode", sessionId="s", modeId="a") == (
@@ -188,22 +175,25 @@ def test_mode_set() -> None:
     )
 
 
-@shows("type-of-a-config-value")
-def test_type_of_a_config_value() -> None:
+@pytest.mark.requirement("type-of-a-config-value")
+def test_the_type_of_a_string_value_is_left_out_in_version_1() -> None:
     params = {"sessionId": "s", "configId": "c", "value": "v"}
-    assert Bridge(1, 1).ask_agent("session/set_config_option", **params, type="_odd")[1] == params
-    assert Bridge(2, 1).ask_agent("session/set_config_option", **params, type="_odd")[1] == {**params, "type": "id"}
+    assert TwoDialects(1, 1).ask_agent("session/set_config_option", **params, type="_odd")[1] == params
+    assert TwoDialects(2, 1).ask_agent("session/set_config_option", **params, type="_odd")[1] == {
+        **params,
+        "type": "id",
+    }
 
 
-@shows("type-of-a-stdio-server")
-def test_type_of_a_stdio_server() -> None:
+@pytest.mark.requirement("type-of-a-stdio-server")
+def test_the_type_of_a_stdio_server_is_left_out_in_version_1() -> None:
     server = {"name": "n", "command": "/c", "args": [], "env": []}
-    _, params = Bridge(1, 1).ask_agent("session/new", cwd="/", mcpServers=[{**server, "type": "stdio"}])
+    _, params = TwoDialects(1, 1).ask_agent("session/new", cwd="/", mcpServers=[{**server, "type": "stdio"}])
     assert params["mcpServers"] == [server]
 
 
-@shows("form-that-lacks-parts")
-def test_form_that_lacks_parts() -> None:
+@pytest.mark.requirement("form-that-lacks-parts")
+def test_a_form_that_lacks_parts_is_completed() -> None:
     properties = {
         "a": {"type": "string", "enum": [], "oneOf": []},
         "b": {"type": "array", "items": {"type": "string", "enum": []}},
@@ -216,39 +206,39 @@ def test_form_that_lacks_parts() -> None:
         ),
     ]:
         question = {"sessionId": "s", "message": "?", "mode": "form", "requestedSchema": form}
-        _, params = Bridge(1, 2).ask_client("elicitation/create", **question)
+        _, params = TwoDialects(1, 2).ask_client("elicitation/create", **question)
         assert params == {**question, "requestedSchema": whole}
 
 
-@shows("question-with-two-scopes")
-def test_question_with_two_scopes() -> None:
+@pytest.mark.requirement("question-with-two-scopes")
+def test_a_question_with_two_scopes_is_about_its_session() -> None:
     question = {"sessionId": "s", "message": "?", "mode": "url", "elicitationId": "e", "url": "u"}
-    assert Bridge(1, 2).ask_client("elicitation/create", **question, requestId=1)[1] == question
+    assert TwoDialects(1, 2).ask_client("elicitation/create", **question, requestId=1)[1] == question
 
 
-@shows("outcome-without-a-word")
-def test_outcome_without_a_word() -> None:
+@pytest.mark.requirement("outcome-without-a-word")
+def test_an_outcome_that_version_1_lacks_is_cancelled() -> None:
     params = {"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": [YES]}
     for outcome in ({"outcome": "_odd"}, {"outcome": "selected", "optionId": "z"}):
-        found = Bridge(1, 1).answer_to_agent("session/request_permission", params, {"outcome": outcome})
+        found = TwoDialects(1, 1).answer_to_agent("session/request_permission", params, {"outcome": outcome})
         assert found == {"outcome": {"outcome": "cancelled"}}
 
 
-@shows("no-that-is-misheard")
-def test_no_that_is_misheard() -> None:
+@pytest.mark.requirement("no-that-is-misheard")
+def test_a_no_is_cancelled_for_an_agent_that_takes_it_for_a_yes() -> None:
     no = {"optionId": "n", "name": "No", "kind": "reject_once"}
     params = {"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": [YES, no]}
-    bridge = Bridge(1, 1)
+    bridge = TwoDialects(1, 1)
     bridge.agents_side = client_of(1, agent=replace(AGENT, info=Implementation("iac-code", "0.16.0")))
     chosen = {"outcome": {"outcome": "selected", "optionId": "n"}}
     found = bridge.answer_to_agent("session/request_permission", params, chosen)
     assert found == {"outcome": {"outcome": "cancelled"}, "_meta": {"option_id": "n"}}
-    assert Bridge(1, 1).answer_to_agent("session/request_permission", params, chosen) == chosen
+    assert TwoDialects(1, 1).answer_to_agent("session/request_permission", params, chosen) == chosen
 
 
-@shows("stop-reason-without-a-word")
-def test_stop_reason_without_a_word() -> None:
-    bridge = Bridge(1, 1)
+@pytest.mark.requirement("stop-reason-without-a-word")
+def test_a_stop_reason_that_version_1_lacks_is_end_turn_with_the_reason_in_meta() -> None:
+    bridge = TwoDialects(1, 1)
     request = ask(bridge.clients_side, bridge.agents_side, "session/prompt", PROMPT).request
     bridge.clients_side.encode_reply(1, request, PromptAccepted("u"))
     (told,) = bridge.agents_side.decode_reply(request, Raw(b'{"stopReason":"_odd"}')).events
@@ -256,8 +246,8 @@ def test_stop_reason_without_a_word() -> None:
     assert found == {"stopReason": "end_turn", "_meta": {"stopReason": "_odd"}}
 
 
-@shows("null-in-initialize", "inside-a-capability")
-def test_null_and_nested_fields_in_initialize() -> None:
+@pytest.mark.requirement("null-in-initialize", "inside-a-capability")
+def test_null_and_nested_fields_in_initialize_are_dropped() -> None:
     capabilities = {"fs": {"x": 1, "_meta": {}}, "elicitation": None, "plan": {"x": 1}, "y": 2, "_meta": {"k": 1}}
     heard = decode_client(Raw(text({"protocolVersion": 1, "clientInfo": None, "clientCapabilities": capabilities})))
     said = json.loads(encode_client(heard.hello, (1,)))["clientCapabilities"]
@@ -274,20 +264,20 @@ def test_null_and_nested_fields_in_initialize() -> None:
 # -- to version 2 ----------------------------------------------------------------------------------------------------
 
 
-@shows("other-meaning")
-def test_other_meaning() -> None:
+@pytest.mark.requirement("other-meaning")
+def test_a_field_whose_name_means_something_else_in_the_other_version_is_dropped() -> None:
     link = {"type": "resource_link", "name": "n", "uri": "u"}
-    (said,) = Bridge(1, 2).update(
+    (said,) = TwoDialects(1, 2).update(
         sessionUpdate="agent_message_chunk", messageId="m", content={**link, "icons": 5, "x": 1}
     )
     assert said["content"] == {**link, "x": 1}
-    assert Bridge(1, 2).update(sessionUpdate="terminal_update", terminalId=5) == []
-    assert Bridge(2, 1).update(sessionUpdate="tool_call", toolCallId=5) == []
+    assert TwoDialects(1, 2).update(sessionUpdate="terminal_update", terminalId=5) == []
+    assert TwoDialects(2, 1).update(sessionUpdate="tool_call", toolCallId=5) == []
 
 
-@shows("prompt-accepted")
-def test_prompt_accepted() -> None:
-    bridge = Bridge(1, 2)
+@pytest.mark.requirement("prompt-accepted")
+def test_a_prompt_of_version_1_counts_as_accepted_when_it_was_sent() -> None:
+    bridge = TwoDialects(1, 2)
     call = bridge.agents_side.encode_request(PromptRequest("s", []))
     assert call.early == PromptAccepted("dragoman-1")
     replied = bridge.agents_side.decode_failure(PromptRequest("s", []), WireError(-32603, "no"))
@@ -301,96 +291,96 @@ def test_prompt_accepted() -> None:
     }
 
 
-@shows("files-and-terminals")
-def test_files_and_terminals() -> None:
-    assert refused(lambda: Bridge(1, 2).ask_client("fs/read_text_file", sessionId="s", path="/x")) == -32601
-    assert refused(lambda: Bridge(1, 2).ask_client("terminal/create", sessionId="s", command="ls")) == -32601
+@pytest.mark.requirement("files-and-terminals")
+def test_files_and_terminals_of_a_version_1_client_are_absent_in_version_2() -> None:
+    assert refused(lambda: TwoDialects(1, 2).ask_client("fs/read_text_file", sessionId="s", path="/x")) == -32601
+    assert refused(lambda: TwoDialects(1, 2).ask_client("terminal/create", sessionId="s", command="ls")) == -32601
     capabilities = json.loads(encode_client(CLIENT, (2,)))["capabilities"]
     assert capabilities == {"auth": {"terminal": {}}, "elicitation": {"form": {}, "url": {}}}
 
 
-@shows("terminal-of-the-client")
-def test_terminal_of_the_client() -> None:
+@pytest.mark.requirement("terminal-of-the-client")
+def test_a_terminal_of_the_client_becomes_text_with_its_id() -> None:
     content = [{"type": "terminal", "terminalId": "t"}]
-    (said,) = Bridge(1, 2).update(sessionUpdate="tool_call", toolCallId="c", title="t", content=content)
+    (said,) = TwoDialects(1, 2).update(sessionUpdate="tool_call", toolCallId="c", title="t", content=content)
     assert said["content"] == [{"type": "content", "content": {"type": "text", "text": "[terminal t]"}}]
 
 
-@shows("texts-of-a-diff", "changes-without-texts")
-def test_texts_of_a_diff() -> None:
+@pytest.mark.requirement("texts-of-a-diff", "changes-without-texts")
+def test_the_texts_of_a_diff_become_a_patch_and_back_only_for_a_new_file() -> None:
     new = {"type": "diff", "path": "/x", "oldText": None, "newText": "a\n"}
     changed = {"type": "diff", "path": "/y", "oldText": "a\n", "newText": "b\n"}
-    (there,) = Bridge(1, 2).update(sessionUpdate="tool_call", toolCallId="c", title="t", content=[new, changed])
+    (there,) = TwoDialects(1, 2).update(sessionUpdate="tool_call", toolCallId="c", title="t", content=[new, changed])
     patches = [item["patch"]["text"] for item in there["content"]]
     assert [item["changes"] for item in there["content"]] == [
         [{"operation": "add", "path": "/x"}],
         [{"operation": "modify", "path": "/y"}],
     ]
-    (back,) = Bridge(2, 1).update(**there)
+    (back,) = TwoDialects(2, 1).update(**there)
     assert back["content"] == [new, {"type": "content", "content": {"type": "text", "text": patches[1]}}]
     moved = {"type": "diff", "changes": [{"operation": "move", "oldPath": "/a", "path": "/b"}]}
-    (said,) = Bridge(2, 1).update(sessionUpdate="tool_call_update", toolCallId="d", content=[moved])
+    (said,) = TwoDialects(2, 1).update(sessionUpdate="tool_call_update", toolCallId="d", content=[moved])
     assert said["content"] == [{"type": "content", "content": {"type": "text", "text": "move: /a -> /b"}}]
 
 
-@shows("numbers-out-of-range")
-def test_numbers_out_of_range() -> None:
+@pytest.mark.requirement("numbers-out-of-range")
+def test_numbers_out_of_the_range_of_version_2_are_left_out() -> None:
     link = {"type": "resource_link", "name": "n", "uri": "u"}
     odd = {**link, "size": -1, "annotations": {"priority": 7}}
-    (said,) = Bridge(1, 2).update(sessionUpdate="agent_message_chunk", messageId="m", content=odd)
+    (said,) = TwoDialects(1, 2).update(sessionUpdate="agent_message_chunk", messageId="m", content=odd)
     assert said["content"] == {**link, "annotations": {}}
     place = [{"path": "/x", "line": 0}]
-    (said,) = Bridge(1, 2).update(sessionUpdate="tool_call_update", toolCallId="c", locations=place)
+    (said,) = TwoDialects(1, 2).update(sessionUpdate="tool_call_update", toolCallId="c", locations=place)
     assert said["locations"] == [{"path": "/x"}]
 
 
-@shows("nothing-to-choose")
-def test_nothing_to_choose() -> None:
+@pytest.mark.requirement("nothing-to-choose")
+def test_an_option_without_choices_offers_its_current_value() -> None:
     empty = {**MODE_OPTION, "options": [{"group": "g", "name": "G", "options": []}]}
-    (said,) = Bridge(1, 2).update(sessionUpdate="config_option_update", configOptions=[empty])
+    (said,) = TwoDialects(1, 2).update(sessionUpdate="config_option_update", configOptions=[empty])
     assert said["configOptions"][0]["options"] == [{"value": "a", "name": "a"}]
 
 
-@shows("permission-without-options")
-def test_permission_without_options() -> None:
+@pytest.mark.requirement("permission-without-options")
+def test_a_permission_without_options_is_refused_in_version_2() -> None:
     params: Any = {"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": []}
-    assert refused(lambda: Bridge(1, 2).ask_client("session/request_permission", **params)) == -32602
+    assert refused(lambda: TwoDialects(1, 2).ask_client("session/request_permission", **params)) == -32602
 
 
-@shows("null-options")
-def test_null_options() -> None:
+@pytest.mark.requirement("null-options")
+def test_null_options_are_absent_in_version_2() -> None:
     result = {"sessionId": "s", "modes": None, "configOptions": None}
-    assert Bridge(1, 2).answer_to_client("session/new", {"cwd": "/"}, result) == {"sessionId": "s"}
+    assert TwoDialects(1, 2).answer_to_client("session/new", {"cwd": "/"}, result) == {"sessionId": "s"}
 
 
-@shows("question-about-request-null")
-def test_question_about_request_null() -> None:
+@pytest.mark.requirement("question-about-request-null")
+def test_a_question_about_request_null_is_refused_in_version_2() -> None:
     question = {"requestId": None, "message": "?", "mode": "url", "elicitationId": "e", "url": "u"}
-    assert Bridge(1, 1).ask_client("elicitation/create", **question)[1] == question
-    assert refused(lambda: Bridge(1, 2).ask_client("elicitation/create", **question)) == -32602
+    assert TwoDialects(1, 1).ask_client("elicitation/create", **question)[1] == question
+    assert refused(lambda: TwoDialects(1, 2).ask_client("elicitation/create", **question)) == -32602
 
 
-@shows("sse-capability")
-def test_sse_capability() -> None:
+@pytest.mark.requirement("sse-capability")
+def test_the_capability_of_sse_is_absent_in_version_2_and_its_servers_pass() -> None:
     answer_ = {"protocolVersion": 1, "agentCapabilities": {"mcpCapabilities": {"sse": True}}}
     heard = decode_agent(Raw(text(answer_))).hello
     assert json.loads(encode_agent(2, heard, CLIENT))["capabilities"]["session"]["mcp"] == {"stdio": {}}
     server = {"type": "sse", "name": "n", "url": "u", "headers": []}
-    assert Bridge(2, 1).ask_agent("session/new", cwd="/", mcpServers=[server])[1]["mcpServers"] == [server]
+    assert TwoDialects(2, 1).ask_agent("session/new", cwd="/", mcpServers=[server])[1]["mcpServers"] == [server]
 
 
 # -- to version 1 ----------------------------------------------------------------------------------------------------
 
 
-@shows("states")
-def test_states() -> None:
+@pytest.mark.requirement("states")
+def test_the_states_of_version_2_are_dropped_and_the_end_of_a_turn_answers_the_prompt() -> None:
     states: list[Any] = [{"state": "running"}, {"state": "requires_action"}, {"state": "_odd"}, {"state": "idle"}]
-    assert [Bridge(2, 1).update(sessionUpdate="state_update", **state) for state in states] == [[], [], [], []]
+    assert [TwoDialects(2, 1).update(sessionUpdate="state_update", **state) for state in states] == [[], [], [], []]
 
 
-@shows("beside-the-end")
-def test_beside_the_end() -> None:
-    bridge = Bridge(2, 1)
+@pytest.mark.requirement("beside-the-end")
+def test_fields_beside_the_end_of_a_version_2_turn_are_dropped() -> None:
+    bridge = TwoDialects(2, 1)
     ends: list[Any] = []
     usage = {"totalTokens": 0, "inputTokens": 0, "outputTokens": 0}
     for extra in (
@@ -407,26 +397,26 @@ def test_beside_the_end() -> None:
     assert ends == [ResultMessage(1, b'{"stopReason":"end_turn"}'), ErrorMessage(1, WireError(1, "m"))]
 
 
-@shows("whole-messages")
-def test_whole_messages() -> None:
-    bridge = Bridge(2, 1)
+@pytest.mark.requirement("whole-messages")
+def test_whole_messages_become_chunks_once_in_version_1() -> None:
+    bridge = TwoDialects(2, 1)
     whole = {"sessionUpdate": "agent_message", "messageId": "m"}
     chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": HI}
     contents: list[Any] = [{"content": [HI, HI]}, {"content": [HI]}, {"content": None}, {"content": []}, {}]
     assert [bridge.update(**whole, **content) for content in contents] == [[chunk, chunk], [], [], [], []]
 
 
-@shows("appended-content")
-def test_appended_content() -> None:
-    bridge = Bridge(2, 1)
+@pytest.mark.requirement("appended-content")
+def test_appended_content_becomes_all_content_so_far_in_version_1() -> None:
+    bridge = TwoDialects(2, 1)
     item = {"type": "content", "content": HI}
     chunk = {"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c", "content": item}
     assert [bridge.update(**chunk)[0]["content"] for _ in range(2)] == [[item], [item, item]]
 
 
-@shows("display-terminals")
-def test_display_terminals() -> None:
-    bridge = Bridge(2, 1)
+@pytest.mark.requirement("display-terminals")
+def test_the_output_of_a_terminal_becomes_text_in_the_calls_that_show_it() -> None:
+    bridge = TwoDialects(2, 1)
     data = base64.b64encode(b"\x1b[31mok\x1b[0m").decode()
     assert bridge.update(sessionUpdate="terminal_update", terminalId="t", command="ls", output={"data": data}) == []
     content = [{"type": "terminal", "terminalId": "t"}]
@@ -434,9 +424,9 @@ def test_display_terminals() -> None:
     assert said["content"] == [{"type": "content", "content": {"type": "text", "text": "$ ls\nok"}}]
 
 
-@shows("cleared-fields")
-def test_cleared_fields() -> None:
-    bridge = Bridge(2, 1)
+@pytest.mark.requirement("cleared-fields")
+def test_cleared_fields_of_a_call_become_empty_lists_or_stay_in_version_1() -> None:
+    bridge = TwoDialects(2, 1)
     bridge.update(sessionUpdate="tool_call_update", toolCallId="c", title="t")
     cleared = dict.fromkeys(("title", "kind", "status", "content", "locations", "rawInput"))
     assert bridge.update(sessionUpdate="tool_call_update", toolCallId="c", **cleared) == [
@@ -444,9 +434,9 @@ def test_cleared_fields() -> None:
     ]
 
 
-@shows("open-words")
-def test_open_words() -> None:
-    bridge = Bridge(2, 1)
+@pytest.mark.requirement("open-words")
+def test_words_that_version_1_lacks_become_the_nearest_that_it_has() -> None:
+    bridge = TwoDialects(2, 1)
     call = {"sessionUpdate": "tool_call_update", "toolCallId": "c"}
     said = [bridge.update(**call, kind="_k", status=status)[0] for status in ("_s", "paused", "cancelled")]
     assert [(update["kind"], update["status"]) for update in said] == [
@@ -466,57 +456,59 @@ def test_open_words() -> None:
     assert chunk["content"] == {**HI, "annotations": {"audience": ["user"]}}
 
 
-@shows("cancelling-one-thing")
-def test_cancelling_one_thing() -> None:
+@pytest.mark.requirement("cancelling-one-thing")
+def test_cancelling_one_call_or_terminal_is_unknown_in_version_1() -> None:
     call = {"toolCallId": "c", "title": "t"}
-    said = Bridge(2, 1).update(sessionUpdate="tool_call_update", **call, capabilities={"cancel": {}})
+    said = TwoDialects(2, 1).update(sessionUpdate="tool_call_update", **call, capabilities={"cancel": {}})
     assert said == [{"sessionUpdate": "tool_call", **call}]
     for method, params in (("tool_call/cancel", {"toolCallId": "c"}), ("terminal/cancel", {"terminalId": "t"})):
-        assert refused(lambda m=method, p=params: Bridge(1, 2).ask_agent(m, sessionId="s", **p)) == -32601  # type: ignore[misc]
+        assert refused(lambda m=method, p=params: TwoDialects(1, 2).ask_agent(m, sessionId="s", **p)) == -32601  # type: ignore[misc]
 
 
-@shows("fields-of-version-2")
-def test_fields_of_version_2() -> None:
+@pytest.mark.requirement("fields-of-version-2")
+def test_fields_that_version_1_lacks_are_dropped() -> None:
     link = {"type": "resource_link", "name": "n", "uri": "u"}
     odd = {**link, "icons": [{"src": "u"}], "size": 2**63}
-    (said,) = Bridge(2, 1).update(sessionUpdate="agent_message_chunk", messageId="m", content=odd)
+    (said,) = TwoDialects(2, 1).update(sessionUpdate="agent_message_chunk", messageId="m", content=odd)
     assert said["content"] == link
     status = {"status": "open", "state": {"state": "running"}}
-    assert Bridge(2, 1).answer_to_client("session/status", {"sessionId": "s"}, status) == {"status": "open"}
+    assert TwoDialects(2, 1).answer_to_client("session/status", {"sessionId": "s"}, status) == {"status": "open"}
     replay = {"type": "start", "_meta": {"k": 1}}
-    method, params = Bridge(1, 2).ask_agent("session/resume", sessionId="s", cwd="/", replayFrom=replay)
+    method, params = TwoDialects(1, 2).ask_agent("session/resume", sessionId="s", cwd="/", replayFrom=replay)
     assert (method, params) == ("session/load", {"sessionId": "s", "cwd": "/", "mcpServers": []})
 
 
-@shows("lists-that-must-be-there")
-def test_lists_that_must_be_there() -> None:
-    assert Bridge(1, 2).ask_agent("session/new", cwd="/")[1] == {"cwd": "/", "mcpServers": []}
+@pytest.mark.requirement("lists-that-must-be-there")
+def test_absent_lists_are_empty_in_version_1() -> None:
+    assert TwoDialects(1, 2).ask_agent("session/new", cwd="/")[1] == {"cwd": "/", "mcpServers": []}
     servers = [{"type": "stdio", "name": "n", "command": "/c"}, {"type": "http", "name": "n", "url": "u"}]
-    assert Bridge(1, 2).ask_agent("session/new", cwd="/", mcpServers=servers)[1]["mcpServers"] == [
+    assert TwoDialects(1, 2).ask_agent("session/new", cwd="/", mcpServers=servers)[1]["mcpServers"] == [
         {"name": "n", "command": "/c", "args": [], "env": []},
         {"type": "http", "name": "n", "url": "u", "headers": []},
     ]
 
 
-@shows("replay-cursors")
-def test_replay_cursors() -> None:
+@pytest.mark.requirement("replay-cursors")
+def test_a_replay_from_another_place_than_the_start_is_refused_in_version_1() -> None:
     asked = {"sessionId": "s", "cwd": "/"}
-    assert Bridge(1, 2).ask_agent("session/resume", **asked, replayFrom=None) == ("session/resume", asked)
-    assert refused(lambda: Bridge(1, 2).ask_agent("session/resume", **asked, replayFrom={"type": "_odd"})) == -32602
+    assert TwoDialects(1, 2).ask_agent("session/resume", **asked, replayFrom=None) == ("session/resume", asked)
+    assert (
+        refused(lambda: TwoDialects(1, 2).ask_agent("session/resume", **asked, replayFrom={"type": "_odd"})) == -32602
+    )
 
 
-@shows("open-commands")
-def test_open_commands() -> None:
+@pytest.mark.requirement("open-commands")
+def test_commands_of_an_unknown_type_are_dropped_in_version_1() -> None:
     known = {"type": "command", "name": "n", "description": "d"}
     commands = [known, {**known, "type": "_odd"}, {**known, "input": {"type": "_odd", "hint": "h"}}]
-    (said,) = Bridge(2, 1).update(sessionUpdate="available_commands_update", availableCommands=commands)
+    (said,) = TwoDialects(2, 1).update(sessionUpdate="available_commands_update", availableCommands=commands)
     plain = {"name": "n", "description": "d"}
     assert said["availableCommands"] == [plain, plain]
 
 
-@shows("commands-of-an-answer")
-def test_commands_of_an_answer() -> None:
-    bridge = Bridge(2, 1)
+@pytest.mark.requirement("commands-of-an-answer")
+def test_the_commands_of_a_response_follow_it_in_an_update() -> None:
+    bridge = TwoDialects(2, 1)
     asked = ask(bridge.clients_side, bridge.agents_side, "session/new", {"cwd": "/", "mcpServers": []})
     commands = [{"type": "command", "name": "n", "description": "d"}]
     result = {"sessionId": "s", "availableCommands": commands}
@@ -531,9 +523,9 @@ def test_commands_of_an_answer() -> None:
     }
 
 
-@shows("switches")
-def test_switches() -> None:
-    bridge = Bridge(2, 1, client_with())
+@pytest.mark.requirement("switches")
+def test_switches_compactions_and_subagents_are_sent_only_to_a_client_that_names_them() -> None:
+    bridge = TwoDialects(2, 1, client_with())
     switch = {"type": "boolean", "configId": "c", "name": "n", "currentValue": True}
     assert bridge.update(sessionUpdate="config_option_update", configOptions=[switch]) == [
         {"sessionUpdate": "config_option_update", "configOptions": []}
@@ -542,9 +534,9 @@ def test_switches() -> None:
     assert bridge.update(sessionUpdate="subagent_update", sessionId="child") == []
 
 
-@shows("notices")
-def test_notices() -> None:
-    bridge = Bridge(2, 1, client_with())
+@pytest.mark.requirement("notices")
+def test_notices_become_finished_calls_for_a_client_that_does_not_name_them() -> None:
+    bridge = TwoDialects(2, 1, client_with())
     assert bridge.update(sessionUpdate="notice", severity="info", title="t") == []  # it waits
     (told,) = bridge.update(sessionUpdate="state_update", state="running")
     assert (told["sessionUpdate"], told["kind"], told["title"]) == ("tool_call", "other", "t")
@@ -552,51 +544,51 @@ def test_notices() -> None:
     assert told["title"] == "The conversation was summarised to fit the model's context"
 
 
-@shows("several-plans")
-def test_several_plans() -> None:
-    bridge = Bridge(2, 1, client_with())
+@pytest.mark.requirement("several-plans")
+def test_of_several_plans_a_client_without_plans_gets_the_last_steps() -> None:
+    bridge = TwoDialects(2, 1, client_with())
     plan = {"type": "items", "planId": "p", "entries": []}
     assert bridge.update(sessionUpdate="plan_update", plan=plan) == [{"sessionUpdate": "plan", "entries": []}]
     markdown = {"type": "markdown", "planId": "q", "content": "#"}
     assert bridge.update(sessionUpdate="plan_update", plan=markdown) == []
 
 
-@shows("question-of-a-permission", "options-of-unknown-kind")
-def test_question_of_a_permission() -> None:
+@pytest.mark.requirement("question-of-a-permission", "options-of-unknown-kind")
+def test_the_question_of_a_permission_becomes_the_title_of_its_call() -> None:
     odd = {"optionId": "z", "name": "Z", "kind": "_allow"}
     subject = {"type": "command", "command": "ls", "cwd": "/", "_meta": {"k": 1}}
     params = {"sessionId": "s", "title": "Run?", "description": "why", "subject": subject, "options": [YES, odd]}
     notes = [{"type": "content", "content": {"type": "text", "text": words}} for words in ("why", "ls\n(in /)")]
     call = {"toolCallId": "permission: Run?", "title": "Run?", "kind": "execute"}
-    assert Bridge(2, 1).ask_client("session/request_permission", **params)[1] == {
+    assert TwoDialects(2, 1).ask_client("session/request_permission", **params)[1] == {
         "sessionId": "s",
         "toolCall": {**call, "rawInput": {"command": "ls", "cwd": "/"}, "content": notes},
         "options": [YES],
     }
     chosen = {"outcome": {"outcome": "selected", "optionId": "z"}}
-    found = Bridge(2, 1).answer_to_agent("session/request_permission", params, chosen)
+    found = TwoDialects(2, 1).answer_to_agent("session/request_permission", params, chosen)
     assert found == {"outcome": {"outcome": "cancelled"}}
 
 
-@shows("string-formats")
-def test_string_formats() -> None:
+@pytest.mark.requirement("string-formats")
+def test_formats_of_text_that_version_1_lacks_are_left_out() -> None:
     form = {"type": "object", "properties": {"a": {"type": "string", "format": "_iban"}}}
     question = {"sessionId": "s", "message": "?", "mode": "form", "requestedSchema": form}
-    _, params = Bridge(2, 1).ask_client("elicitation/create", **question)
+    _, params = TwoDialects(2, 1).ask_client("elicitation/create", **question)
     assert params["requestedSchema"]["properties"] == {"a": {"type": "string"}}
 
 
-@shows("answers-without-a-word")
-def test_answers_without_a_word() -> None:
+@pytest.mark.requirement("answers-without-a-word")
+def test_values_of_a_form_that_version_1_cannot_carry_are_left_out() -> None:
     form = {"type": "object", "properties": {}}
     question = {"sessionId": "s", "message": "?", "mode": "form", "requestedSchema": form}
     filled = {"a": "t", "b": 1.5, "c": True, "d": ["t"], "e": None, "f": {"x": 1}, "g": [1]}
-    found = Bridge(1, 2).answer_to_agent("elicitation/create", question, {"action": "accept", "content": filled})
+    found = TwoDialects(1, 2).answer_to_agent("elicitation/create", question, {"action": "accept", "content": filled})
     assert found == {"action": "accept", "content": {"a": "t", "b": 1.5, "c": True, "d": ["t"]}}
 
 
-@shows("logins-of-unknown-type", "no-stdio")
-def test_logins_of_unknown_type_and_no_stdio() -> None:
+@pytest.mark.requirement("logins-of-unknown-type", "no-stdio")
+def test_logins_of_an_unknown_type_are_not_offered_and_stdio_is_always_taken() -> None:
     method = {"type": "_odd", "methodId": "m", "name": "M"}
     result = {"protocolVersion": 2, "info": INFO, "authMethods": [method], "capabilities": {"session": {}}}
     heard = decode_agent(Raw(text(result))).hello
@@ -612,7 +604,7 @@ def test_logins_of_unknown_type_and_no_stdio() -> None:
 @pytest.mark.parametrize(("agent", "client"), [(1, 1), (1, 2), (2, 1), (2, 2)])
 def test_a_variant_that_nobody_knows_is_said_as_it_came(agent: int, client: int) -> None:
     odd = {"type": "_hologram", "data": [1], "_meta": {"k": 1}}
-    bridge = Bridge(agent, client)
+    bridge = TwoDialects(agent, client)
     chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": odd}
     update = {"sessionUpdate": "_vendor/thing", "a": {"b": 1}}
     assert (bridge.update(**chunk), bridge.update(**update)) == ([chunk], [update])

@@ -1,4 +1,4 @@
-"""L5: whatever an answer to a permission looks like, and whichever way it goes, it is a yes only if it is one."""
+"""Whatever an answer to a permission looks like, and whichever way it goes, it is a yes only if it is one."""
 
 import json
 from typing import Any
@@ -34,6 +34,7 @@ def test_a_choice_that_was_offered_is_that_choice(version: int) -> None:
     assert answered(version, result) == services.PermissionAnswer(services.Selected("yes"))
 
 
+@pytest.mark.requirement("L5")
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(
     "result",
@@ -60,6 +61,7 @@ def test_an_option_that_could_not_be_shown_cannot_be_chosen() -> None:
     assert answered(2, result) == services.PermissionAnswer(services.Selected("odd"))
 
 
+@pytest.mark.requirement("8.2.13")
 @pytest.mark.parametrize("version", [1, 2])
 def test_an_unknown_outcome_is_unknown_and_never_said_as_a_choice(version: int) -> None:
     body: dict[str, object] = {"outcome": "_approved", "optionId": "yes"}
@@ -108,6 +110,7 @@ def test_an_answer_with_a_key_twice_is_refused(version: int, result: bytes) -> N
     assert (caught.value.code, caught.value.message) == (-32602, "Invalid permission answer")
 
 
+@pytest.mark.requirement("L5")
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(
     "result",
@@ -139,6 +142,7 @@ outcomes = st.sampled_from(["selected", "cancelled", "_approved", "allow", ""])
 answers = st.fixed_dictionaries({"outcome": st.fixed_dictionaries({"outcome": outcomes}, optional={"optionId": ids})})
 
 
+@pytest.mark.requirement("L5")
 @pytest.mark.parametrize(("near", "far"), [(1, 1), (1, 2), (2, 1), (2, 2)])
 @SHARE
 @given(result=answers)

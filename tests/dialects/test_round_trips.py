@@ -1,4 +1,4 @@
-"""L1 and L2: what goes through a dialect comes out as it was, or as the loss table says."""
+"""What goes through a dialect comes out as it was, or as the loss table says."""
 
 from typing import Any
 
@@ -50,6 +50,7 @@ def ready(version: int, name: str, message: Any) -> tuple[Dialect, Dialect]:
     return agent, client
 
 
+@pytest.mark.requirement("L1", "L2")
 @pytest.mark.parametrize(("version", "method", "params", "result"), AGENT_METHODS)
 @SHARE
 @given(data=st.data())
@@ -64,6 +65,7 @@ def test_what_a_client_asks_survives_in_its_own_version(
     assert meaning(asked.params) == meaning(after(f"{version}{version}", params, message))
 
 
+@pytest.mark.requirement("L1", "L2")
 @pytest.mark.parametrize(("version", "method", "params", "result"), CLIENT_METHODS)
 @SHARE
 @given(data=st.data())
@@ -77,6 +79,7 @@ def test_what_an_agent_asks_survives_in_its_own_version(
     assert meaning(asked.params) == meaning(after(f"{version}{version}", params, message))
 
 
+@pytest.mark.requirement("L1", "L2", "8.2.18")
 @pytest.mark.parametrize(("version", "tag"), UPDATES)
 @SHARE
 @given(data=st.data())
@@ -90,6 +93,7 @@ def test_updates_survive_in_their_own_version(version: int, tag: str, data: Any)
 # -- results ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("L1", "L2")
 @pytest.mark.parametrize(("version", "method", "params", "result"), AGENT_METHODS + CLIENT_METHODS)
 @SHARE
 @given(data=st.data())
@@ -162,6 +166,7 @@ def check(version: int, name: str, said: Any, meant: Any) -> None:
         assert_valid(version, name, said)
 
 
+@pytest.mark.requirement("L1", "L2")
 @pytest.mark.parametrize(("version", "method", "params", "result"), TRANSLATED)
 @SHARE
 @given(data=st.data())
@@ -181,6 +186,7 @@ def test_requests_come_back_from_the_other_version(
     assert (back.method, meaning(back.params)) == (method, meaning(after(BOTH_WAYS[version], params, message)))
 
 
+@pytest.mark.requirement("L1", "L2")
 @pytest.mark.parametrize(("version", "method", "params", "result"), TRANSLATED)
 @SHARE
 @given(data=st.data())
@@ -207,6 +213,7 @@ def test_results_come_back_from_the_other_version(
     assert meaning(found) == meaning(after(BOTH_WAYS[version], result, message))
 
 
+@pytest.mark.requirement("L1", "L2")
 @pytest.mark.parametrize(("version", "tag"), UPDATES)
 @SHARE
 @given(data=st.data())

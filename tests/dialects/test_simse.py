@@ -22,7 +22,8 @@ from tests.dialects.seeds import Caller, agent_of, an_agent, client_of, refusal,
 NAME = "simse"
 
 
-async def test_8_5_12_nobody_has_to_say_hello() -> None:
+@pytest.mark.requirement("8.5.12")
+async def test_nobody_has_to_say_hello() -> None:
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
         assert list(await caller.new()) == ["sessionId"]
@@ -34,7 +35,8 @@ async def test_8_5_12_nobody_has_to_say_hello() -> None:
         assert list(await caller.new()) == ["sessionId"]
 
 
-async def test_8_5_4_an_update_stands_beside_its_session_and_where_it_belongs() -> None:
+@pytest.mark.requirement("8.5.4", "8.5.3")
+async def test_an_update_stands_beside_its_session_and_where_it_belongs() -> None:
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
         id = (await caller.new())["sessionId"]
@@ -49,7 +51,8 @@ async def test_8_5_4_an_update_stands_beside_its_session_and_where_it_belongs() 
         assert message == {"sessionId": id, **said, "update": said}
 
 
-def test_8_5_5_what_is_no_message_and_no_call_is_words_or_nothing() -> None:
+@pytest.mark.requirement("8.5.5")
+def test_what_is_no_message_and_no_call_is_words_or_nothing() -> None:
     agent = agent_of(NAME)
     plan = options.PlanItems("p", [options.PlanEntry("a", status="completed"), options.PlanEntry("b")])
     (said,) = updates(agent, events.PlanUpdate(plan))
@@ -64,7 +67,8 @@ def test_8_5_5_what_is_no_message_and_no_call_is_words_or_nothing() -> None:
     assert updates(agent, *rest) == []
 
 
-def test_8_5_8_our_own_calls_are_nothing_to_be_run() -> None:
+@pytest.mark.requirement("8.5.8")
+def test_our_own_calls_are_nothing_to_be_run() -> None:
     said = updates(
         agent_of(NAME),
         events.ToolCallUpdate("c", name="bash", title="Run", kind="execute", status="pending", raw_input={"a": 1}),
@@ -95,7 +99,8 @@ def ended(*told: events.AnyEvent) -> Any:
     return last
 
 
-def test_8_5_9_the_output_of_a_call_is_everything_it_has_shown() -> None:
+@pytest.mark.requirement("8.5.9")
+def test_the_output_of_a_call_is_everything_it_has_shown() -> None:
     shown = [events.ToolCallContentChunk("c", tools.ContentItem(Text(text))) for text in ("a", "b")]
     assert ended(*shown, events.ToolCallUpdate("c", status="completed")) == {"output": "ab"}
     assert ended(*shown, events.ToolCallUpdate("c", status="failed")) == {"error": "ab"}
@@ -103,6 +108,7 @@ def test_8_5_9_the_output_of_a_call_is_everything_it_has_shown() -> None:
     assert ended(*shown, events.ToolCallUpdate("c", status="completed", content=other)) == {"output": "c"}
 
 
+@pytest.mark.requirement("8.5.9")
 @pytest.mark.parametrize(
     ("content", "raw", "output"),
     [
@@ -113,12 +119,13 @@ def test_8_5_9_the_output_of_a_call_is_everything_it_has_shown() -> None:
         ("", UNSET, ""),
     ],
 )
-def test_8_5_9_what_a_call_shows_goes_before_what_it_returned(content: str, raw: object, output: object) -> None:
+def test_what_a_call_shows_goes_before_what_it_returned(content: str, raw: object, output: object) -> None:
     shown: Any = [tools.ContentItem(Text(content))]
     end = events.ToolCallUpdate("c", status="completed", content=shown, raw_output=raw)
     assert ended(end) == {"output": output}
 
 
+@pytest.mark.requirement("8.5.9")
 @pytest.mark.parametrize(
     ("raw", "error"),
     [
@@ -131,7 +138,7 @@ def test_8_5_9_what_a_call_shows_goes_before_what_it_returned(content: str, raw:
         (UNSET, "It failed"),
     ],
 )
-def test_8_5_9_an_error_is_a_text(raw: object, error: str) -> None:
+def test_an_error_is_a_text(raw: object, error: str) -> None:
     assert ended(events.ToolCallUpdate("c", status="failed", raw_output=raw)) == {"error": error}
 
 
@@ -159,6 +166,7 @@ def asking() -> tuple[Agent, list[str | None]]:
     return agent, answers
 
 
+@pytest.mark.requirement("8.5.7")
 @pytest.mark.parametrize(
     ("outcome", "kind"),
     [
@@ -166,7 +174,7 @@ def asking() -> tuple[Agent, list[str | None]]:
         *((word, None) for word in ("allowed", "", "yes", None, 1, {"outcome": "selected"}, ["allow_once"])),
     ],
 )
-async def test_8_5_7_a_permission_is_asked_and_answered_by_notifications(outcome: Any, kind: str | None) -> None:
+async def test_a_permission_is_asked_and_answered_by_notifications(outcome: Any, kind: str | None) -> None:
     agent, answers = asking()
     async with talking(agent) as wire:
         id = (await Caller(wire).new())["sessionId"]
@@ -213,13 +221,15 @@ async def test_a_question_ends_with_its_client() -> None:
 # -- the client ------------------------------------------------------------------------------------------------------
 
 
-def test_8_5_2_a_client_sends_its_prompt_as_a_text() -> None:
+@pytest.mark.requirement("8.5.2")
+def test_a_client_sends_its_prompt_as_a_text() -> None:
     call = client_of(NAME).encode_request(requests.PromptRequest("s", [Text("a"), Text("b")]))
     assert json.loads(call.params) == {"sessionId": "s", "prompt": "ab"}
 
 
+@pytest.mark.requirement("8.5.2")
 @pytest.mark.parametrize("before", [[], [Text(" \n")]])
-def test_8_5_2_an_attached_file_does_not_become_a_slash_command(before: list[Content]) -> None:
+def test_an_attached_file_does_not_become_a_slash_command(before: list[Content]) -> None:
     file = Resource(TextResource("/wipe", "file:///notes.txt"))
     call = client_of(NAME).encode_request(requests.PromptRequest("s", [*before, file]))
     assert json.loads(call.params)["prompt"].startswith("[attached]\n")
@@ -231,6 +241,7 @@ def question_of(**update: Any) -> Any:
     return request
 
 
+@pytest.mark.requirement("8.5.7")
 @pytest.mark.parametrize(
     ("outcome", "word"),
     [
@@ -242,7 +253,7 @@ def question_of(**update: Any) -> Any:
         (services.UnknownOutcome("allowed", {}), "reject_once"),
     ],
 )
-def test_8_5_7_a_client_answers_with_one_of_four_words(outcome: Any, word: str) -> None:
+def test_a_client_answers_with_one_of_four_words(outcome: Any, word: str) -> None:
     request = question_of()
     assert (request.title, [option.kind for option in request.options]) == (
         "Run it",
@@ -256,13 +267,15 @@ def test_8_5_7_a_client_answers_with_one_of_four_words(outcome: Any, word: str) 
     )
 
 
-def test_8_5_7_a_question_that_failed_is_a_no() -> None:
+@pytest.mark.requirement("8.5.7")
+def test_a_question_that_failed_is_a_no() -> None:
     (said,) = client_of(NAME).encode_failure(1, question_of(), WireError(-32603, "x"))
     assert isinstance(said, NotificationMessage)
     assert json.loads(said.params)["outcome"] == "reject_once"
 
 
-def test_8_5_8_a_client_runs_only_what_somebody_answers_for() -> None:
+@pytest.mark.requirement("8.5.8")
+def test_a_client_runs_only_what_somebody_answers_for() -> None:
     client = client_of(NAME)
     update = {"sessionUpdate": "tool_call", "toolCallId": "c", "toolName": "bash", "input": {"command": "ls"}}
     shown, wanted = client.decode_notification("session/update", Raw(text({"sessionId": "s", **update})))

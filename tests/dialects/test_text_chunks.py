@@ -1,4 +1,4 @@
-"""L6: the short way of a text chunk is the long way, only shorter."""
+"""The short way of a text chunk is the long way, only shorter."""
 
 import json
 from copy import deepcopy
@@ -84,6 +84,7 @@ def ready(version: int, *, answering: bool = True) -> Dialect:
     return client
 
 
+@pytest.mark.requirement("L6")
 @pytest.mark.parametrize("version", [1, 2])
 @given(story=st.lists(frames(), min_size=1, max_size=6), answering=st.booleans())
 def test_a_frame_that_takes_the_short_way_gives_what_the_long_way_gives(

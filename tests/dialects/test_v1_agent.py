@@ -129,6 +129,7 @@ def test_an_idle_without_a_prompt_says_nothing() -> None:
     assert bare().encode_event("s", events.Idle(stop_reason="end_turn")) == []
 
 
+@pytest.mark.requirement("8.3.10")
 def test_a_second_prompt_is_refused_while_the_first_one_runs() -> None:
     agent = bare()
     prompted(agent, id=1)
@@ -173,6 +174,7 @@ def test_giving_up_on_the_prompt_cancels_the_turn_and_on_another_request_does_no
     assert agent.decode_cancel("5") is None
 
 
+@pytest.mark.requirement("8.1.11", "8.4.14")
 def test_session_cancel_may_be_sent_as_a_request() -> None:
     assert heard(bare(), "session/cancel", {"sessionId": "s"}) == requests.CancelTurn("s")
     assert bare().decode_notification("session/cancel", Raw(b'{"sessionId":"s"}')) == [requests.CancelTurn("s")]

@@ -209,6 +209,7 @@ def test_null_in_a_tool_call_means_unchanged(kind: str) -> None:
     assert event == events.ToolCallUpdate("c", title="t")
 
 
+@pytest.mark.requirement("8.1.17")
 def test_raw_fields_may_be_spelled_as_python_does() -> None:
     (event,) = update(client_of(1), "tool_call", toolCallId="c", title="t", raw_input={"a": 1}, raw_output=[2])
     assert event == events.ToolCallUpdate("c", title="t", raw_input={"a": 1}, raw_output=[2])

@@ -48,13 +48,15 @@ def hello(**params: Any) -> DecodedClientHello:
 # -- initialize ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("8.2.1")
 @pytest.mark.parametrize("more", [{}, {"clientInfo": INFO}, {"capabilities": {}}, {"clientCapabilities": {}}])
-def test_8_2_1_version_2_without_info_is_the_june_draft(more: Any) -> None:
+def test_version_2_without_info_is_the_june_draft(more: Any) -> None:
     heard_ = hello(protocolVersion=2, **more)
     assert (heard_.version, heard_.name) == (2, JUNE)
     assert (heard_.hello.info is not None) == ("clientInfo" in more)
 
 
+@pytest.mark.requirement("8.2.1")
 @pytest.mark.parametrize(
     ("body", "version"),
     [
@@ -64,7 +66,7 @@ def test_8_2_1_version_2_without_info_is_the_june_draft(more: Any) -> None:
         ({"protocolVersion": 1, "clientInfo": INFO}, 1),
     ],
 )
-def test_8_2_1_everybody_else_is_not(body: Any, version: int) -> None:
+def test_everybody_else_is_not(body: Any, version: int) -> None:
     assert (hello(**body).version, hello(**body).name) == (version, "")
 
 
@@ -73,7 +75,8 @@ def test_the_first_bytes_are_left_to_the_link() -> None:
     assert greet(line, (1, 2), lambda: AGENT) is None
 
 
-def test_8_2_5_everything_has_a_marker() -> None:
+@pytest.mark.requirement("8.2.5", "8.2.3")
+def test_everything_has_a_marker() -> None:
     can = AgentCapabilities(load=True, list=True, resume=True, close=True, delete=True, image=True, logout=True)
     agent = AgentHello(Implementation("ours", "7"), can, [AgentAuth("m", "M")])
     assert json.loads(named(JUNE).encode_agent(agent, CLIENT)) == {
@@ -91,6 +94,7 @@ def test_8_2_5_everything_has_a_marker() -> None:
     }
 
 
+@pytest.mark.requirement("8.2.1")
 def test_an_agent_of_the_june_draft_is_known_by_its_answer() -> None:
     said = named(JUNE).encode_agent(AGENT, CLIENT)
     heard_ = decode_agent(Raw(said))
@@ -102,7 +106,8 @@ def test_an_agent_of_the_june_draft_is_known_by_its_answer() -> None:
 # -- a turn ----------------------------------------------------------------------------------------------------------
 
 
-async def test_8_2_6_a_prompt_is_answered_at_the_end_of_its_turn(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.2.6")
+async def test_a_prompt_is_answered_at_the_end_of_its_turn(tmp_path: Path) -> None:
     async with talking(an_agent(None, tmp_path)) as wire:
         caller = Caller(wire)
         greeted = await caller.result("initialize", protocolVersion=2, clientInfo=INFO)
@@ -120,7 +125,8 @@ async def test_8_2_6_a_prompt_is_answered_at_the_end_of_its_turn(tmp_path: Path)
         assert (chunk["content"], bool(chunk["messageId"])) == ({"type": "text", "text": "hello"}, True)
 
 
-async def test_8_2_4_a_session_is_loaded_with_its_story(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.2.4")
+async def test_a_session_is_loaded_with_its_story(tmp_path: Path) -> None:
     async with talking(an_agent(None, tmp_path)) as wire:
         caller = Caller(wire)
         await caller.result("initialize", protocolVersion=2)
@@ -134,7 +140,8 @@ async def test_8_2_4_a_session_is_loaded_with_its_story(tmp_path: Path) -> None:
         assert story[0]["content"] == HELLO_WORLD
 
 
-def test_8_2_8_an_option_is_set_by_its_id_alone() -> None:
+@pytest.mark.requirement("8.2.8")
+def test_an_option_is_set_by_its_id_alone() -> None:
     request = heard(agent_of(JUNE), "session/set_config_option", {"sessionId": "s", "configId": "m", "value": "a"})
     assert request == requests.SetOption("s", "m", "a")
     assert client_of(JUNE).encode_request(request) == RequestMessage(
@@ -142,14 +149,16 @@ def test_8_2_8_an_option_is_set_by_its_id_alone() -> None:
     )
 
 
-def test_8_2_8_options_have_an_id_and_there_are_no_switches() -> None:
+@pytest.mark.requirement("8.2.8")
+def test_options_have_an_id_and_there_are_no_switches() -> None:
     changed = events.OptionsChanged([MODEL, options.Toggle("web", "Web", True)])
     client = named(JUNE).decode_client(Raw(b'{"protocolVersion":2}')).hello
     (update,) = updates(named(JUNE).agent(client, AGENT), changed)
     assert [option["id"] for option in update["configOptions"]] == ["model"]
 
 
-def test_8_2_10_a_plan_has_an_id() -> None:
+@pytest.mark.requirement("8.2.10")
+def test_a_plan_has_an_id() -> None:
     entry = options.PlanEntry("c", "high", "pending")
     said = updates(agent_of(JUNE), events.PlanUpdate(options.PlanItems("p", [entry])), events.PlanRemoved("p"))
     step = {"content": "c", "priority": "high", "status": "pending"}
@@ -159,13 +168,15 @@ def test_8_2_10_a_plan_has_an_id() -> None:
     ]
 
 
-def test_8_2_11_a_command_has_an_untyped_hint() -> None:
+@pytest.mark.requirement("8.2.11")
+def test_a_command_has_an_untyped_hint() -> None:
     command = options.Command("n", "d", options.CommandInput("h"))
     (update,) = updates(agent_of(JUNE), events.CommandsChanged([command]))
     assert update["availableCommands"] == [{"name": "n", "description": "d", "input": {"hint": "h"}}]
 
 
-def test_8_2_12_a_permission_is_about_a_call() -> None:
+@pytest.mark.requirement("8.2.12")
+def test_a_permission_is_about_a_call() -> None:
     call = events.ToolCallUpdate("c", title="Write", kind="edit")
     yes = services.PermissionOption("y", "Yes", "allow_once")
     question = services.RequestPermission("s", "Write", [yes], subject=services.ToolCallSubject(call))
@@ -177,7 +188,8 @@ def test_8_2_12_a_permission_is_about_a_call() -> None:
     assert answer.reply == services.PermissionAnswer(services.Selected("y"))
 
 
-def test_8_2_12_a_permission_is_about_a_call_of_any_kind() -> None:
+@pytest.mark.requirement("8.2.12")
+def test_a_permission_is_about_a_call_of_any_kind() -> None:
     call = events.ToolCallUpdate("c", title="Ship", kind="_deploy", status="_queued")
     question = services.RequestPermission("s", "Ship", [NO], subject=services.ToolCallSubject(call))
     _, params = asked(agent_of(JUNE), question)
@@ -185,7 +197,8 @@ def test_8_2_12_a_permission_is_about_a_call_of_any_kind() -> None:
     assert heard(client_of(JUNE), "session/request_permission", params) == question
 
 
-def test_8_2_12_an_option_of_an_unknown_kind_is_not_offered() -> None:
+@pytest.mark.requirement("8.2.12")
+def test_an_option_of_an_unknown_kind_is_not_offered() -> None:
     sudo = services.PermissionOption("sudo", "As root", "_sudo")
     question = services.RequestPermission("s", "Ship", [sudo, NO], subject=services.ToolCallSubject(CALL))
     _, params = asked(agent_of(JUNE), question)
@@ -194,7 +207,8 @@ def test_8_2_12_an_option_of_an_unknown_kind_is_not_offered() -> None:
     assert answer.reply == services.PermissionAnswer(services.Dismissed())
 
 
-def test_8_2_14_a_diff_is_two_texts() -> None:
+@pytest.mark.requirement("8.2.14")
+def test_a_diff_is_two_texts() -> None:
     diff = tools.Diff.of("/a", None, "b")
     (update,) = updates(agent_of(JUNE), events.ToolCallUpdate("c", title="t", content=[diff]))
     assert update == {
@@ -205,7 +219,8 @@ def test_8_2_14_a_diff_is_two_texts() -> None:
     }
 
 
-def test_8_2_15_a_terminal_is_text() -> None:
+@pytest.mark.requirement("8.2.15")
+def test_a_terminal_is_text() -> None:
     agent = agent_of(JUNE)
     call = events.ToolCallUpdate("c", title="t", content=[tools.TerminalItem("x")])
     said = updates(agent, events.TerminalUpdate("x", command="ls"), call)
@@ -229,7 +244,8 @@ def test_a_call_is_one_kind_of_update_and_content_is_appended() -> None:
     }
 
 
-def test_8_2_17_kinds_statuses_and_priorities_are_said_as_they_are() -> None:
+@pytest.mark.requirement("8.2.17")
+def test_kinds_statuses_and_priorities_are_said_as_they_are() -> None:
     plan = options.PlanItems("p", [options.PlanEntry("c", "_urgent", "cancelled", meta={"a": 1})], meta={"b": 2})
     assert updates(
         agent_of(JUNE),
@@ -318,7 +334,8 @@ def test_pieces_have_their_meta() -> None:
     }
 
 
-def test_8_2_16_an_update_that_nobody_knows_is_passed_on_whole() -> None:
+@pytest.mark.requirement("8.2.16")
+def test_an_update_that_nobody_knows_is_passed_on_whole() -> None:
     fields: Any = {"a": [1], "_meta": {"k": 1}, "sessionUpdate": "tool_call_update"}
     assert updates(agent_of(JUNE), events.UnknownEvent("_vendor/thing", fields), events.UnknownEvent("later")) == [
         {"sessionUpdate": "_vendor/thing", "a": [1], "_meta": {"k": 1}},
@@ -326,6 +343,7 @@ def test_8_2_16_an_update_that_nobody_knows_is_passed_on_whole() -> None:
     ]
 
 
+@pytest.mark.requirement("8.2.16")
 @pytest.mark.parametrize(
     "name",
     [
@@ -333,10 +351,11 @@ def test_8_2_16_an_update_that_nobody_knows_is_passed_on_whole() -> None:
         *("usage_update", "config_option_update", "tool_call", "plan", "current_mode_update", "subagent_update"),
     ],
 )
-def test_8_2_16_an_unknown_update_under_a_known_name_is_not_said(name: str) -> None:
+def test_an_unknown_update_under_a_known_name_is_not_said(name: str) -> None:
     assert updates(agent_of(JUNE), events.UnknownEvent(name, {"toolCallId": "c", "messageId": "m"})) == []
 
 
+@pytest.mark.requirement("8.2.6")
 @pytest.mark.parametrize(
     ("end", "said"),
     [
@@ -345,7 +364,7 @@ def test_8_2_16_an_unknown_update_under_a_known_name_is_not_said(name: str) -> N
         (events.Idle(stop_reason="cancelled", meta=None), {"stopReason": "cancelled", "_meta": None}),
     ],
 )
-def test_8_2_6_a_turn_ends_with_any_reason_and_its_meta(end: events.Idle, said: Any) -> None:
+def test_a_turn_ends_with_any_reason_and_its_meta(end: events.Idle, said: Any) -> None:
     agent, client, prompt = agent_of(JUNE), client_of(JUNE), requests.PromptRequest("s", [Text("x")])
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
     agent.encode_reply(1, request, requests.PromptAccepted("u"))
@@ -355,6 +374,7 @@ def test_8_2_6_a_turn_ends_with_any_reason_and_its_meta(end: events.Idle, said: 
     assert client.decode_reply(prompt, Raw(text(said))).events == [SessionEvent("s", heard_end)]
 
 
+@pytest.mark.requirement("8.2.16")
 @pytest.mark.parametrize(
     "event",
     [
@@ -364,16 +384,18 @@ def test_8_2_6_a_turn_ends_with_any_reason_and_its_meta(end: events.Idle, said: 
         events.CompactionUpdate("c", "completed"),
     ],
 )
-def test_8_2_16_what_the_draft_does_not_have_is_not_said(event: events.AnyEvent) -> None:
+def test_what_the_draft_does_not_have_is_not_said(event: events.AnyEvent) -> None:
     assert updates(agent_of(JUNE), event) == []
 
 
+@pytest.mark.requirement("8.2.16")
 @pytest.mark.parametrize("method", ["session/set_mode", "session/fork", "elicitation/create", "auth/status"])
-def test_8_2_16_what_the_draft_does_not_have_is_not_heard(method: str) -> None:
+def test_what_the_draft_does_not_have_is_not_heard(method: str) -> None:
     assert refusal(agent_of(JUNE), method, {"sessionId": "s", "modeId": "m", "cwd": "/"})[0] == -32601
 
 
-def test_8_2_2_logging_in_is_called_authenticate() -> None:
+@pytest.mark.requirement("8.2.2")
+def test_logging_in_is_called_authenticate() -> None:
     assert heard(agent_of(JUNE), "authenticate", {"methodId": "login"}) == requests.Login("login")
     assert client_of(JUNE).encode_request(requests.Login("login")).method == "authenticate"
 
@@ -381,6 +403,7 @@ def test_8_2_2_logging_in_is_called_authenticate() -> None:
 # -- the client ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("8.2.19")
 def test_what_the_agent_says_the_client_hears() -> None:
     agent, client = agent_of(JUNE), client_of(JUNE)
     told: list[events.AnyEvent] = [
@@ -404,7 +427,8 @@ def test_null_clears_what_it_stands_for() -> None:
     assert hear(client_of(JUNE), {"sessionId": "s", "update": update}) == [ALL_CLEARED]
 
 
-def test_8_2_17_a_plan_is_heard_in_the_words_it_was_told_in() -> None:
+@pytest.mark.requirement("8.2.17")
+def test_a_plan_is_heard_in_the_words_it_was_told_in() -> None:
     entries = [
         {"content": "a", "priority": "_urgent", "status": "_blocked", "_meta": {"k": 1}, "x": 2},
         {"content": "b", "priority": "low", "status": "completed"},
@@ -503,7 +527,8 @@ def question_of(*options_: Any) -> Any:
     return heard(client_of(JUNE), "session/request_permission", params)
 
 
-def test_8_2_12_options_of_an_unknown_kind_are_heard_at_their_place() -> None:
+@pytest.mark.requirement("8.2.12")
+def test_options_of_an_unknown_kind_are_heard_at_their_place() -> None:
     sudo = services.PermissionOption("sudo", "As root", "_sudo", meta={"k": 1}, extras=Extras({"x": 2}))
     yes, no = services.PermissionOption("yes", "Yes", "allow_once"), NO
     subject = services.ToolCallSubject(CALL)
@@ -511,15 +536,17 @@ def test_8_2_12_options_of_an_unknown_kind_are_heard_at_their_place() -> None:
         assert question_of(*said) == services.RequestPermission("s", "Ship", found, subject=subject)
 
 
+@pytest.mark.requirement("8.2.12")
 @pytest.mark.parametrize("option", [{}, 7, {"optionId": "a", "kind": "_x"}, {"optionId": "a", "name": "A", "kind": 1}])
-def test_8_2_12_an_option_that_is_none_is_refused(option: Any) -> None:
+def test_an_option_that_is_none_is_refused(option: Any) -> None:
     params = {"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": [ODD, option]}
     assert refusal(client_of(JUNE), "session/request_permission", params)[0] == -32602
     assert refusal(client_of(JUNE), "session/request_permission", {**params, "options": None})[0] == -32602
 
 
+@pytest.mark.requirement("8.2.12")
 @pytest.mark.parametrize("kind", ["_sudo", "allow", "allow_all", "Allow_once", ""])
-async def test_8_2_12_an_option_of_an_unknown_kind_is_never_a_yes_of_ours(kind: str) -> None:
+async def test_an_option_of_an_unknown_kind_is_never_a_yes_of_ours(kind: str) -> None:
     odd = {**ODD, "kind": kind}
     permissions = PermissionHandler(PermissionPolicy(allow="all"), ["/"])
     refused = await permissions(question_of(odd, OTHERS[1]))
@@ -531,10 +558,11 @@ async def test_8_2_12_an_option_of_an_unknown_kind_is_never_a_yes_of_ours(kind: 
     assert await permissions(question_of(odd, *OTHERS)) == services.PermissionOption("yes", "Yes", "allow_once")
 
 
+@pytest.mark.requirement("8.2.7")
 @pytest.mark.parametrize(
     "request_", [requests.NewSession("/", mcp_servers=[]), requests.ResumeSession("s", "/", mcp_servers=[])]
 )
-def test_8_2_7_a_client_says_the_type_of_its_servers(request_: Any) -> None:
+def test_a_client_says_the_type_of_its_servers(request_: Any) -> None:
     servers: list[Any] = [
         requests.McpStdio("a", "/a"),
         requests.McpHttp("b", "u"),
@@ -551,6 +579,7 @@ def test_8_2_7_a_client_says_the_type_of_its_servers(request_: Any) -> None:
     )
 
 
+@pytest.mark.requirement("8.2.6")
 def test_the_answer_to_a_prompt_ends_its_turn() -> None:
     client = client_of(JUNE)
     prompt = requests.PromptRequest("s", [Text("x")])

@@ -38,7 +38,8 @@ def stepping(steps: asyncio.Semaphore, count: int) -> Agent:
     return counting(count, steps.acquire)
 
 
-async def test_8_3_2_everything_comes_on_the_stream_and_a_post_has_a_status_and_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.3.2")
+async def test_everything_comes_on_the_stream_and_a_post_has_a_status_and_nothing_else(tmp_path: Path) -> None:
     async with gateway(counting(3), tmp_path, elephant=True) as served, elephant(served) as client:
         await client.open()
         assert client.bytes == b"" or client.bytes.startswith(b": connected\n\n")
@@ -56,7 +57,8 @@ async def test_8_3_2_everything_comes_on_the_stream_and_a_post_has_a_status_and_
         assert client.heard[-1] == await client.answer(2)
 
 
-async def test_8_3_3_all_sessions_of_a_client_are_on_its_one_stream(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.3.3")
+async def test_all_sessions_of_a_client_are_on_its_one_stream(tmp_path: Path) -> None:
     async with gateway(counting(2), tmp_path, elephant=True) as served, elephant(served) as client:
         sessions = [await client.begin(), await client.session(10), await client.session(11)]
         for number, session_id in enumerate(sessions):
@@ -76,6 +78,7 @@ async def test_an_answer_may_be_asked_for_before_the_stream_is_there(tmp_path: P
         assert (await client.answer(0))["result"]["protocolVersion"] == 1
 
 
+@pytest.mark.requirement("8.3.2")
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [
@@ -107,7 +110,7 @@ async def test_an_answer_may_be_asked_for_before_the_stream_is_there(tmp_path: P
         ("POST", "rpc?client_id=x", b"[]", 501),
     ],
 )
-async def test_8_3_2_statuses(method: str, path: str, body: bytes, status: int, tmp_path: Path) -> None:
+async def test_statuses(method: str, path: str, body: bytes, status: int, tmp_path: Path) -> None:
     async with gateway(counting(1), tmp_path, elephant=True) as served, http_client() as client:
         response = await client.request(method, f"{served.http}/{path}", content=body)
         assert response.status_code == status
@@ -118,7 +121,8 @@ async def test_8_3_2_statuses(method: str, path: str, body: bytes, status: int, 
         assert not served.hub.connections  # whoever is wrong is not kept
 
 
-async def test_8_3_2_a_body_over_4_mib_is_413_said_or_not_and_one_of_4_mib_is_read(tmp_path: Path) -> None:
+@pytest.mark.requirement("8.3.2")
+async def test_a_body_over_4_mib_is_413_said_or_not_and_one_of_4_mib_is_read(tmp_path: Path) -> None:
     async def pieces() -> Any:
         for _ in range(5):
             yield b" " * (1024 * 1024)
@@ -282,6 +286,7 @@ async def test_a_cancel_ends_a_turn_that_waits_for_an_answer(tmp_path: Path) -> 
 # -- drops and returns -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("8.3.2")
 async def test_a_second_stream_of_one_client_ends_the_first_and_goes_on_in_its_place(tmp_path: Path) -> None:
     steps = asyncio.Semaphore(0)
     async with gateway(stepping(steps, 6), tmp_path, elephant=True) as served, elephant(served) as client:

@@ -49,8 +49,9 @@ async def refused(home: Path, *command: str) -> str:
     return said.decode()
 
 
+@pytest.mark.requirement("8.3.18")
 @pytest.mark.parametrize("command", [("acp", "serve", "--host", "127.0.0.1"), ("serve", "--elephant")])
-async def test_8_3_18_its_command_serves_and_a_refusal_stays_one(command: tuple[str, ...], tmp_path: Path) -> None:
+async def test_its_command_serves_and_a_refusal_stays_one(command: tuple[str, ...], tmp_path: Path) -> None:
     port, folder = free_port(), tmp_path / "work"
     folder.mkdir()
     async with serving(tmp_path / "home", port, *command) as (process, lines), http_client() as http:

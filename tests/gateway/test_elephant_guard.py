@@ -47,6 +47,7 @@ async def status(served: Served, headers: dict[str, str]) -> int:
     return posted.status_code
 
 
+@pytest.mark.requirement("8.3.2")
 async def test_without_a_token_it_works_here_and_only_on_these_paths(served: Served) -> None:
     assert await status(served, {}) == 202
     async with http_client() as client:
@@ -265,6 +266,7 @@ async def test_only_a_server_that_nobody_else_reaches_is_open(
     assert only_this_machine((host, *allowed)) is open_to_own_user
 
 
+@pytest.mark.requirement("8.3.2")
 async def test_elsewhere_a_token_is_needed(tmp_path: Path) -> None:
     """A server on every address: from this machine too, and under its loopback name."""
     from dragoman.gateway.agent_source import AgentSource, in_process

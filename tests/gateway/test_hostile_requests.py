@@ -78,6 +78,7 @@ def post(served: Served, body: bytes, *more: str) -> bytes:
     return head(served, "POST", "/acp", None, kind, f"Content-Length: {len(body)}", *more) + body
 
 
+@pytest.mark.requirement("K1")
 @pytest.mark.parametrize(
     "headers",
     [
@@ -91,7 +92,7 @@ def post(served: Served, body: bytes, *more: str) -> bytes:
         {"X-Token": "{token}"},
     ],
 )
-async def test_k1_no_token_or_a_wrong_one_is_401(served: Served, headers: dict[str, str]) -> None:
+async def test_no_token_or_a_wrong_one_is_401(served: Served, headers: dict[str, str]) -> None:
     sent = {name: value.replace("{token}", served.token) for name, value in headers.items()}
     async with http_client() as client:
         for method in ("GET", "POST", "DELETE"):
@@ -100,13 +101,15 @@ async def test_k1_no_token_or_a_wrong_one_is_401(served: Served, headers: dict[s
             assert served.token not in response.text
 
 
-async def test_k1_a_token_in_the_query_counts_for_nothing(served: Served) -> None:
+@pytest.mark.requirement("K1")
+async def test_a_token_in_the_query_counts_for_nothing(served: Served) -> None:
     async with http_client() as client:
         for name in ("token", "access_token", "authorization"):
             assert (await client.get(served.http, params={name: served.token})).status_code == 401
 
 
-def test_k1_every_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.requirement("K1")
+def test_every_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
 
     def compare(one: str, other: str) -> bool:
@@ -120,7 +123,8 @@ def test_k1_every_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyP
     assert compared == [token.digest for token in tokens]  # the first fits, and all are looked at
 
 
-def test_k1_a_guessing_address_is_held_back_and_others_are_not() -> None:
+@pytest.mark.requirement("K1")
+def test_a_guessing_address_is_held_back_and_others_are_not() -> None:
     now = [0.0]
     tokens = [Token("t", "p", SCOPES, digest_of(b"right"))]
     keeper = Guard(lambda: tokens, ["localhost"], 1, lambda: now[0])
@@ -133,6 +137,7 @@ def test_k1_a_guessing_address_is_held_back_and_others_are_not() -> None:
     assert isinstance(again, Refusal) and again.status == 401
 
 
+@pytest.mark.requirement("K2")
 @pytest.mark.parametrize(
     "host",
     [
@@ -151,13 +156,14 @@ def test_k1_a_guessing_address_is_held_back_and_others_are_not() -> None:
         "2130706433:{port}",
     ],
 )
-async def test_k2_another_host_is_421_before_the_body_is_read(served: Served, host: str) -> None:
+async def test_another_host_is_421_before_the_body_is_read(served: Served, host: str) -> None:
     named = host.replace("{port}", str(served.server.port))
     answer, _ = await raw(served, head(served, "POST", "/acp", named, "Content-Length: 1000000"))
     assert status(answer) == 421
 
 
-async def test_k2_a_missing_host_and_two_are_400_or_421(served: Served) -> None:
+@pytest.mark.requirement("K2")
+async def test_a_missing_host_and_two_are_400_or_421(served: Served) -> None:
     ours = f"Host: 127.0.0.1:{served.server.port}"
     for hosts in ([], [ours, ours], [ours, "Host: evil.example"], ["Host:"]):
         lines = ["GET /acp HTTP/1.1", *hosts, f"Authorization: Bearer {served.token}"]
@@ -165,10 +171,11 @@ async def test_k2_a_missing_host_and_two_are_400_or_421(served: Served) -> None:
         assert status(answer) in (400, 421)
 
 
+@pytest.mark.requirement("K3")
 @pytest.mark.parametrize(
     "origin", ["http://evil.example", "null", "http://localhost.evil", "http://127.0.0.1:1", "https://127.0.0.1:{port}"]
 )
-async def test_k3_another_origin_is_403(served: Served, origin: str) -> None:
+async def test_another_origin_is_403(served: Served, origin: str) -> None:
     headers = served.headers | {"Origin": origin.replace("{port}", str(served.server.port))}
     async with http_client() as client:
         for method, more in (
@@ -181,7 +188,8 @@ async def test_k3_another_origin_is_403(served: Served, origin: str) -> None:
         assert (await client.get(served.http, headers=ours)).status_code == 406
 
 
-async def test_k4_a_simple_cross_site_post_is_not_dispatched(served: Served) -> None:
+@pytest.mark.requirement("K4")
+async def test_a_simple_cross_site_post_is_not_dispatched(served: Served) -> None:
     async with http_client() as client:
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
             body = msgspec.json.encode(hello(1))
@@ -192,7 +200,8 @@ async def test_k4_a_simple_cross_site_post_is_not_dispatched(served: Served) -> 
     assert served.hub.counts["connections"] == 0
 
 
-async def test_k5_a_preflight_gets_no_permission(served: Served) -> None:
+@pytest.mark.requirement("K5")
+async def test_a_preflight_gets_no_permission(served: Served) -> None:
     async with http_client() as client:
         asks = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
         for headers in (asks, asks | served.headers):
@@ -201,21 +210,24 @@ async def test_k5_a_preflight_gets_no_permission(served: Served) -> None:
             assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-async def test_k6_a_name_that_was_made_to_point_here_is_refused(served: Served) -> None:
+@pytest.mark.requirement("K6")
+async def test_a_name_that_was_made_to_point_here_is_refused(served: Served) -> None:
     """What a browser sends after a rebinding: our address, their name."""
     for host in (f"rebind.example:{served.server.port}", f"127.0.0.1.nip.example:{served.server.port}"):
         answer, _ = await raw(served, head(served, "POST", "/acp", host, f"Origin: http://{host}"))
         assert status(answer) == 421
 
 
-async def test_k7_a_cookie_is_no_token(served: Served) -> None:
+@pytest.mark.requirement("K7")
+async def test_a_cookie_is_no_token(served: Served) -> None:
     async with http_client() as client:
         for name in ("token", "session", "Authorization"):
             answer = await client.get(served.http, headers={"Cookie": f"{name}={served.token}"})
             assert answer.status_code == 401
 
 
-def test_k8_other_addresses_are_not_served_without_a_token(
+@pytest.mark.requirement("K8")
+def test_other_addresses_are_not_served_without_a_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
@@ -225,6 +237,7 @@ def test_k8_other_addresses_are_not_served_without_a_token(
         assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.requirement("K9")
 @pytest.mark.parametrize(
     "target",
     [
@@ -234,7 +247,7 @@ def test_k8_other_addresses_are_not_served_without_a_token(
         *["GET /page", "GET /page/", "GET /page/../server.py", "GET /page/..%2fserver.py", "POST /page/main.js"],
     ],
 )
-async def test_k9_odd_methods_and_paths_get_404_or_405_and_no_file(served: Served, target: str) -> None:
+async def test_odd_methods_and_paths_get_404_or_405_and_no_file(served: Served, target: str) -> None:
     method, path = target.split(" ")
     answer, _ = await raw(served, head(served, method, path))
     assert b"root:" not in answer
@@ -242,7 +255,8 @@ async def test_k9_odd_methods_and_paths_get_404_or_405_and_no_file(served: Serve
     assert not answer or status(answer) in (400, 404, 405, 406)
 
 
-async def test_k10_a_connection_of_another_or_of_nobody_is_404_alike(served: Served) -> None:
+@pytest.mark.requirement("K10")
+async def test_a_connection_of_another_or_of_nobody_is_404_alike(served: Served) -> None:
     other = served.token_of("other")
     async with raw_http(served) as mine:
         session_id = await mine.session()
@@ -267,7 +281,8 @@ async def _a_deleted_connection(served: Served) -> str:
         return raw.connection
 
 
-async def test_k11_ids_have_128_bits_and_no_pattern() -> None:
+@pytest.mark.requirement("K11")
+async def test_ids_have_128_bits_and_no_pattern() -> None:
     count = 2_000
     ids = {GatewayConnection("http", TokenIdentity("t", "p", SCOPES)).id for _ in range(count)}
     assert len(ids) == count
@@ -276,7 +291,8 @@ async def test_k11_ids_have_128_bits_and_no_pattern() -> None:
     assert statistics.fmean(bits) == pytest.approx(0.5, abs=0.005)
 
 
-async def test_k12_a_stream_has_one_reader(served: Served) -> None:
+@pytest.mark.requirement("K12")
+async def test_a_stream_has_one_reader(served: Served) -> None:
     other = served.token_of("other")
     async with raw_http(served) as mine, raw_http(served, token=other) as theirs:
         session_id = await mine.session()
@@ -284,7 +300,8 @@ async def test_k12_a_stream_has_one_reader(served: Served) -> None:
         assert await theirs.open(session_id) == 404
 
 
-async def test_k13_an_answer_on_the_wrong_connection_is_refused(tmp_path: Path) -> None:
+@pytest.mark.requirement("K13")
+async def test_an_answer_on_the_wrong_connection_is_refused(tmp_path: Path) -> None:
     agent = Agent("asking")
 
     @agent.prompt
@@ -307,7 +324,8 @@ async def test_k13_an_answer_on_the_wrong_connection_is_refused(tmp_path: Path) 
             await until(lambda: texts(mine.heard) == ["allowed True"])
 
 
-async def test_k14_the_token_is_nowhere_behind_the_gateway(tmp_path: Path) -> None:
+@pytest.mark.requirement("K14")
+async def test_the_token_is_nowhere_behind_the_gateway(tmp_path: Path) -> None:
     frames: list[bytes] = []
     agent = counting(1)
     serve = agent.serve
@@ -328,14 +346,16 @@ async def test_k14_the_token_is_nowhere_behind_the_gateway(tmp_path: Path) -> No
         assert hashlib.sha256(served.token.encode()).hexdigest().encode() in everything
 
 
-async def test_k15_large_and_many_headers_are_431(served: Served) -> None:
+@pytest.mark.requirement("K15")
+async def test_large_and_many_headers_are_431(served: Served) -> None:
     for more in (["X: " + "a" * 1_000_000], ["X: a"] * 10_000, ["X: " + "a" * 40_000], [f"X{n}: a" for n in range(90)]):
         answer, _ = await raw(served, head(served, "GET", "/acp", None, *more))
         assert not answer or status(answer) in (431, 406)
         assert (status(answer) if answer else 431) == (406 if len(more) == 90 else 431)
 
 
-async def test_k15_slow_headers_are_closed_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.requirement("K15")
+async def test_slow_headers_are_closed_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dragoman.gateway import server
 
     monkeypatch.setattr(server, "_HEADER_MILLISECONDS", 500)
@@ -346,17 +366,17 @@ async def test_k15_slow_headers_are_closed_at_the_deadline(tmp_path: Path, monke
         assert answer == b"" or status(answer) == 408
 
 
-async def test_k15_a_slow_body_is_408(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.requirement("K15")
+async def test_a_slow_body_is_408(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_replies, "BODY_SECONDS", 0.3)
     data = head(served, "POST", "/acp", None, "Content-Type: application/json", "Content-Length: 100") + b"{"
     answer, _ = await raw(served, data)
     assert status(answer) == 408
 
 
+@pytest.mark.requirement("K16")
 @pytest.mark.parametrize(("over", "expected"), [(-1, 200), (0, 200), (1, 413)])
-async def test_k16_bodies_at_the_limit(
-    served: Served, monkeypatch: pytest.MonkeyPatch, over: int, expected: int
-) -> None:
+async def test_bodies_at_the_limit(served: Served, monkeypatch: pytest.MonkeyPatch, over: int, expected: int) -> None:
     monkeypatch.setattr(app, "BODY_BYTES", 100_000)
     body = msgspec.json.encode(hello(1))
     body += b" " * (100_000 + over - len(body))
@@ -371,12 +391,14 @@ async def test_k16_bodies_at_the_limit(
         assert (await client.post(served.http, headers=kind, content=pieces())).status_code == expected  # chunked
 
 
-async def test_k16_the_largest_body_is_refused_without_being_read(served: Served) -> None:
+@pytest.mark.requirement("K16")
+async def test_the_largest_body_is_refused_without_being_read(served: Served) -> None:
     length = f"Content-Length: {app.BODY_BYTES + 1}"
     answer, _ = await raw(served, head(served, "POST", "/acp", None, "Content-Type: application/json", length))
     assert status(answer) == 413
 
 
+@pytest.mark.requirement("K16")
 @pytest.mark.parametrize(
     ("more", "body"),
     [
@@ -391,9 +413,7 @@ async def test_k16_the_largest_body_is_refused_without_being_read(served: Served
         (["Transfer-Encoding : chunked"], b"0\r\n\r\n"),
     ],
 )
-async def test_k16_smuggling_is_refused_and_no_second_request_is_seen(
-    served: Served, more: list[str], body: bytes
-) -> None:
+async def test_smuggling_is_refused_and_no_second_request_is_seen(served: Served, more: list[str], body: bytes) -> None:
     data = head(served, "POST", "/acp", None, "Content-Type: application/json", *more) + body
     answer, closed = await raw(served, data, close=True)
     assert answer.count(b"HTTP/1.1 ") <= 1
@@ -416,6 +436,7 @@ def masked(opcode: int, payload: bytes, *, first: int = 0x80, mask: bool = True)
     return bytes([first | opcode, length[0] | 0x80]) + length[1:] + key + body
 
 
+@pytest.mark.requirement("K17")
 @pytest.mark.parametrize(
     "frames",
     {
@@ -430,7 +451,7 @@ def masked(opcode: int, payload: bytes, *, first: int = 0x80, mask: bool = True)
     }.items(),
     ids=lambda item: item[0],
 )
-async def test_k17_a_frame_that_may_not_be_ends_the_socket(served: Served, frames: tuple[str, bytes]) -> None:
+async def test_a_frame_that_may_not_be_ends_the_socket(served: Served, frames: tuple[str, bytes]) -> None:
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
     answer, closed = await raw(served, head(served, "GET", "/acp", None, *UPGRADE, key) + frames[1], close=True)
     assert answer.startswith(b"HTTP/1.1 101")
@@ -439,7 +460,8 @@ async def test_k17_a_frame_that_may_not_be_ends_the_socket(served: Served, frame
         assert (await client.get(served.http.replace("/acp", "/health"))).status_code == 200
 
 
-async def test_k17_fragments_and_pings_by_the_thousand_do_no_harm(served: Served) -> None:
+@pytest.mark.requirement("K17")
+async def test_fragments_and_pings_by_the_thousand_do_no_harm(served: Served) -> None:
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
     text = msgspec.json.encode(hello(1))
     pieces = [text[at : at + 1] for at in range(len(text))] + [b" "] * 10_000
@@ -450,7 +472,8 @@ async def test_k17_fragments_and_pings_by_the_thousand_do_no_harm(served: Served
     assert said in answer
 
 
-async def test_k18_reconnect_storm(served: Served) -> None:
+@pytest.mark.requirement("K18")
+async def test_reconnect_storm(served: Served) -> None:
     """A hundred times the same stream, one after the other and at once; the session is still there."""
     async with raw_http(served) as mine:
         session_id = await mine.session()
@@ -473,7 +496,8 @@ async def _open_and_go(raw: Any, session_id: str) -> int:
         return code
 
 
-def test_k19_line_breaks_never_break_an_event() -> None:
+@pytest.mark.requirement("K19")
+def test_line_breaks_never_break_an_event() -> None:
     nasty = msgspec.json.encode({"text": "a\nb\r\nc\u2028d\u0085e\0\ndata: {}\n\nid: 7\n\n"})
     assert b"\n" not in nasty
     large = b'"' + b"x" * (16 * 1024 * 1024) + b'"'
@@ -483,8 +507,9 @@ def test_k19_line_breaks_never_break_an_event() -> None:
     assert found == [("1", nasty), ("2", large), ("3", b"{}")]
 
 
+@pytest.mark.requirement("K19")
 @pytest.mark.parametrize("garbage", ["x", "-1", "99999999999999999999", "1e3", "\u0661", "", "0x1", "999"])
-async def test_k19_garbage_for_last_event_id_is_ignored(served: Served, garbage: str) -> None:
+async def test_garbage_for_last_event_id_is_ignored(served: Served, garbage: str) -> None:
     async with raw_http(served) as mine:
         session_id = await mine.session()
         await mine.drop(session_id)
@@ -499,7 +524,8 @@ async def test_k19_garbage_for_last_event_id_is_ignored(served: Served, garbage:
         assert texts(mine.heard) == ["0 ", "1 ", "2 "]
 
 
-async def test_k20_errors_tell_nothing_of_us(served: Served) -> None:
+@pytest.mark.requirement("K20")
+async def test_errors_tell_nothing_of_us(served: Served) -> None:
     async with http_client() as client:
         for method, path in (
             ("GET", "/acp"),

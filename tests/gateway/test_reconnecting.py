@@ -1,4 +1,4 @@
-"""K18: a connection that is cut goes on where it was, and the transcript is the same as without a cut."""
+"""A connection that is cut goes on where it was, and the transcript is the same as without a cut."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -89,6 +89,7 @@ def kind_of(event: AnyEvent) -> str:
     return f"{type(event).__name__} {getattr(content, 'text', '')} {getattr(event, 'status', '')}"
 
 
+@pytest.mark.requirement("K18")
 @pytest.mark.parametrize(
     ("scheme", "version"), [("http", 1), ("ws", 2), *(pytest.param(*one, marks=pytest.mark.slow) for one in CROSSED)]
 )

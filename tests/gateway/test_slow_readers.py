@@ -1,4 +1,4 @@
-"""Rows D5 to D7 in their bounded form, and what a window keeps: slow readers harm themselves and nobody else."""
+"""Slow readers and floods of connections harm only themselves; what a replay buffer keeps."""
 
 import asyncio
 import os
@@ -100,7 +100,8 @@ class Deaf:
         self.writer.transport.pause_reading()  # type: ignore[attr-defined]
 
 
-async def test_d6_a_reader_that_stops_is_ended_with_a_code_and_can_come_back(
+@pytest.mark.requirement("D6")
+async def test_a_reader_that_stops_is_ended_with_a_code_and_can_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay_buffer, "STALL_SECONDS", 0.2)
@@ -126,7 +127,8 @@ async def test_d6_a_reader_that_stops_is_ended_with_a_code_and_can_come_back(
         deaf.writer.close()
 
 
-async def test_d6_a_websocket_that_stops_reading_is_ended_and_can_come_back(
+@pytest.mark.requirement("D6")
+async def test_a_websocket_that_stops_reading_is_ended_and_can_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay_buffer, "STALL_SECONDS", 0.2)
@@ -148,7 +150,8 @@ async def test_d6_a_websocket_that_stops_reading_is_ended_and_can_come_back(
             assert [m["method"] for m in before[:2]] == ["_dragoman/resumed", "_dragoman/gap"]
 
 
-async def test_d5_d6_slow_readers_cost_a_healthy_one_little(tmp_path: Path) -> None:
+@pytest.mark.requirement("D5", "D6")
+async def test_slow_readers_cost_a_healthy_one_little(tmp_path: Path) -> None:
     """Streams that nobody reads, each full; a healthy client's turn and `/health` do not wait for them."""
     count = LAG_BYTES // len(PIECE)
     agent = shouting(2 * count)
@@ -186,8 +189,9 @@ async def _clogged(served: Served, client: httpx2.AsyncClient) -> Deaf:
     return deaf
 
 
+@pytest.mark.requirement("D7")
 @pytest.mark.parametrize("count", [50, pytest.param(5_000, marks=pytest.mark.slow)])
-async def test_d7_connections_that_come_and_go_leave_nothing(tmp_path: Path, count: int) -> None:
+async def test_connections_that_come_and_go_leave_nothing(tmp_path: Path, count: int) -> None:
     async with gateway(counting(1), tmp_path) as served:
         await _come_and_go(served, 10)
         descriptors = len(os.listdir("/proc/self/fd"))
@@ -208,7 +212,8 @@ async def _come_and_go(served: Served, count: int) -> None:
                 pass  # until it is heard
 
 
-async def test_d7_too_many_connections_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.requirement("D7")
+async def test_too_many_connections_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dragoman.gateway import hub
 
     monkeypatch.setattr(hub, "CONNECTIONS", 3)
@@ -217,7 +222,8 @@ async def test_d7_too_many_connections_are_refused(tmp_path: Path, monkeypatch: 
         assert [answer.status_code for answer in answers] == [200, 200, 200, 503, 503]
 
 
-async def test_d7_too_many_requests_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.requirement("D7")
+async def test_too_many_requests_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dragoman.gateway import guard
 
     monkeypatch.setattr(guard, "BURST", 10.0)

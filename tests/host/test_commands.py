@@ -1,4 +1,4 @@
-"""What may run unasked, what an answer covers, and what is never run (reliability F6, H1, H4, H6, H9)."""
+"""What may run unasked, what an answer covers, and what is never run."""
 
 import time
 
@@ -71,7 +71,7 @@ def test_what_only_reads_is_known_with_its_paths(command: str, paths: tuple[str,
     assert read_paths(only(command)) == paths
 
 
-H1 = [
+MORE_THAN_READING = [
     *("find . -exec rm {} \\;", "find . -execdir x \\;", "find . -ok x \\;", "find . -okdir x \\;", "find . -delete"),
     *("find . -fprintf f x", "find . -fls f", "find . -fprint f", "find . -fprint0 f", "find -L . -name x"),
     *("find . -name x -delete", "find . -files0-from f", "find -D exec ."),
@@ -190,15 +190,17 @@ H1 = [
 ]
 
 
-@pytest.mark.parametrize("command", H1)
-def test_h1_what_can_do_more_than_read_is_not_read_only(command: str) -> None:
+@pytest.mark.requirement("H1")
+@pytest.mark.parametrize("command", MORE_THAN_READING)
+def test_what_can_do_more_than_read_is_not_read_only(command: str) -> None:
     simple = only(command)
     assert not is_read_only(simple)
     assert read_paths(simple) is None
 
 
-@pytest.mark.parametrize("command", [command for command in H1 if len(only(command).argv) > 1])
-def test_h1_no_rule_for_a_bare_name_covers_it(command: str) -> None:
+@pytest.mark.requirement("H1")
+@pytest.mark.parametrize("command", [command for command in MORE_THAN_READING if len(only(command).argv) > 1])
+def test_no_rule_for_a_bare_name_covers_it(command: str) -> None:
     argv = only(command).argv
     rules = [argv[:1], *([argv[:2]] if len(argv) > 2 else [])]
     assert not covers([rules[0]], parse(command), readable=lambda path: True)
@@ -275,6 +277,7 @@ def test_a_rule_covers_what_was_meant(command: str) -> None:
     assert covers([("git", "status")], parse(command))
 
 
+@pytest.mark.requirement("F6")
 @pytest.mark.parametrize(
     "command",
     [
@@ -292,7 +295,7 @@ def test_a_rule_covers_what_was_meant(command: str) -> None:
         ),
     ],
 )
-def test_f6_a_rule_covers_nothing_more(command: str) -> None:
+def test_a_rule_covers_nothing_more(command: str) -> None:
     assert not covers([("git", "status")], parse(command))
 
 
@@ -328,6 +331,7 @@ def test_rules_cover_together_and_paths_are_asked_for() -> None:
     assert not covers([("cat",)], parse("cat /etc/passwd"), readable=lambda path: not path.startswith("/"))
 
 
+@pytest.mark.requirement("H6")
 @pytest.mark.parametrize(
     "command",
     [
@@ -392,7 +396,7 @@ def test_rules_cover_together_and_paths_are_asked_for() -> None:
         *("timeout 5 curl x", "time curl x", "while curl x; do :; done", "case a in a) curl x;; esac", "ls &curl x"),
     ],
 )
-def test_h6_a_deny_rule_holds_in_every_wrapping(command: str) -> None:
+def test_a_deny_rule_holds_in_every_wrapping(command: str) -> None:
     assert denies(["curl"], command)
 
 
@@ -440,8 +444,9 @@ def test_a_deny_rule_with_letters_for_options_is_about_all_of_them(command: str)
     assert not denies(["rm", "-rf"], command)
 
 
+@pytest.mark.requirement("H4")
 @pytest.mark.parametrize("count", [51, 1_000, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_h4_deny_rules_apply_to_long_chains(count: int) -> None:
+def test_deny_rules_apply_to_long_chains(count: int) -> None:
     chain = ";".join(["ls"] * (count - 1))
     assert denies(["rm"], f"{chain};rm x")
     assert denies(["rm"], f"rm x;{chain}")
@@ -449,7 +454,8 @@ def test_h4_deny_rules_apply_to_long_chains(count: int) -> None:
     assert is_unrecoverable(f"{chain};rm -rf /")
 
 
-def test_h4_what_is_too_long_to_run_is_denied() -> None:
+@pytest.mark.requirement("H4")
+def test_what_is_too_long_to_run_is_denied() -> None:
     assert denies(["rm"], "x" * 1024 * 1024)
     assert is_unrecoverable("x" * 1024 * 1024)
 
@@ -606,8 +612,9 @@ UNRECOVERABLE = [
 ]
 
 
+@pytest.mark.requirement("H9")
 @pytest.mark.parametrize("command", UNRECOVERABLE)
-def test_h9_what_cannot_be_undone_is_refused_in_every_spelling(command: str) -> None:
+def test_what_cannot_be_undone_is_refused_in_every_spelling(command: str) -> None:
     assert is_unrecoverable(command)
 
 
@@ -668,7 +675,8 @@ def test_what_can_be_undone_is_left_to_others(command: str) -> None:
     assert is_unrecoverable(command) is None
 
 
-def test_h9_a_parsed_command_is_judged_as_its_text() -> None:
+@pytest.mark.requirement("H9")
+def test_a_parsed_command_is_judged_as_its_text() -> None:
     result = parse("sudo rm -rf /")
     assert isinstance(result, Parsed)
     assert is_unrecoverable(result)

@@ -179,19 +179,21 @@ async def test_a_page_may_end_with_the_connection_and_begin_with_a_hint() -> Non
         assert (await world.get("http://example.com")).text == "all of it"
 
 
-# --- I9, I10, I11, I14: where we do not go
+# --- where we do not go
 
 
+@pytest.mark.requirement("I9", "I14")
 @pytest.mark.parametrize("url", I9_URLS, ids=lambda url: ascii(url)[:60])
-async def test_i9_i14_a_refused_url_asks_no_resolver_and_dials_nobody(url: str) -> None:
+async def test_a_refused_url_asks_no_resolver_and_dials_nobody(url: str) -> None:
     world = Web(1, {})
     with pytest.raises(UrlRefused):
         await world.get(url)
     assert (world.resolved, world.dialled) == ([], [])
 
 
+@pytest.mark.requirement("I9")
 @pytest.mark.parametrize("address", [address for address in NOT_PUBLIC if address])
-async def test_i9_a_name_that_means_a_private_address_is_not_dialled(address: str) -> None:
+async def test_a_name_that_means_a_private_address_is_not_dialled(address: str) -> None:
     world = Web(1, {})
     for addresses in ([address], [PUBLIC, address], [address, PUBLIC]):
         world.names["rebind.example"] = [addresses]
@@ -200,7 +202,8 @@ async def test_i9_a_name_that_means_a_private_address_is_not_dialled(address: st
     assert world.dialled == []
 
 
-async def test_i10_a_redirect_to_what_is_refused_is_refused_at_the_hop() -> None:
+@pytest.mark.requirement("I10")
+async def test_a_redirect_to_what_is_refused_is_refused_at_the_hop() -> None:
     async with web({"/": b""}) as world:
         for url in I9_URLS:
             _, slashes, rest = url.partition("://")
@@ -215,7 +218,8 @@ async def test_i10_a_redirect_to_what_is_refused_is_refused_at_the_hop() -> None
             assert world.resolved == ["example.com"], url
 
 
-async def test_i10_a_redirect_to_a_name_with_a_private_address_is_refused() -> None:
+@pytest.mark.requirement("I10")
+async def test_a_redirect_to_a_name_with_a_private_address_is_refused() -> None:
     async with web({"/": redirect("http://inside.example/")}) as world:
         world.names["inside.example"] = [["10.0.0.1"]]
         with pytest.raises(UrlRefused):
@@ -223,7 +227,8 @@ async def test_i10_a_redirect_to_a_name_with_a_private_address_is_refused() -> N
         assert len(world.dialled) == 1
 
 
-async def test_i10_ten_redirects_are_followed_and_eleven_are_not() -> None:
+@pytest.mark.requirement("I10")
+async def test_ten_redirects_are_followed_and_eleven_are_not() -> None:
     answers: dict[str, Answer] = {f"/{number}": redirect(f"/{number - 1}") for number in range(1, 12)}
     async with web(answers | {"/0": page(b"there")}) as world:
         found = await world.get("http://example.com/10")
@@ -238,7 +243,8 @@ async def test_every_kind_of_redirect_is_followed(status: str) -> None:
         assert (await world.get("http://example.com/a/b")).url == "http://example.com/%C3%A4?x"
 
 
-async def test_i11_the_address_that_was_checked_is_the_one_that_is_dialled() -> None:
+@pytest.mark.requirement("I11")
+async def test_the_address_that_was_checked_is_the_one_that_is_dialled() -> None:
     async with web({"/": page(b"x")}) as world:
         world.names["rebind.example"] = [[PUBLIC], ["127.0.0.1"]]
         assert (await world.get("http://rebind.example")).text == "x"
@@ -247,7 +253,8 @@ async def test_i11_the_address_that_was_checked_is_the_one_that_is_dialled() -> 
             await world.get("http://rebind.example")
 
 
-async def test_i11_the_default_dial_resolves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.requirement("I11")
+async def test_the_default_dial_resolves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is given an address and gives that to the socket."""
     seen: list[object] = []
 
@@ -291,7 +298,7 @@ async def test_a_host_that_is_not_there_is_said() -> None:
         await fetch("http://nowhere.example", resolve=resolve)
 
 
-# --- I13, D11: bodies
+# --- bodies
 
 
 async def forever(writer: asyncio.StreamWriter, head: bytes, piece: bytes) -> None:
@@ -301,7 +308,8 @@ async def forever(writer: asyncio.StreamWriter, head: bytes, piece: bytes) -> No
         await writer.drain()
 
 
-async def test_i13_an_endless_body_is_cut_at_the_limit() -> None:
+@pytest.mark.requirement("I13")
+async def test_an_endless_body_is_cut_at_the_limit() -> None:
     async def endless(writer: asyncio.StreamWriter) -> None:
         await forever(writer, raw(""), b"x" * 65536)
 
@@ -314,7 +322,8 @@ async def test_i13_an_endless_body_is_cut_at_the_limit() -> None:
             assert (len(found.text), found.truncated) == (100_000, True)
 
 
-async def test_i13_a_slow_drip_is_cut_at_the_deadline() -> None:
+@pytest.mark.requirement("I13")
+async def test_a_slow_drip_is_cut_at_the_deadline() -> None:
     async def drip(writer: asyncio.StreamWriter) -> None:
         writer.write(raw(""))
         while not writer.is_closing():
@@ -346,6 +355,7 @@ async def forever_slowly(writer: asyncio.StreamWriter, head: bytes, piece: bytes
         await asyncio.sleep(0.05)
 
 
+@pytest.mark.requirement("I13")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -355,13 +365,14 @@ async def forever_slowly(writer: asyncio.StreamWriter, head: bytes, piece: bytes
     ],
     ids=["length", "chunks", "gzip"],
 )
-async def test_i13_a_body_that_ends_too_early_is_marked(answer: bytes) -> None:
+async def test_a_body_that_ends_too_early_is_marked(answer: bytes) -> None:
     async with web({"/": answer}) as world:
         found = await world.get("http://example.com")
         assert found.text.startswith("short") or "data" in found.text
         assert found.truncated
 
 
+@pytest.mark.requirement("I13")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -399,7 +410,7 @@ async def test_i13_a_body_that_ends_too_early_is_marked(answer: bytes) -> None:
     ],
     ids=range(31),
 )
-async def test_i13_what_is_not_plain_http_is_refused_with_a_sentence(answer: bytes) -> None:
+async def test_what_is_not_plain_http_is_refused_with_a_sentence(answer: bytes) -> None:
     async with web({"/": answer}) as world:
         with pytest.raises(FetchFailed, match=r"\.$"):
             await world.get("http://example.com")
@@ -412,7 +423,8 @@ def bomb() -> bytes:
     return first + second * 1023
 
 
-async def test_d11_a_decompression_bomb_touches_little_memory() -> None:
+@pytest.mark.requirement("D11")
+async def test_a_decompression_bomb_touches_little_memory() -> None:
     packed = bomb()
     assert len(packed) < 2 * MIB
     async with web({"/": page(packed, "Content-Encoding: gzip", kind="text/html")}) as world:
@@ -426,7 +438,8 @@ async def test_d11_a_decompression_bomb_touches_little_memory() -> None:
     assert peak < 32 * MIB
 
 
-async def test_d11_a_body_of_packed_nothing_is_cut_as_well() -> None:
+@pytest.mark.requirement("D11")
+async def test_a_body_of_packed_nothing_is_cut_as_well() -> None:
     """Empty blocks: input without end and no output."""
     packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     start = packer.compress(b"x") + packer.flush(zlib.Z_SYNC_FLUSH)
@@ -440,7 +453,8 @@ async def test_d11_a_body_of_packed_nothing_is_cut_as_well() -> None:
         assert (found.text, found.truncated) == ("x", True)
 
 
-async def test_d11_a_body_that_declares_too_much_is_not_begun() -> None:
+@pytest.mark.requirement("D11")
+async def test_a_body_that_declares_too_much_is_not_begun() -> None:
     async with web({"/": raw(f"Content-Length: {1024 * MIB}\r\n", b"x")}) as world:
         with pytest.raises(FetchFailed, match="larger than 32 MiB"):
             await world.get("http://example.com")
@@ -506,7 +520,8 @@ async def test_a_certificate_that_nobody_trusts_is_refused(certificate: Path) ->
         assert world.requests == []
 
 
-async def test_i10_a_redirect_from_https_to_http_is_refused(certificate: Path) -> None:
+@pytest.mark.requirement("I10")
+async def test_a_redirect_from_https_to_http_is_refused(certificate: Path) -> None:
     async with web({"/": redirect("http://example.com/x")}, server_side(certificate)) as world:
         world.tls = ssl.create_default_context(cafile=str(certificate))
         with pytest.raises(UrlRefused, match="https to http"):

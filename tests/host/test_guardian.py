@@ -1,4 +1,4 @@
-"""The guardian (reliability E10): when we are killed, what we had started is killed."""
+"""The guardian: when we are killed, what we had started is killed."""
 
 import os
 import signal
@@ -72,6 +72,7 @@ def end(agent: "subprocess.Popen[str]") -> None:
 within = pytest.mark.parametrize("seconds", [30, pytest.param(2, marks=pytest.mark.slow)])
 
 
+@pytest.mark.requirement("E10")
 @within
 def test_everything_a_killed_process_had_started_is_dead_soon(seconds: float) -> None:
     agent, mark = start("watch")
@@ -79,6 +80,7 @@ def test_everything_a_killed_process_had_started_is_dead_soon(seconds: float) ->
     assert wait_until(lambda: marked_by(mark) == [], seconds)
 
 
+@pytest.mark.requirement("E10")
 @within
 def test_a_child_that_was_announced_and_never_named_is_dead_soon(seconds: float) -> None:
     """Killed between telling the guardian and starting, or between starting and saying which process it is."""

@@ -1,4 +1,4 @@
-"""Paths inside the roots (reliability G): what was checked is what is opened."""
+"""Paths inside the roots: what was checked is what is opened."""
 
 import os
 import stat
@@ -26,6 +26,7 @@ def test_a_path_inside_is_placed_under_its_root(workspace: Path, path: str) -> N
     assert place == Place(os.path.realpath(workspace), ("file.txt",))
 
 
+@pytest.mark.requirement("G1", "G2")
 @pytest.mark.parametrize(
     "path",
     ["../secret.txt", "/etc/passwd", "a/../../secret.txt", "", "nul\0byte", "x" * 5000, "{root}-other/x", "~/../.."],
@@ -35,6 +36,7 @@ def test_a_path_that_leads_outside_is_refused(workspace: Path, path: str) -> Non
         Roots([str(workspace)]).place(path.format(root=workspace))
 
 
+@pytest.mark.requirement("G3")
 def test_a_link_that_leads_outside_is_refused(workspace: Path) -> None:
     (workspace / "way-out").symlink_to(workspace.parent / "secret.txt")
     (workspace / "folder-out").symlink_to(workspace.parent)
@@ -71,6 +73,7 @@ def test_there_is_no_working_folder_when_a_root_leads_elsewhere_by_now(tmp_path:
         _ = roots.folder
 
 
+@pytest.mark.requirement("G6")
 def test_a_link_put_in_the_way_after_the_check_is_not_followed(workspace: Path) -> None:
     (workspace / "folder").mkdir()
     (workspace / "folder" / "file").write_text("mine")
@@ -85,6 +88,7 @@ def test_a_link_put_in_the_way_after_the_check_is_not_followed(workspace: Path) 
     assert (workspace.parent / "file").read_text() == "theirs"
 
 
+@pytest.mark.requirement("F8")
 def test_a_file_swapped_for_a_link_after_the_check_is_not_followed(workspace: Path) -> None:
     place = Roots([str(workspace)]).place("file.txt")
     (workspace / "file.txt").unlink()
@@ -99,6 +103,7 @@ def test_reading_stops_at_the_limit_and_says_so(workspace: Path) -> None:
     assert read_bytes(Roots([str(workspace)]).place("file.txt"), 3) == (b"ins", True)
 
 
+@pytest.mark.requirement("G5")
 @pytest.mark.parametrize("kind", ["fifo", "folder"])
 def test_what_is_no_file_is_neither_read_nor_written(workspace: Path, kind: str) -> None:
     path = workspace / "thing"
@@ -121,6 +126,7 @@ def test_writing_makes_folders_and_keeps_the_mode_of_what_was_there(workspace: P
     assert sorted(os.listdir(workspace / "new" / "deep")) == ["file"]
 
 
+@pytest.mark.requirement("G8")
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")

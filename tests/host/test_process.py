@@ -209,6 +209,7 @@ async def test_a_child_that_has_exited_keeps_its_number_until_it_is_stopped() ->
     assert state(child.pid) == ""
 
 
+@pytest.mark.requirement("E12")
 @pytest.mark.usefixtures("impatient")
 async def test_the_grandchild_of_a_wrapper_shell_dies() -> None:
     async with running("sh", "-c", "sleep 1000 & echo $!; wait") as child:
@@ -217,6 +218,7 @@ async def test_the_grandchild_of_a_wrapper_shell_dies() -> None:
     assert not lives(grandchild)
 
 
+@pytest.mark.requirement("E12")
 @pytest.mark.usefixtures("impatient")
 async def test_a_shell_in_a_shell_dies_with_what_it_runs() -> None:
     async with running("sh", "-c", "sh -c 'sh -c \"echo \\$\\$; exec sleep 1000\"; true'; true") as child:
@@ -274,6 +276,7 @@ os.wait()
 """
 
 
+@pytest.mark.requirement("E11")
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("rest", ["", "time.sleep(1000)"], ids=["leader dead", "leader alive"])
 async def test_a_daemon_that_forked_twice_and_left_the_session_is_killed(rest: str) -> None:

@@ -1,13 +1,16 @@
-"""A workspace's own programs do not take the place of the system's (reliability H6)."""
+"""A workspace's own programs do not take the place of the system's."""
 
 import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 from dragoman.host.programs import path_outside
 
 
-def test_h6_a_program_in_the_workspace_never_shadows_another(tmp_path: Path) -> None:
+@pytest.mark.requirement("H6")
+def test_a_program_in_the_workspace_never_shadows_another(tmp_path: Path) -> None:
     shadow = tmp_path / "root" / "bin"
     shadow.mkdir(parents=True)
     (shadow / "ls").write_text("#!/bin/sh\n")

@@ -1,4 +1,4 @@
-"""A confined command touches nothing but the roots, or is not run (reliability I1–I5, I8). Real commands, both ways."""
+"""A confined command touches nothing but the roots, or is not run. Real commands, both ways."""
 
 import os
 import shutil
@@ -91,7 +91,8 @@ I1_OUTSIDE = [
 ]
 
 
-def test_i1_nothing_outside_the_roots_is_written(box: Box, place: Path) -> None:
+@pytest.mark.requirement("I1")
+def test_nothing_outside_the_roots_is_written(box: Box, place: Path) -> None:
     before = snapshot(place)
     succeeded = box.succeeded([script.format(out=place) for script in I1_OUTSIDE], env={"HOME": str(place)})
     assert snapshot(place) == before
@@ -99,9 +100,10 @@ def test_i1_nothing_outside_the_roots_is_written(box: Box, place: Path) -> None:
     assert succeeded == [] or str(place).startswith(FRESH)
 
 
+@pytest.mark.requirement("I1")
 @pytest.mark.slow
 @pytest.mark.parametrize("script", I1_OUTSIDE)
-def test_i1_nothing_outside_the_roots_is_written_by_one_alone(box: Box, place: Path, script: str) -> None:
+def test_nothing_outside_the_roots_is_written_by_one_alone(box: Box, place: Path, script: str) -> None:
     """Nobody before it has left something in its way."""
     before = snapshot(place)
     done = box.run("/bin/bash", "-c", script.format(out=place), env={"HOME": str(place)})
@@ -109,14 +111,16 @@ def test_i1_nothing_outside_the_roots_is_written_by_one_alone(box: Box, place: P
     assert done.returncode != 0 or str(place).startswith(FRESH)
 
 
-def test_i1_the_same_attempts_succeed_without_a_sandbox(workspace: Path, place: Path) -> None:
+@pytest.mark.requirement("I1")
+def test_the_attempts_to_write_succeed_without_a_sandbox(workspace: Path, place: Path) -> None:
     """Those that need no privilege, and leave the machine as it is."""
     for script in I1_OUTSIDE[:5]:
         subprocess.run(["/bin/bash", "-c", script.format(out=place)], check=True, cwd=workspace)
         (place / "outside").write_text("outside")
 
 
-def test_i1_temporary_folders_are_not_those_of_the_host(box: Box) -> None:
+@pytest.mark.requirement("I1")
+def test_temporary_folders_are_not_those_of_the_host(box: Box) -> None:
     name = f"dragoman-test-{os.urandom(6).hex()}"
     box.sh("\n".join(f"echo x > {folder}/{name}" for folder in FRESH))
     assert not [folder for folder in FRESH if Path(folder, name).exists()]
@@ -161,15 +165,17 @@ I1_PROTECTED = [
 ]
 
 
-def test_i1_protected_names_are_neither_changed_nor_made(box: Box) -> None:
+@pytest.mark.requirement("I1")
+def test_protected_names_are_neither_changed_nor_made(box: Box) -> None:
     box.protected = PROTECTED
     assert box.succeeded(I1_PROTECTED) == []
     assert_protected(box.workspace)
 
 
+@pytest.mark.requirement("I1")
 @pytest.mark.slow
 @pytest.mark.parametrize("script", I1_PROTECTED)
-def test_i1_protected_names_are_neither_changed_nor_made_by_one_alone(box: Box, script: str) -> None:
+def test_protected_names_are_neither_changed_nor_made_by_one_alone(box: Box, script: str) -> None:
     """Nobody before it has left something in its way."""
     box.protected = PROTECTED
     assert box.sh(script).returncode != 0
@@ -195,7 +201,8 @@ def test_beside_protected_names_work_goes_on(workspace: Path) -> None:
     assert narrow.sh("echo x > beside").returncode != 0  # the price: nothing new beside a protected name
 
 
-def test_i1_a_protected_link_cannot_be_protected(box: Box) -> None:
+@pytest.mark.requirement("I1")
+def test_a_protected_link_cannot_be_protected(box: Box) -> None:
     (box.workspace / ".vscode").symlink_to("sub")
     box.protected = [".vscode"]
     with pytest.raises(SandboxRefused, match="link"):
@@ -278,7 +285,8 @@ sock.send(b"x")
 """
 
 
-def test_i2_there_is_no_way_to_the_host(box: Box, listener: int) -> None:
+@pytest.mark.requirement("I2")
+def test_there_is_no_way_to_the_host(box: Box, listener: int) -> None:
     programs = [
         f"exec 3<>/dev/tcp/127.0.0.1/{listener}",
         f"exec 3<>/dev/udp/127.0.0.1/{listener} && echo x >&3 && false",
@@ -319,7 +327,8 @@ for call in sys.argv[1:]:
 """
 
 
-def test_i2_no_daemon_of_the_host_is_reached_by_a_socket_in_the_file_system(
+@pytest.mark.requirement("I2")
+def test_no_daemon_of_the_host_is_reached_by_a_socket_in_the_file_system(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"@dragoman-test-{os.getpid()}"
@@ -337,7 +346,8 @@ def test_i2_no_daemon_of_the_host_is_reached_by_a_socket_in_the_file_system(
     assert box.succeeded([f"test -e {path} && cat {path}" for path in daemons]) == []
 
 
-def test_i2_the_same_attempts_succeed_without_a_sandbox(listener: int) -> None:
+@pytest.mark.requirement("I2")
+def test_the_attempts_to_reach_the_host_succeed_without_a_sandbox(listener: int) -> None:
     argv = [PYTHON, "-c", CONNECT, "2", "1", "127.0.0.1", str(listener)]
     assert subprocess.run(argv, check=False, timeout=30).returncode == 0
 
@@ -355,7 +365,8 @@ sys.exit(libc.ptrace(16, int(sys.argv[1]), 0, 0) == -1)
 """
 
 
-def test_i3_no_privilege_is_gained_and_no_process_of_the_host_is_touched(box: Box) -> None:
+@pytest.mark.requirement("I3")
+def test_no_privilege_is_gained_and_no_process_of_the_host_is_touched(box: Box) -> None:
     status = box.sh("cat /proc/self/status").stdout
     fields = dict(line.split(":\t", 1) for line in status.splitlines())
     assert fields["NoNewPrivs"] == "1"
@@ -381,7 +392,8 @@ def test_i3_no_privilege_is_gained_and_no_process_of_the_host_is_touched(box: Bo
     assert box.python(PTRACE, str(agent)).returncode != 0
 
 
-def test_i3_the_same_attempts_succeed_without_a_sandbox() -> None:
+@pytest.mark.requirement("I3")
+def test_the_attempts_to_gain_privilege_succeed_without_a_sandbox() -> None:
     assert (
         subprocess.run(
             ["/bin/bash", "-c", f"kill -0 {os.getpid()} && cat /proc/{os.getpid()}/environ"], check=False
@@ -390,7 +402,8 @@ def test_i3_the_same_attempts_succeed_without_a_sandbox() -> None:
     )
 
 
-def test_i3_a_setuid_program_gains_nothing(box: Box) -> None:
+@pytest.mark.requirement("I3")
+def test_a_setuid_program_gains_nothing(box: Box) -> None:
     program = box.workspace / "setuid-id"
     shutil.copy(shutil.which("id") or "/usr/bin/id", program)
     program.chmod(0o6755)
@@ -400,7 +413,8 @@ def test_i3_a_setuid_program_gains_nothing(box: Box) -> None:
     assert box.sh("./setuid-id -u").stdout == f"{os.getuid()}\n"
 
 
-def test_i4_without_any_way_to_confine_commands_are_refused(workspace: Path) -> None:
+@pytest.mark.requirement("I4")
+def test_without_any_way_to_confine_commands_are_refused(workspace: Path) -> None:
     nothing = Confinement(None, 0, ("There is no bubblewrap.",))
     assert nothing.level is None
     with pytest.raises(SandboxRefused, match=r"There is no bubblewrap\."):
@@ -417,8 +431,9 @@ FAKES = {
 }
 
 
+@pytest.mark.requirement("I4")
 @pytest.mark.parametrize("kind", FAKES)
-def test_i4_a_bubblewrap_that_does_not_confine_is_not_used(tmp_path: Path, kind: str) -> None:
+def test_a_bubblewrap_that_does_not_confine_is_not_used(tmp_path: Path, kind: str) -> None:
     program = tmp_path / "bwrap"
     content = FAKES[kind]
     if content is not None:
@@ -448,7 +463,8 @@ def test_a_trial_of_two_walls_that_a_busy_machine_does_not_finish_counts_as_pass
     assert len(trials) == 3
 
 
-def test_i4_a_bubblewrap_that_fails_later_runs_nothing(workspace: Path, tmp_path: Path) -> None:
+@pytest.mark.requirement("I4")
+def test_a_bubblewrap_that_fails_later_runs_nothing(workspace: Path, tmp_path: Path) -> None:
     program = tmp_path / "bwrap"
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
@@ -458,7 +474,8 @@ def test_i4_a_bubblewrap_that_fails_later_runs_nothing(workspace: Path, tmp_path
     assert not (workspace / "ran").exists()
 
 
-def test_i4_a_launcher_that_cannot_confine_runs_nothing(workspace: Path) -> None:
+@pytest.mark.requirement("I4")
+def test_a_launcher_that_cannot_confine_runs_nothing(workspace: Path) -> None:
     with confine(
         ["touch", "ran"],
         cwd=str(workspace),
@@ -475,11 +492,12 @@ def test_i4_a_launcher_that_cannot_confine_runs_nothing(workspace: Path) -> None
     assert not (workspace / "ran").exists()
 
 
+@pytest.mark.requirement("I4")
 @pytest.mark.parametrize(
     ("cwd", "writable"),
     [("/", ["{root}"]), ("{root}/..", ["{root}"]), ("/", ["/"]), ("{root}", ["{root}/none"]), ("{root}", [])],
 )
-def test_i4_what_is_no_workspace_is_refused(workspace: Path, cwd: str, writable: list[str]) -> None:
+def test_what_is_no_workspace_is_refused(workspace: Path, cwd: str, writable: list[str]) -> None:
     with pytest.raises(SandboxRefused):
         confine(
             ["true"],
@@ -502,7 +520,8 @@ I5_NAMES = [
 ]
 
 
-def test_i5_no_canary_reaches_a_command_by_its_environment(box: Box) -> None:
+@pytest.mark.requirement("I5")
+def test_no_canary_reaches_a_command_by_its_environment(box: Box) -> None:
     assert len(I5_NAMES) >= 50
     canaries = {
         name: f"http://u:tweet-{at}@h" if "proxy" in name.lower() else f"tweet-{at}" for at, name in enumerate(I5_NAMES)
@@ -515,7 +534,8 @@ def test_i5_no_canary_reaches_a_command_by_its_environment(box: Box) -> None:
     assert "tweet" not in done.stdout
 
 
-def test_i5_what_is_allowed_by_name_passes() -> None:
+@pytest.mark.requirement("I5")
+def test_what_is_allowed_by_name_passes() -> None:
     base = {"NPM_TOKEN": "a", "HTTPS_PROXY": "http://h", "HTTP_PROXY": "http://u:p@h"}
     assert confined_environment(base, network=True, allowed=frozenset({"NPM_TOKEN"})) == {
         "NPM_TOKEN": "a",
@@ -523,8 +543,9 @@ def test_i5_what_is_allowed_by_name_passes() -> None:
     }
 
 
+@pytest.mark.requirement("I8")
 @pytest.mark.parametrize("inside", [False, True])
-def test_i8_keys_are_not_read_from_files(box: Box, place: Path, inside: bool) -> None:
+def test_keys_are_not_read_from_files(box: Box, place: Path, inside: bool) -> None:
     home = box.workspace if inside else place / "home"
     secrets = [
         home / ".ssh" / "id_ed25519",
@@ -547,8 +568,9 @@ def test_i8_keys_are_not_read_from_files(box: Box, place: Path, inside: bool) ->
     assert box.sh(f"cat {home}/.config/other").stdout == "harmless" or str(place).startswith(FRESH)
 
 
+@pytest.mark.requirement("I8")
 @pytest.mark.parametrize("inside", [False, True])
-def test_i8_a_file_in_a_hidden_folder_may_be_hidden_as_well(box: Box, place: Path, inside: bool) -> None:
+def test_a_file_in_a_hidden_folder_may_be_hidden_as_well(box: Box, place: Path, inside: bool) -> None:
     home = (box.workspace if inside else place) / "data"
     token = home / "gateway" / "tokens.json"
     token.parent.mkdir(parents=True)
@@ -558,18 +580,21 @@ def test_i8_a_file_in_a_hidden_folder_may_be_hidden_as_well(box: Box, place: Pat
     assert (done.stdout, done.returncode) == ("ran\n", 0)
 
 
-def test_i8_what_is_hidden_in_a_root_inside_of_a_hidden_folder_stays_hidden(box: Box, place: Path) -> None:
+@pytest.mark.requirement("I8")
+def test_what_is_hidden_in_a_root_inside_of_a_hidden_folder_stays_hidden(box: Box, place: Path) -> None:
     (box.workspace / "key").write_text("canary")
     box.hidden = [str(place), str(box.workspace / "key")]
     done = box.sh("cat key; cat file")
     assert done.stdout == "inside"
 
 
-def test_i8_keys_of_the_system_are_hidden(box: Box) -> None:
+@pytest.mark.requirement("I8")
+def test_keys_of_the_system_are_hidden(box: Box) -> None:
     assert box.sh("cat /etc/shadow; cat /etc/gshadow; cat /etc/sudoers").stdout == ""
 
 
-def test_i8_the_agents_own_key_is_not_found_in_its_process(box: Box) -> None:
+@pytest.mark.requirement("I8")
+def test_the_agents_own_key_is_not_found_in_its_process(box: Box) -> None:
     """The agent is a process with the key in its environment; the command is its child, as in life."""
     with confine(
         ["/bin/bash", "-c", "cat /proc/*/environ /proc/*/task/*/environ 2>/dev/null; cat /proc/$PPID/environ; exit 0"],
@@ -598,8 +623,9 @@ def test_i8_the_agents_own_key_is_not_found_in_its_process(box: Box) -> None:
     assert b"canary" not in done.stdout
 
 
+@pytest.mark.requirement("E10")
 def test_a_command_dies_with_who_started_it(box: Box) -> None:
-    """Row E10 for confined commands: the starter is killed, and nothing of the command is left."""
+    """The starter is killed, and nothing of the command is left."""
     need("bash")
     marker = f"dragoman-test-{os.urandom(6).hex()}"
     program = f"""
@@ -623,8 +649,9 @@ child.wait()
         assert starter.stdout.read() == b""
 
 
+@pytest.mark.requirement("E11")
 async def test_a_confined_child_ends_with_all_it_started(box: Box) -> None:
-    """Row E11 for confined commands: forks, sessions of their own, deaf to SIGTERM."""
+    """Forks, sessions of their own, deaf to SIGTERM."""
     script = (
         "trap '' TERM; (setsid sleep 1000 &) ; (setsid sh -c 'sleep 1000 & sleep 1000' &); sleep 1000 & echo up; wait"
     )

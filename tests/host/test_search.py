@@ -157,7 +157,8 @@ async def test_a_rule_that_brings_back_from_above_counts_for_both(tmp_path: Path
     assert [match.path for match in found.matches] == [str(tmp_path / "pkg/keep.log")]
 
 
-async def test_g11_no_link_is_followed(tmp_path: Path, ripgrep: str | None) -> None:
+@pytest.mark.requirement("G11")
+async def test_no_link_is_followed(tmp_path: Path, ripgrep: str | None) -> None:
     make(tmp_path / "outside", {"secret": "value\n"})
     place = make(tmp_path / "root", {"inside": "value\n"})
     (tmp_path / "root/folder").symlink_to(tmp_path / "outside")
@@ -238,7 +239,8 @@ async def test_what_is_not_there_is_refused(tmp_path: Path, ripgrep: str | None)
             await grep("a", roots.place(name), ripgrep=ripgrep)
 
 
-async def test_d12_a_regex_bomb_is_refused_in_a_second(tmp_path: Path, ripgrep: str | None) -> None:
+@pytest.mark.requirement("D12")
+async def test_a_regex_bomb_is_refused_in_a_second(tmp_path: Path, ripgrep: str | None) -> None:
     place = make(tmp_path, {"a": BOMB_TEXT})
     start = time.monotonic()
     if ripgrep is None:
@@ -392,7 +394,8 @@ async def test_an_absolute_pattern_is_taken_if_it_leads_there(tmp_path: Path) ->
             await glob(pattern, place)
 
 
-async def test_d12_a_glob_of_ten_thousand_braces_is_refused_at_once(tmp_path: Path) -> None:
+@pytest.mark.requirement("D12")
+async def test_a_glob_of_ten_thousand_braces_is_refused_at_once(tmp_path: Path) -> None:
     place = make(tmp_path, {"a": ""})
     start = time.process_time()
     for pattern in ("{a,b}" * 10_000, "{a,b}" * 20, "{" * 10_000):

@@ -1,4 +1,4 @@
-"""A command line is read as bash reads it, or not at all (reliability H2, H3, H5)."""
+"""A command line is read as bash reads it, or not at all."""
 
 import subprocess
 from collections.abc import Sequence
@@ -57,6 +57,7 @@ def test_assignments_stand_before_the_command() -> None:
     assert only("'A'=1") == Simple(("A=1",))
 
 
+@pytest.mark.requirement("H3")
 @pytest.mark.parametrize(
     ("command", "redirects"),
     [
@@ -76,7 +77,7 @@ def test_assignments_stand_before_the_command() -> None:
         ("x 2>&1 >&3 <&- 3>&2-", []),
     ],
 )
-def test_h3_redirects_are_reads_and_writes(command: str, redirects: list[Redirect]) -> None:
+def test_redirects_are_reads_and_writes(command: str, redirects: list[Redirect]) -> None:
     assert only(command) == Simple(("x",), redirects=tuple(redirects))
 
 
@@ -92,6 +93,7 @@ def test_a_word_that_the_shell_leaves_alone_is_not_marked(word: str) -> None:
     assert only(f"ls {word}").literal
 
 
+@pytest.mark.requirement("H2")
 @pytest.mark.parametrize(
     "command",
     [
@@ -104,7 +106,7 @@ def test_a_word_that_the_shell_leaves_alone_is_not_marked(word: str) -> None:
         *("ls; PROMPT_COMMAND=$(x)", "a[0]=1", "{fd}>x ls", "ls >&2x3 3>&x"),
     ],
 )
-def test_h2_what_the_text_does_not_tell_is_unparsed(command: str) -> None:
+def test_what_the_text_does_not_tell_is_unparsed(command: str) -> None:
     assert isinstance(parse(command), Unparsed)
 
 
@@ -126,15 +128,17 @@ ODD = (
 )
 
 
+@pytest.mark.requirement("H5")
 @pytest.mark.parametrize("character", ODD)
-def test_h5_a_character_that_does_not_show_is_unparsed(character: str) -> None:
+def test_a_character_that_does_not_show_is_unparsed(character: str) -> None:
     for command in (f"ls{character}x", f"echo '{character}'", f"ls # {character}"):
         result = parse(command)
         assert isinstance(result, Unparsed)
         assert character not in result.reason
 
 
-def test_h4_long_lines_are_unparsed() -> None:
+@pytest.mark.requirement("H4")
+def test_long_lines_are_unparsed() -> None:
     assert isinstance(parse("x" * COMMAND_BYTES), Parsed)
     assert isinstance(parse("x" * (COMMAND_BYTES + 1)), Unparsed)
     assert isinstance(parse("é" * (COMMAND_BYTES // 2 + 1)), Unparsed)
@@ -206,9 +210,10 @@ def seen_by_bash(commands: Sequence[str]) -> list[list[tuple[str, ...]]]:
 FEW = max(25, settings().max_examples // 10)
 
 
+@pytest.mark.requirement("H5")
 @settings(max_examples=FEW)
 @given(st.lists(lines(), min_size=1, max_size=12))
-def test_h5_what_is_parsed_is_what_bash_runs(commands: list[str]) -> None:
+def test_what_is_parsed_is_what_bash_runs(commands: list[str]) -> None:
     known = [(command, result) for command in commands if isinstance(result := parse(command), Parsed)]
     known = [(command, result) for command, result in known if all(map(_can_be_seen, result.commands))]
     ours = [sorted(simple.argv for simple in result.commands) for _, result in known]
@@ -220,8 +225,9 @@ def _can_be_seen(simple: Simple) -> bool:
     return simple.literal and bool(simple.argv) and simple.argv[0].startswith("z") and "/" not in simple.argv[0]
 
 
+@pytest.mark.requirement("H5")
 @given(lines())
-def test_h5_what_is_displayed_is_what_runs(command: str) -> None:
+def test_what_is_displayed_is_what_runs(command: str) -> None:
     result = parse(command)
     if isinstance(result, Parsed):
         for simple in result.commands:

@@ -1,4 +1,4 @@
-"""Trust in a project's configuration: given for exactly what it says, and gone when that changes. Rows J3 and J4."""
+"""Trust in a project's configuration: given for exactly what it says, and gone when that changes."""
 
 import json
 import os
@@ -28,6 +28,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.requirement("J3")
 def test_nothing_is_trusted_before_it_is(tmp_path: Path, project: Path) -> None:
     registry = tmp_path / "home" / "trust.json"
     assert not is_trusted(registry, project)
@@ -36,6 +37,7 @@ def test_nothing_is_trusted_before_it_is(tmp_path: Path, project: Path) -> None:
     assert registry.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.requirement("J4")
 @pytest.mark.parametrize("name", ["acp.json", ".mcp.json"])
 def test_a_change_voids_it(tmp_path: Path, project: Path, name: str) -> None:
     registry = tmp_path / "trust.json"
@@ -46,6 +48,7 @@ def test_a_change_voids_it(tmp_path: Path, project: Path, name: str) -> None:
     assert is_trusted(registry, project)
 
 
+@pytest.mark.requirement("J4")
 def test_a_change_that_keeps_the_length_voids_it_too(tmp_path: Path, project: Path) -> None:
     registry, file = tmp_path / "trust.json", project / "acp.json"
     trust(registry, project)

@@ -318,7 +318,8 @@ def test_a_command_sees_the_view_in_the_place_of_the_root(opened: View, root: Pa
     assert not (root / "sub").exists()
 
 
-def test_i4_a_view_without_bubblewrap_is_refused(opened: View, root: Path) -> None:
+@pytest.mark.requirement("I4")
+def test_a_view_without_bubblewrap_is_refused(opened: View, root: Path) -> None:
     with pytest.raises(SandboxRefused, match="bubblewrap"):
         confined(opened, root, "true", Confinement(None, 7, ()))
 

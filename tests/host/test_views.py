@@ -267,7 +267,8 @@ def test_what_a_file_in_the_view_covers_is_not_read_from_the_root(opened: View, 
         write_bytes(opened.place("sub/b", write=True), b"x")
 
 
-def test_i8_what_is_hidden_in_a_root_is_hidden_in_its_view(root: Path) -> None:
+@pytest.mark.requirement("I8")
+def test_what_is_hidden_in_a_root_is_hidden_in_its_view(root: Path) -> None:
     (root / "data").mkdir()
     (root / "data" / "key").write_text("canary")
     (root / ".netrc").write_text("canary")

@@ -29,7 +29,8 @@ def test_files_come_by_path(tmp_path: Path) -> None:
     assert paths(Place(str(tmp_path), ())) == [".hidden", "B", "a", "b/a", "b/z", "b-c", "b.c", "c/d/e"]
 
 
-def test_g11_links_are_neither_entered_nor_shown(tmp_path: Path) -> None:
+@pytest.mark.requirement("G11")
+def test_links_are_neither_entered_nor_shown(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     make(outside, "secret")
     root = tmp_path / "root"
@@ -41,14 +42,16 @@ def test_g11_links_are_neither_entered_nor_shown(tmp_path: Path) -> None:
     assert paths(Place(str(root), ())) == ["inside"]
 
 
-def test_g11_a_link_on_the_way_is_not_followed(tmp_path: Path) -> None:
+@pytest.mark.requirement("G11")
+def test_a_link_on_the_way_is_not_followed(tmp_path: Path) -> None:
     make(tmp_path, "real/a")
     (tmp_path / "link").symlink_to("real")
     with pytest.raises(NotADirectoryError):
         paths(Place(str(tmp_path), ("link",)))
 
 
-def test_g11_a_folder_swapped_for_a_link_while_walking_is_not_entered(tmp_path: Path) -> None:
+@pytest.mark.requirement("G11")
+def test_a_folder_swapped_for_a_link_while_walking_is_not_entered(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     make(outside, "secret")
     root = tmp_path / "root"

@@ -48,6 +48,7 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
+@pytest.mark.requirement("8.4.12")
 def test_its_user_says_yes_and_no(desk: Desk) -> None:
     answers = ("approve", "reject", "reject always", "approve always")
     names = [f"{answer.replace(' ', '-')}.txt" for answer in answers]
@@ -76,6 +77,7 @@ def test_nobody_is_there_to_say_yes_or_no(desk: Desk) -> None:
     assert last_statuses(lines) == ["failed", "completed"]
 
 
+@pytest.mark.requirement("8.4.21", "agentao-6")
 def test_its_user_answers_a_question(desk: Desk) -> None:
     script = turns(ASKS, ASKS)
     lines = desk.watched(script, {"prompt": "ask", "reply": "blue"}, {"prompt": "ask", "policy": "reject_all"})
@@ -87,6 +89,7 @@ def test_its_user_answers_a_question(desk: Desk) -> None:
     assert [kind for kind, _ in lines if kind in ("end", "interaction required")] == ["end", "interaction required"]
 
 
+@pytest.mark.requirement("8.4.14", "agentao-5")
 def test_a_turn_is_cancelled_in_both_ways_and_another_process_loads_the_session(desk: Desk) -> None:
     cancelled = desk.watched(
         turns(WAITS, WAITS, writes("made.txt")),

@@ -49,6 +49,7 @@ def shell(command: str) -> ToolCall:
     return ToolCall("run_shell_command", {"command": command, "description": "Do it"})
 
 
+@pytest.mark.requirement("iac-code-1", "agentao-2")
 @both_agents
 @both_ways
 async def test_a_call_is_run_after_a_yes_and_after_no_no(desk: Desk, by_name: bool) -> None:
@@ -71,6 +72,7 @@ async def test_a_call_is_run_after_a_yes_and_after_no_no(desk: Desk, by_name: bo
     assert [request.session_id for request in desk.asked] == [session.id] * 4
 
 
+@pytest.mark.requirement("iac-code-1")
 @pytest.mark.parametrize("agent", [IAC_CODE._replace(dialect=None)], ids=str)
 async def test_a_no_is_a_no_to_iac_code_without_its_dialect(desk: Desk) -> None:
     model = desk.model
@@ -84,6 +86,7 @@ async def test_a_no_is_a_no_to_iac_code_without_its_dialect(desk: Desk) -> None:
     assert list(calls(refused).values()) == ["failed"]
 
 
+@pytest.mark.requirement("agentao-4")
 @both_agents
 async def test_a_turn_is_cancelled_and_the_session_goes_on(desk: Desk) -> None:
     model = desk.model
@@ -103,6 +106,7 @@ async def test_a_turn_is_cancelled_and_the_session_goes_on(desk: Desk) -> None:
     assert (said(after), end(after)) == (["Here I am."], "end_turn")
 
 
+@pytest.mark.requirement("agentao-3")
 @both_agents
 async def test_a_cancel_while_the_user_is_asked_ends_the_turn_and_runs_nothing(desk: Desk) -> None:
     model, turns = desk.model, list[Turn]()
@@ -123,6 +127,7 @@ async def test_a_cancel_while_the_user_is_asked_ends_the_turn_and_runs_nothing(d
     assert (said(after), end(after)) == (["Here I am."], "end_turn")
 
 
+@pytest.mark.requirement("iac-code-7")
 @pytest.mark.parametrize("agent", [IAC_CODE._replace(answers_cancelled_calls=True)], ids=str)
 async def test_after_a_cancelled_call_iac_code_sends_a_history_that_providers_refuse(desk: Desk) -> None:
     model, turns = desk.model, list[Turn]()
@@ -166,6 +171,7 @@ async def test_a_cancel_ends_the_command_that_runs(desk: Desk) -> None:
     assert (said(after), end(after)) == (["Here I am."], "end_turn")
 
 
+@pytest.mark.requirement("iac-code-4", "iac-code-5")
 @both_agents
 @both_ways
 async def test_another_process_tells_the_story_and_goes_on(desk: Desk, by_name: bool) -> None:
@@ -193,6 +199,7 @@ async def test_another_process_tells_the_story_and_goes_on(desk: Desk, by_name: 
     assert (said(after), end(after)) == (["Here I am."], "end_turn")
 
 
+@pytest.mark.requirement("iac-code-6", "agentao-7")
 @both_agents
 async def test_the_sessions_of_the_program_stay_with_it(desk: Desk) -> None:
     model, agent = desk.model, desk.agent
@@ -213,6 +220,7 @@ async def test_the_sessions_of_the_program_stay_with_it(desk: Desk) -> None:
 # -- what only one of them has ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("agentao-1")
 @pytest.mark.parametrize("agent", [AGENTAO], ids=str)
 async def test_agentao_repeats_what_a_command_printed_and_it_is_shown_once(desk: Desk) -> None:
     model, go_on = desk.model, desk.work / "go-on"
@@ -228,6 +236,7 @@ async def test_agentao_repeats_what_a_command_printed_and_it_is_shown_once(desk:
     assert [text for text in shown(events) if text] == ["one\n", "one\ntwo\n"]
 
 
+@pytest.mark.requirement("agentao-2")
 @pytest.mark.parametrize("agent", [AGENTAO], ids=str)
 async def test_agentao_has_modes_and_models(desk: Desk) -> None:
     model, agent = desk.model, desk.agent
@@ -244,6 +253,7 @@ async def test_agentao_has_modes_and_models(desk: Desk) -> None:
         assert [request.body["model"] for request in model.asked] == ["fake", "fake", "other"]
 
 
+@pytest.mark.requirement("iac-code-2", "iac-code-3")
 @pytest.mark.parametrize("agent", [IAC_CODE], ids=str)
 async def test_iac_code_counts_tokens_forks_and_resumes_without_the_story(desk: Desk) -> None:
     model = desk.model

@@ -487,6 +487,7 @@ async def test_a_cursor_is_good_for_its_own_filter_only(store: Store) -> None:
         await store.list(cursor=cursor, archived="include")
 
 
+@pytest.mark.requirement("E6")
 async def test_time_that_goes_back_changes_no_order(place: Place) -> None:
     store = place()
     logs = [await store.create(meta(name)) for name in "ab"]

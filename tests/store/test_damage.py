@@ -1,4 +1,4 @@
-"""E4: a file that is cut, flipped, or not a file. Its readable beginning is kept; everything else is unharmed."""
+"""A file that is cut, flipped, or not a file. Its readable beginning is kept; everything else is unharmed."""
 
 import asyncio
 import os
@@ -83,6 +83,7 @@ async def opened_or_damaged(store: SqliteStore) -> tuple[list[Entry], str | None
     return found, log.salvaged
 
 
+@pytest.mark.requirement("E4")
 async def test_a_cut_file_keeps_its_beginning(store: SqliteStore, folder: Path) -> None:
     file = folder / "a.session"
     size = file.stat().st_size
@@ -99,6 +100,7 @@ async def test_a_cut_file_keeps_its_beginning(store: SqliteStore, folder: Path) 
     assert await listed(store) == ["b", "a"]
 
 
+@pytest.mark.requirement("E4")
 async def test_nothing_is_silently_lost_wherever_a_file_is_cut(folder: Path, tmp_path: Path) -> None:
     whole = (folder / "a.session").read_bytes()
     for size in [0, 1, 50, 100, 4_000, PAGE, PAGE + 1, 2 * PAGE, 3 * PAGE, 10_000, *range(4 * PAGE, len(whole), 9_999)]:
@@ -115,11 +117,13 @@ async def test_nothing_is_silently_lost_wherever_a_file_is_cut(folder: Path, tmp
         await store.close()
 
 
+@pytest.mark.requirement("E4")
 @pytest.mark.parametrize("seed", range(2))
 async def test_flipped_bits_invent_nothing(folder: Path, tmp_path: Path, seed: int) -> None:
     await flip(folder, tmp_path, seed, 9)
 
 
+@pytest.mark.requirement("E4")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 140))
 async def test_many_flipped_bits_invent_nothing(folder: Path, tmp_path: Path, seed: int) -> None:
@@ -247,6 +251,7 @@ def a_device(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
+@pytest.mark.requirement("E4")
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
 @pytest.mark.parametrize("thing", [a_folder, a_fifo, a_link, a_dangling_link, a_device])
 async def test_what_is_no_file_is_never_followed(

@@ -1,4 +1,4 @@
-"""E3: a disk that is full, failing, or not ours to write to: a coded failure, nothing harmed, and it works again."""
+"""A disk that is full, failing, or not ours to write to: a coded failure, nothing harmed, and it works again."""
 
 import asyncio
 import os
@@ -52,6 +52,7 @@ def fill(disk: Path, leave: int = 0) -> None:
         file.truncate(file.tell() - leave)
 
 
+@pytest.mark.requirement("E3")
 async def test_a_full_disk_is_told_and_forgotten_when_there_is_room(small_disk: Path) -> None:
     store = SqliteStore(small_disk / "sessions")
     a, b = await store.create(meta("a")), await store.create(meta("b"))
@@ -79,6 +80,7 @@ async def test_a_full_disk_is_told_and_forgotten_when_there_is_room(small_disk: 
 PAGES_LEFT = [pytest.param(pages, marks=() if pages % 13 == 0 else pytest.mark.slow) for pages in range(80)]
 
 
+@pytest.mark.requirement("E3")
 @pytest.mark.parametrize("pages", PAGES_LEFT)
 async def test_a_disk_with_little_room_keeps_what_was_acknowledged(small_disk: Path, pages: int) -> None:
     store = SqliteStore(small_disk / "sessions")
@@ -102,6 +104,7 @@ async def test_a_disk_with_little_room_keeps_what_was_acknowledged(small_disk: P
     await store.close()
 
 
+@pytest.mark.requirement("E3")
 def test_a_file_that_may_not_grow_is_told(tmp_path: Path) -> None:
     """RLIMIT_FSIZE: the same without the right to mount."""
     assert finished(child("be_limited", tmp_path, "FSIZE")) == ["failed", "worked again"]
@@ -122,6 +125,7 @@ def open_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.requirement("E3")
 def test_a_folder_or_file_that_may_not_be_written_is_told(open_folder: Path) -> None:
     """As somebody who is not root, whom modes do not stop."""
     lines = finished(child("be_refused", open_folder / "sessions"))
@@ -214,6 +218,7 @@ CODES = [
 LENGTHS = [1, 3, 10_000]
 
 
+@pytest.mark.requirement("E3")
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("length", LENGTHS)
 async def test_any_failure_is_told_and_harms_nothing(
@@ -242,6 +247,7 @@ async def test_any_failure_is_told_and_harms_nothing(
         await store.close()
 
 
+@pytest.mark.requirement("E3")
 @pytest.mark.slow
 async def test_any_failure_at_any_call_is_told_and_harms_nothing(tmp_path: Path, failing: type[Failing]) -> None:
     for length in (1, 2, 5, 10_000):
@@ -259,6 +265,7 @@ async def test_any_failure_at_any_call_is_told_and_harms_nothing(tmp_path: Path,
             shutil.rmtree(folder)
 
 
+@pytest.mark.requirement("E3")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "calls", ["pwrite64", "fsync,fdatasync", "openat", "ftruncate,fallocate", "unlink,link,rename"]

@@ -1,4 +1,4 @@
-"""E1 and E2: kill -9 at every write, and journals torn at every byte. What was acknowledged is there, as it was."""
+"""Kill -9 at every write, and journals torn at every byte. What was acknowledged is there, as it was."""
 
 import shutil
 import signal
@@ -61,6 +61,7 @@ def killed_at(folder: Path, number: int) -> list[str] | None:
     return None if process.returncode == 0 else lines
 
 
+@pytest.mark.requirement("E1")
 async def test_a_kill_at_some_writes_loses_nothing(tmp_path: Path) -> None:
     for number in (3, 61, 149, 202, 240, 280):
         lines = killed_at(tmp_path / str(number), number)
@@ -68,6 +69,7 @@ async def test_a_kill_at_some_writes_loses_nothing(tmp_path: Path) -> None:
         await check(tmp_path / str(number), lines)
 
 
+@pytest.mark.requirement("E1")
 @pytest.mark.slow
 async def test_a_kill_at_every_write_loses_nothing(tmp_path: Path) -> None:
     number = 0
@@ -83,6 +85,7 @@ async def test_a_kill_at_every_write_loses_nothing(tmp_path: Path) -> None:
     assert number > 280
 
 
+@pytest.mark.requirement("E1")
 @pytest.mark.slow
 async def test_a_kill_at_every_system_call_that_writes_loses_nothing(tmp_path: Path) -> None:
     """The same one level below: strace kills at the n-th call of the kernel."""
@@ -111,6 +114,7 @@ async def test_a_kill_at_every_system_call_that_writes_loses_nothing(tmp_path: P
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.requirement("E1")
 @pytest.mark.slow
 async def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     for turn in range(40):
@@ -126,7 +130,7 @@ async def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
         await store.close()
 
 
-# -- E2 --------------------------------------------------------------------------------------------------------------
+# -- torn journals ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -162,6 +166,7 @@ async def torn(journal: Path, folder: Path, sizes: Iterable[int]) -> None:
     assert last == 12
 
 
+@pytest.mark.requirement("E2")
 async def test_a_torn_journal_loses_its_end_only(journal: Path, tmp_path: Path) -> None:
     size = (journal / "a.session-wal").stat().st_size
     frames = range(32, size, FRAME)
@@ -169,6 +174,7 @@ async def test_a_torn_journal_loses_its_end_only(journal: Path, tmp_path: Path) 
     await torn(journal, tmp_path / "torn", [each for each in edges[::3] if each < size] + [size])
 
 
+@pytest.mark.requirement("E2")
 @pytest.mark.slow
 async def test_a_journal_torn_at_every_byte_of_its_last_commit_loses_that_only(journal: Path, tmp_path: Path) -> None:
     """And at every byte of the head of every frame before it."""
@@ -177,6 +183,7 @@ async def test_a_journal_torn_at_every_byte_of_its_last_commit_loses_that_only(j
     await torn(journal, tmp_path / "torn", sorted({*range(33), *heads, *range(size - 2 * FRAME, size + 1)}))
 
 
+@pytest.mark.requirement("E2")
 async def test_a_hole_in_a_journal_loses_what_is_behind_it_only(journal: Path, tmp_path: Path) -> None:
     """A write before the last never reached the disk."""
     whole = (journal / "a.session-wal").read_bytes()

@@ -1,4 +1,4 @@
-"""E5: a session has one writer, whatever processes do, and a dead one holds nothing."""
+"""A session has one writer, whatever processes do, and a dead one holds nothing."""
 
 import os
 import signal
@@ -30,6 +30,7 @@ def holding(folder: Path, name: str) -> "subprocess.Popen[str]":
     return process
 
 
+@pytest.mark.requirement("E5")
 async def test_what_another_process_holds_can_be_looked_at_and_not_taken(store: SqliteStore, tmp_path: Path) -> None:
     process = holding(tmp_path, "a")
     for work in (store.open("a"), store.change("a", title="x"), store.delete("a")):
@@ -41,12 +42,14 @@ async def test_what_another_process_holds_can_be_looked_at_and_not_taken(store: 
     assert await numbers_in((await store.open("a")).read()) == [1]
 
 
+@pytest.mark.requirement("E5")
 async def test_what_we_hold_another_process_is_refused(store: SqliteStore, tmp_path: Path) -> None:
     log = await store.open("a")
     assert finished(child("hold", tmp_path, "a")) == ["held elsewhere"]
     await write(log, note(1))
 
 
+@pytest.mark.requirement("E5")
 @pytest.mark.parametrize("reaped", [True, False])
 async def test_a_killed_holder_holds_nothing(store: SqliteStore, tmp_path: Path, reaped: bool) -> None:
     """Not even as a zombie that nobody has waited for."""
@@ -68,6 +71,7 @@ async def test_a_stopped_holder_still_holds(store: SqliteStore, tmp_path: Path) 
     process.communicate(timeout=30)
 
 
+@pytest.mark.requirement("E5")
 async def test_a_holder_that_was_taken_over_notices(store: SqliteStore, tmp_path: Path) -> None:
     """Only violence can do that: here the holders' folder is emptied, as by a careless clean-up."""
     log = await store.open("a")

@@ -1,4 +1,4 @@
-"""C12: sessions that are held and idle cost little, however many they are."""
+"""Sessions that are held and idle cost little, however many they are."""
 
 import gc
 import os
@@ -36,10 +36,12 @@ async def hold_many(folder: Path, count: int) -> None:
     assert len(os.listdir("/proc/self/fd")) <= before
 
 
+@pytest.mark.requirement("C12")
 async def test_many_held_sessions_cost_little(tmp_path: Path) -> None:
     await hold_many(tmp_path, 150)
 
 
+@pytest.mark.requirement("C12")
 @pytest.mark.slow
 async def test_ten_thousand_held_sessions_cost_little(tmp_path: Path) -> None:
     await hold_many(tmp_path, 10_000)

@@ -1,4 +1,4 @@
-"""One frame to one message: rows A1, A2, A9-A13, B1-B3, B5-B7 and B10 of the reliability spec."""
+"""One frame becomes one message, or a refusal with a code."""
 
 import json
 from typing import NamedTuple
@@ -84,14 +84,14 @@ GOOD: list[tuple[bytes, Message]] = [
     (b'{"jsonrpc":"2.0","method":"a","params":{},"_meta":{"id":1},"_meta":2}', Notification("a", Raw(b"{}"))),
     (b'{"jsonrpc":"2.0","Id":1,"method":"a","params":{}}', Notification("a", Raw(b"{}"))),
     (b'{"jsonrpc":"2.0","method":"a","abcd":{}}', Notification("a", NOTHING)),
-    # A10: what is out of range stays unread here; the typed reader refuses it.
+    # What is out of range stays unread here; the typed reader refuses it.
     (
         b'{"jsonrpc":"2.0","method":"a","params":{"a":[1e400,%s,-0]}}' % (b"9" * 5000),
         Notification("a", Raw(b'{"a":[1e400,%s,-0]}' % (b"9" * 5000))),
     ),
-    # A11: in params the last one wins, and that is for the typed reader as well.
+    # In params the last one wins, and that is for the typed reader as well.
     (b'{"jsonrpc":"2.0","method":"a","params":{"a":1,"a":2}}', Notification("a", Raw(b'{"a":1,"a":2}'))),
-    # A13
+    # Only a newline ends a line.
     (
         '{"jsonrpc":"2.0","method":"a","params":{"a":"\u2028\u0085\\u0000"}}'.encode(),
         Notification("a", Raw('{"a":"\u2028\u0085\\u0000"}'.encode())),
@@ -99,6 +99,7 @@ GOOD: list[tuple[bytes, Message]] = [
 ]
 
 
+@pytest.mark.requirement("A10", "A11", "A13")
 @pytest.mark.parametrize(("frame", "message"), GOOD)
 def test_a_message_is_read(frame: bytes, message: Message) -> None:
     assert parse(frame) == message
@@ -114,7 +115,7 @@ def call(id: bytes = b"1", method: bytes = b'"a"', rest: bytes = b',"params":{}'
 
 
 REFUSED: dict[str, list[tuple[bytes, Bad]]] = {
-    "A1 not JSON": [
+    "not JSON": [
         (b"hello", NOT_JSON),
         (b"", NOT_JSON),
         (b"{", NOT_JSON),
@@ -133,7 +134,7 @@ REFUSED: dict[str, list[tuple[bytes, Bad]]] = {
         (b"\xef\xbb\xbf" + call(), NOT_JSON),
         (b'{"a":"\\ud800\0"}', NOT_JSON),
     ],
-    "A2 invalid UTF-8": [
+    "invalid UTF-8": [
         (call(rest=b',"params":{"a":"\xff"}'), NOT_JSON),
         (call(rest=b',"params":{"\xc3":1}'), NOT_JSON),
         (call(rest=b',"\xff":1'), NOT_JSON),
@@ -142,7 +143,7 @@ REFUSED: dict[str, list[tuple[bytes, Bad]]] = {
         (call(rest=b',"params":{"a":"\xed\xa0\x80"}'), NOT_JSON),  # a surrogate in UTF-8's clothes
         (call(rest=b',"params":{"a":"' + b"\xc3\xa9" * limits.MIB + b'\xff"}'), NOT_JSON),
     ],
-    "A10 numbers": [
+    "numbers": [
         (call(rest=b',"params":{"a":NaN}'), NOT_JSON),
         (call(rest=b',"params":{"a":Infinity}'), NOT_JSON),
         (call(rest=b',"params":{"a":-Infinity}'), NOT_JSON),
@@ -155,7 +156,7 @@ REFUSED: dict[str, list[tuple[bytes, Bad]]] = {
         (call(b"%d" % (-MAX - 2)), INVALID),
         (call(b"9" * 5000), INVALID),
     ],
-    "A11 envelope keys twice": [
+    "envelope keys twice": [
         (call(rest=b',"id":1'), INVALID),
         (call(rest=b',"id":2'), INVALID),
         (call(rest=b',"\\u0069d":2'), INVALID),
@@ -171,7 +172,7 @@ REFUSED: dict[str, list[tuple[bytes, Bad]]] = {
         (b'{"jsonrpc":"2.0","id":1,"id":1,"result":{}}', SILENT),
         (b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""},"error":{}}', Bad(INVALID_REQUEST, 1, False)),
     ],
-    "A12 lone surrogates in names": [
+    "lone surrogates in names": [
         (call(b'"\\ud800"'), INVALID),
         (call(b'"\\uDC00\\uD800"'), INVALID),
         (call(method=b'"\\ud800"'), Bad(INVALID_REQUEST, 1)),
@@ -180,10 +181,10 @@ REFUSED: dict[str, list[tuple[bytes, Bad]]] = {
         (call(b"{}", b'"\\ud800"'), INVALID),
         (b'{"jsonrpc":"2.0","id":"\\ud800","result":{}}', SILENT),
     ],
-    "B1 no object": [(frame, INVALID) for frame in (b"42", b"null", b'"x"', b"true", b" 1.5 ")],
-    "B2 B3 an array": [(frame, INVALID) for frame in (b"[]", b" [1]", b"[" + call() + b"," + call(b"2") + b"]")],
-    "B5 ids": [(call(id), INVALID) for id in (b"{}", b"[]", b"true", b"false", b"1.5", b'{"a":1}', b"[1]")],
-    "B6 the envelope": [
+    "no object": [(frame, INVALID) for frame in (b"42", b"null", b'"x"', b"true", b" 1.5 ")],
+    "an array": [(frame, INVALID) for frame in (b"[]", b" [1]", b"[" + call() + b"," + call(b"2") + b"]")],
+    "ids": [(call(id), INVALID) for id in (b"{}", b"[]", b"true", b"false", b"1.5", b'{"a":1}', b"[1]")],
+    "the envelope": [
         (b"{}", INVALID),
         (b'{"id":1,"method":"a","params":{}}', Bad(INVALID_REQUEST, 1)),
         (b'{"jsonrpc":"1.0","id":1,"method":"a","params":{}}', Bad(INVALID_REQUEST, 1)),
@@ -202,7 +203,7 @@ REFUSED: dict[str, list[tuple[bytes, Bad]]] = {
         (b"{" + b",".join(b'"%d":1' % n for n in range(1000)) + b"}", INVALID),
         (b"{" + b",".join(b'"%d":1' % n for n in range(1000)) + b",}", NOT_JSON),
     ],
-    "B7 keys in another case": [
+    "keys in another case": [
         (b'{"jsonrpc":"2.0","id":1,"Method":"a","params":{}}', Bad(INVALID_REQUEST, 1)),
         (b'{"JSONRPC":"2.0","id":1,"method":"a","params":{}}', Bad(INVALID_REQUEST, 1)),
         (b'{"jsonrpc":"2.0","id":1,"RESULT":{}}', Bad(INVALID_REQUEST, 1)),
@@ -214,7 +215,7 @@ REFUSED: dict[str, list[tuple[bytes, Bad]]] = {
         (call(b"null", rest=b',"params":"a"'), Bad(INVALID_PARAMS)),
         (b'{"jsonrpc":"2.0","method":"a","params":[{}]}', Bad(INVALID_PARAMS, answerable=False)),
     ],
-    "B10 answers": [
+    "answers": [
         (b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"a"}}', Bad(INVALID_REQUEST, 1, False)),
         (b'{"jsonrpc":"2.0","id":1,"error":"x"}', Bad(INVALID_REQUEST, 1, False)),
         (b'{"id":777,"error":"x"}', Bad(INVALID_REQUEST, 777, False)),
@@ -230,6 +231,7 @@ REFUSED: dict[str, list[tuple[bytes, Bad]]] = {
 }
 
 
+@pytest.mark.requirement("A1", "A2", "A10", "A11", "A12", "B1", "B2", "B3", "B5", "B6", "B7", "B10")
 @pytest.mark.parametrize(
     ("frame", "bad"), [pytest.param(*case, id=f"{row} {n}") for row in REFUSED for n, case in enumerate(REFUSED[row])]
 )
@@ -245,6 +247,7 @@ def test_unknown_members_are_read_over_up_to_a_bound() -> None:
     assert outcome(with_members(61)) == INVALID
 
 
+@pytest.mark.requirement("A12")
 @pytest.mark.parametrize(
     ("text", "read"),
     [
@@ -260,13 +263,14 @@ def test_unknown_members_are_read_over_up_to_a_bound() -> None:
         (rb"\ud83dude00", rb"\ufffdude00"),
     ],
 )
-def test_a12_a_lone_surrogate_in_text_becomes_a_replacement_character(text: bytes, read: bytes) -> None:
+def test_a_lone_surrogate_in_text_becomes_a_replacement_character(text: bytes, read: bytes) -> None:
     message = parse(call(rest=b',"params":{"a":"' + text + b'"}'))
     assert message == RequestEnvelope(1, "a", Raw(b'{"a":"' + read + b'"}'))
     assert json.loads(read.join([b'"', b'"'])).encode()
 
 
-def test_a12_a_replacement_character_somebody_wrote_is_a_name() -> None:
+@pytest.mark.requirement("A12")
+def test_a_replacement_character_somebody_wrote_is_a_name() -> None:
     frame = call(rb'"\ufffd"', rb'"\ufffd"', rb',"params":{"a":"\ud800"}')
     assert parse(frame) == RequestEnvelope("\ufffd", "\ufffd", Raw(rb'{"a":"\ufffd"}'))
 
@@ -277,25 +281,28 @@ def nested(depth: int, opening: bytes, closing: bytes) -> bytes:
     return call(rest=b',"params":{"a":' + opening * inner + b"1" + closing * inner + b"}")
 
 
+@pytest.mark.requirement("A9")
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}"), (b'["[",{"]":', b"}]")])
 @pytest.mark.parametrize("depth", [126, 128, 130, 1_000, 100_000, 1_000_000])
-def test_a9_nesting_is_allowed_up_to_the_limit_exactly(depth: int, opening: bytes, closing: bytes) -> None:
+def test_nesting_is_allowed_up_to_the_limit_exactly(depth: int, opening: bytes, closing: bytes) -> None:
     each = closing.count(b"]") + closing.count(b"}")
     bad = Bad(INVALID_REQUEST) if depth > limits.NESTING_DEPTH else None
     found = outcome(nested(2 + (depth - 2) // each, opening, closing))
     assert isinstance(found, RequestEnvelope) if bad is None else found == bad
 
 
-def test_a9_one_too_deep_is_too_deep() -> None:
+@pytest.mark.requirement("A9")
+def test_one_too_deep_is_too_deep() -> None:
     assert isinstance(outcome(nested(128, b"[", b"]")), RequestEnvelope)
     assert outcome(nested(129, b"[", b"]")) == INVALID
 
 
+@pytest.mark.requirement("A9")
 @pytest.mark.parametrize(
     ("tower", "height"),
     [(b"[]", 1), (b"[[]]", 2), (b"[" * 9 + b"]" * 9, 9), (b"[" * 120 + b"]" * 120, 120), (b"[[[],[]],[]]", 3)],
 )
-def test_a9_many_brackets_side_by_side_are_not_deep(tower: bytes, height: int) -> None:
+def test_many_brackets_side_by_side_are_not_deep(tower: bytes, height: int) -> None:
     wide = b",".join([tower] * 500)
     below = limits.NESTING_DEPTH - 2 - height
     high = b"[" * below + wide + b"]" * below
@@ -303,33 +310,38 @@ def test_a9_many_brackets_side_by_side_are_not_deep(tower: bytes, height: int) -
     assert outcome(call(rest=b',"params":{"a":[' + high + b"]}")) == INVALID
 
 
+@pytest.mark.requirement("A9")
 @pytest.mark.parametrize("text", [b"[" * 500, b"{" * 500, b'\\"' + b"[" * 500, b'\\\\\\"' + b"{[" * 99, b"\\\\"])
-def test_a9_brackets_in_text_do_not_count(text: bytes) -> None:
+def test_brackets_in_text_do_not_count(text: bytes) -> None:
     params = b'{"a":"' + text + b'","b":"' + text + b'"}'
     assert parse(call(rest=b',"params":' + params)) == RequestEnvelope(1, "a", Raw(params))
 
 
-def test_a9_a_backslash_at_the_end_of_a_text_does_not_hide_what_follows() -> None:
+@pytest.mark.requirement("A9")
+def test_a_backslash_at_the_end_of_a_text_does_not_hide_what_follows() -> None:
     deep = b"[" * 127 + b"]" * 127
     assert outcome(call(rest=rb',"params":{"a":"\\","b":' + deep + b"}")) == INVALID
 
 
+@pytest.mark.requirement("A2")
 @pytest.mark.parametrize("shift", [0, 1])
-def test_a2_a_character_across_the_pieces_a_large_frame_is_read_in_is_valid(shift: int) -> None:
+def test_a_character_across_the_pieces_a_large_frame_is_read_in_is_valid(shift: int) -> None:
     text = b"x" * shift + "é".encode() * limits.MIB
     assert isinstance(outcome(call(rest=b',"params":{"a":"' + text + b'"}')), RequestEnvelope)
 
 
+@pytest.mark.requirement("A9")
 @pytest.mark.parametrize("shift", range(6))
-def test_a9_strings_are_told_apart_across_the_pieces_a_large_frame_is_read_in(shift: int) -> None:
+def test_strings_are_told_apart_across_the_pieces_a_large_frame_is_read_in(shift: int) -> None:
     text = b"x" * (limits.MIB - 60 + shift) + b'\\\\\\"[' * 60
     frame = call(rest=b',"params":{"a":"' + text + b'","b":' + b"[" * 126 + b"]" * 126 + b"}")
     assert isinstance(outcome(frame), RequestEnvelope)
     assert outcome(frame.replace(b"[]", b"[[]]")) == INVALID
 
 
+@pytest.mark.requirement("A9")
 @pytest.mark.parametrize("frame", [b"[" * 10**6, b'{"a":' * 10**5, b'{"a":"\\"' + b"[" * 500 + b'\\"}', b"]" * 500])
-def test_a9_what_never_closes_is_refused(frame: bytes) -> None:
+def test_what_never_closes_is_refused(frame: bytes) -> None:
     assert outcome(frame) in (NOT_JSON, INVALID)
 
 
@@ -389,8 +401,9 @@ def _no_constant(name: str) -> None:
     raise ValueError(name)
 
 
+@pytest.mark.requirement("A17")
 @given(nearly_messages() | st.binary(max_size=40) | st.text('{}[]":,\\u0d81e-.ntfalsr \t', max_size=30).map(str.encode))
-def test_a17_exactly_what_is_not_json_is_a_parse_error(frame: bytes) -> None:
+def test_exactly_what_is_not_json_is_a_parse_error(frame: bytes) -> None:
     """Against a second parser."""
     found = outcome(frame)
     try:

@@ -1,4 +1,4 @@
-"""Framing: rows A3-A8 and A13-A15 of the reliability spec, as far as bytes alone show them."""
+"""Framing: which bytes are one frame, whatever pieces they arrive in."""
 
 import tracemalloc
 from collections.abc import Iterable
@@ -30,31 +30,31 @@ def block(body: bytes, header: bytes = b"Content-Length") -> bytes:
     return header + b": " + str(len(body)).encode() + b"\r\n\r\n" + body
 
 
-# One row: what is read, what comes out. Every row is also fed byte by byte, and cut in two everywhere (A5).
+# One row: what is read, what comes out. Every row is also fed byte by byte, and cut in two everywhere.
 STREAMS: dict[str, tuple[bytes, list[bytes | int]]] = {
     "one line": (b'{"a":1}\n', [b'{"a":1}']),
     "two lines": (b"1\n2\n", [b"1", b"2"]),
-    "A3 a byte order mark is skipped": (BOM + b"{}\n", [b"{}"]),
-    "A3 only the first one is": (BOM + BOM + b"{}\n", [BOM + b"{}"]),
-    "A3 only before the first frame": (b"1\n" + BOM + b"2\n", [b"1", BOM + b"2"]),
-    "A3 before headers too": (BOM + block(b"{}"), [b"{}"]),
-    "A3 half of one is text": (b"\xef\xbb1\n", [b"\xef\xbb1"]),
-    "A4 blank lines": (b"\n\n \r\n\t\n1\n\n \n2\n\r\n", [b"1", b"2"]),
-    "A4 spaces around": (b"1\n  2 \n\t3\r\n", [b"1", b"  2 ", b"\t3\r"]),
-    "A4 blank lines in a long read": (b"x" * 60 + b"\n  \n\r\n1\n", [b"x" * 60, b"1"]),
-    "A4 CRLF": (b"1\r\n2\r\n", [b"1\r", b"2\r"]),
-    "A4 other control characters are not blank": (b"1\n\x0b\n\x00\n", [b"1", b"\x0b", b"\x00"]),
-    "A7 one below the limit": (b"x" * (LIMIT - 1) + b"\n1\n", [b"x" * (LIMIT - 1), b"1"]),
-    "A7 the limit": (b"x" * LIMIT + b"\n1\n", [b"x" * LIMIT, b"1"]),
-    "A7 one above the limit": (b"x" * (LIMIT + 1) + b"\n1\n", [INVALID_REQUEST, b"1"]),
-    "A7 twice in a row": (b"x" * 99 + b"\n" + b"y" * 200 + b"\n1\n", [INVALID_REQUEST, INVALID_REQUEST, b"1"]),
-    "A7 between frames": (b"1\n" + b"x" * 300 + b"\n2\n", [b"1", INVALID_REQUEST, b"2"]),
-    "A8 without an end": (b"x" * 500, [INVALID_REQUEST]),
-    "A13 only a newline ends a line": ("\u2028\u0085\x00\n".encode(), ["\u2028\u0085\x00".encode()]),
-    "A15 the end in mid-message": (b"1\n22", [b"1"]),
-    "A15 the end before anything": (b"", []),
-    "A15 the end in a header": (block(b"1") + b"Content-Len", [b"1"]),
-    "A15 the end in a body": (block(b"1") + block(b"22")[:-1], [b"1"]),
+    "a byte order mark is skipped": (BOM + b"{}\n", [b"{}"]),
+    "only the first one is": (BOM + BOM + b"{}\n", [BOM + b"{}"]),
+    "only before the first frame": (b"1\n" + BOM + b"2\n", [b"1", BOM + b"2"]),
+    "before headers too": (BOM + block(b"{}"), [b"{}"]),
+    "half of one is text": (b"\xef\xbb1\n", [b"\xef\xbb1"]),
+    "blank lines": (b"\n\n \r\n\t\n1\n\n \n2\n\r\n", [b"1", b"2"]),
+    "spaces around": (b"1\n  2 \n\t3\r\n", [b"1", b"  2 ", b"\t3\r"]),
+    "blank lines in a long read": (b"x" * 60 + b"\n  \n\r\n1\n", [b"x" * 60, b"1"]),
+    "CRLF": (b"1\r\n2\r\n", [b"1\r", b"2\r"]),
+    "other control characters are not blank": (b"1\n\x0b\n\x00\n", [b"1", b"\x0b", b"\x00"]),
+    "one below the limit": (b"x" * (LIMIT - 1) + b"\n1\n", [b"x" * (LIMIT - 1), b"1"]),
+    "the limit": (b"x" * LIMIT + b"\n1\n", [b"x" * LIMIT, b"1"]),
+    "one above the limit": (b"x" * (LIMIT + 1) + b"\n1\n", [INVALID_REQUEST, b"1"]),
+    "twice in a row": (b"x" * 99 + b"\n" + b"y" * 200 + b"\n1\n", [INVALID_REQUEST, INVALID_REQUEST, b"1"]),
+    "between frames": (b"1\n" + b"x" * 300 + b"\n2\n", [b"1", INVALID_REQUEST, b"2"]),
+    "without an end": (b"x" * 500, [INVALID_REQUEST]),
+    "only a newline ends a line": ("\u2028\u0085\x00\n".encode(), ["\u2028\u0085\x00".encode()]),
+    "the end in mid-message": (b"1\n22", [b"1"]),
+    "the end before anything": (b"", []),
+    "the end in a header": (block(b"1") + b"Content-Len", [b"1"]),
+    "the end in a body": (block(b"1") + block(b"22")[:-1], [b"1"]),
     "a text that begins like a header": (b"contents\n1\n", [b"contents", b"1"]),
     "a word that begins like a header, then the end": (b"conte", []),
     "headers": (block(b"{}") + block(b"[1]"), [b"{}", b"[1]"]),
@@ -67,8 +67,8 @@ STREAMS: dict[str, tuple[bytes, list[bytes | int]]] = {
     "a body with newlines": (block(b"{\n\n}\n") + block(b"1"), [b"{\n\n}\n", b"1"]),
     "a body of no bytes": (block(b"") + block(b"1"), [b"", b"1"]),
     "the same length twice": (b"Content-Length: 1\r\nContent-Length: 01\r\n\r\n7", [b"7"]),
-    "A7 a body of the limit": (block(b"x" * LIMIT), [b"x" * LIMIT]),
-    "A7 a body above the limit": (block(b"x" * (LIMIT + 1)) + block(b"1"), [INVALID_REQUEST, b"1"]),
+    "a body of the limit": (block(b"x" * LIMIT), [b"x" * LIMIT]),
+    "a body above the limit": (block(b"x" * (LIMIT + 1)) + block(b"1"), [INVALID_REQUEST, b"1"]),
     "two lengths": (b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n12" + block(b"3"), [PARSE_ERROR]),
     "a bad header, then a body, then a good one": (
         b'Content-Length: x\r\n\r\n{"a":1}' + block(b"2"),
@@ -100,8 +100,9 @@ STREAMS: dict[str, tuple[bytes, list[bytes | int]]] = {
 }
 
 
+@pytest.mark.requirement("A5", "A3", "A4", "A7", "A8", "A13", "A15")
 @pytest.mark.parametrize("stream", STREAMS)
-def test_a5_the_same_frames_come_out_however_the_bytes_are_torn(stream: str) -> None:
+def test_the_same_frames_come_out_however_the_bytes_are_torn(stream: str) -> None:
     data, expected = STREAMS[stream]
     assert framed([data]) == expected
     assert framed(bytewise(data)) == expected
@@ -109,12 +110,14 @@ def test_a5_the_same_frames_come_out_however_the_bytes_are_torn(stream: str) -> 
         assert framed([data[:cut], data[cut:]]) == expected, cut
 
 
-def test_a6_a_thousand_lines_in_one_read_come_out_in_order() -> None:
+@pytest.mark.requirement("A6")
+def test_a_thousand_lines_in_one_read_come_out_in_order() -> None:
     lines = [b"%d" % number for number in range(1000)]
     assert framed([b"\n".join(lines) + b"\n"], limit=limits.MIB) == lines
 
 
-def test_a7_the_refusal_says_the_limit() -> None:
+@pytest.mark.requirement("A7")
+def test_the_refusal_says_the_limit() -> None:
     refusal = Framer(limit=10).feed(b"x" * 11)[0]
     assert isinstance(refusal, FrameTooLarge)
     assert (refusal.code, refusal.message, refusal.data) == (INVALID_REQUEST, "Message too large", {"limit": 10})
@@ -135,9 +138,10 @@ def test_of_what_is_refused_the_head_is_kept_and_nothing_more(stream: bytes, tea
     assert framer.pending == 0
 
 
+@pytest.mark.requirement("A8")
 @pytest.mark.parametrize("opening", [b"[", b"Content-Length: 1073741824\r\n\r\n"], ids=["line", "body"])
 @pytest.mark.parametrize("mebibytes", [64, pytest.param(1024, marks=pytest.mark.slow)])
-def test_a8_a_gigabyte_without_end_is_refused_once_and_never_held(opening: bytes, mebibytes: int) -> None:
+def test_a_gigabyte_without_end_is_refused_once_and_never_held(opening: bytes, mebibytes: int) -> None:
     """All of it, or as much of it as would be noticed if it were held."""
     limit = 4 * limits.MIB
     framer = Framer(limit=limit)
@@ -154,7 +158,8 @@ def test_a8_a_gigabyte_without_end_is_refused_once_and_never_held(opening: bytes
     assert peak <= limit + 8 * limits.MIB
 
 
-def test_a8_a_lost_stream_is_not_held_either() -> None:
+@pytest.mark.requirement("A8")
+def test_a_lost_stream_is_not_held_either() -> None:
     framer = Framer(limit=LIMIT)
     framer.feed(b"Content-Length: x\r\n\r\n")
     for _ in range(100):
@@ -170,6 +175,7 @@ def test_a_long_line_in_small_pieces_costs_no_more_than_its_length() -> None:
     assert [len(item) for item in framer.feed(b"\n") if isinstance(item, bytes)] == [4 * limits.MIB]
 
 
+@pytest.mark.requirement("8.3.1")
 @pytest.mark.parametrize(
     ("opening", "style"),
     [
@@ -192,10 +198,11 @@ def test_the_first_bytes_that_are_not_blank_decide_the_style(opening: bytes, sty
     assert framer.style == style
 
 
+@pytest.mark.requirement("A15")
 @pytest.mark.parametrize(
     ("stream", "pending"), [(b"1\n", 0), (b"1\n22", 2), (b"Con", 3), (block(b"22")[:-1], 1), (b"x" * 99, 0)]
 )
-def test_a15_an_unfinished_message_is_seen_but_not_dispatched(stream: bytes, pending: int) -> None:
+def test_an_unfinished_message_is_seen_but_not_dispatched(stream: bytes, pending: int) -> None:
     framer = Framer(limit=LIMIT)
     framer.feed(stream)
     assert framer.eof() == []
@@ -209,15 +216,17 @@ def test_what_goes_out_comes_in(style: Style, payload: bytes) -> None:
     assert framed([out, out]) == [payload, payload]
 
 
-def test_a14_a_newline_in_our_own_output_never_ends_a_line() -> None:
+@pytest.mark.requirement("A14")
+def test_a_newline_in_our_own_output_never_ends_a_line() -> None:
     assert frame(b'{\r\n "a": 1\n}', "ndjson") == b'{   "a": 1 }\n'
     assert frame(b"{\n}", "ndjson") == b"{ }\n"
     assert frame(b"{\r}", "ndjson") == b"{ }\n"
     assert frame(b"{\n}", "content-length") == b"Content-Length: 3\r\n\r\n{\n}"
 
 
+@pytest.mark.requirement("D13")
 def test_a_line_there_is_no_room_for_is_refused_and_the_next_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row D13: memory is short, and the stream goes on at the next line."""
+    """Memory is short, and the stream goes on at the next line."""
     framer = Framer(limit=1000, header_limit=256)
     assert framer.feed(b'{"first": "') == []
 

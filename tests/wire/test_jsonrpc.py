@@ -1,4 +1,4 @@
-"""The peer: rows A1, A6, A12, A13, B4 and B8-B16 of the reliability spec, as far as a pure core shows them."""
+"""The JSON-RPC peer, a pure core: every request is answered once, every call ends once."""
 
 import json
 from typing import Any
@@ -85,14 +85,15 @@ def test_names_that_a_peer_invents_do_not_pile_up() -> None:
     assert len(jsonrpc._heads) <= jsonrpc._HEADS
 
 
+@pytest.mark.requirement("A1", "A2", "B1", "B2", "B6")
 @pytest.mark.parametrize(
     ("frame", "sent"),
     [
-        pytest.param(b"hello", (None, PARSE_ERROR), id="A1"),
-        pytest.param(b'"\xff"', (None, PARSE_ERROR), id="A2"),
-        pytest.param(b"42", (None, INVALID_REQUEST), id="B1"),
-        pytest.param(b"[]", (None, INVALID_REQUEST), id="B2"),
-        pytest.param(b'{"level":"info"}', (None, INVALID_REQUEST), id="B6"),
+        pytest.param(b"hello", (None, PARSE_ERROR), id="no JSON"),
+        pytest.param(b'"\xff"', (None, PARSE_ERROR), id="no UTF-8"),
+        pytest.param(b"42", (None, INVALID_REQUEST), id="a number"),
+        pytest.param(b"[]", (None, INVALID_REQUEST), id="an empty array"),
+        pytest.param(b'{"level":"info"}', (None, INVALID_REQUEST), id="no envelope"),
     ],
 )
 def test_noise_is_answered_by_an_agent_and_read_over_by_a_client(frame: bytes, sent: tuple[object, int]) -> None:
@@ -104,8 +105,9 @@ def test_a_client_too_answers_where_an_id_tells_who_waits() -> None:
     assert refusal(client().receive(b'{"jsonrpc":"2.0","id":3,"method":7}')) == (3, INVALID_REQUEST)
 
 
+@pytest.mark.requirement("A7")
 @pytest.mark.parametrize("peer", [agent(), client()], ids=["agent", "client"])
-def test_a7_an_oversized_frame_is_refused_with_its_limit(peer: JsonRpcPeer[str]) -> None:
+def test_an_oversized_frame_is_refused_with_its_limit(peer: JsonRpcPeer[str]) -> None:
     sent = peer.receive(oversized())
     assert refusal(sent) == (None, INVALID_REQUEST)
     assert isinstance(sent, SendBack)
@@ -118,7 +120,8 @@ def test_a_bad_header_is_noise() -> None:
     assert isinstance(client().receive(bad), IgnoredMessage)
 
 
-def test_a6_a_thousand_requests_are_answered_in_their_order() -> None:
+@pytest.mark.requirement("A6")
+def test_a_thousand_requests_are_answered_in_their_order() -> None:
     peer = agent()
     requests = [peer.receive(ask(number)) for number in range(3)]
     assert requests == [RequestEnvelope(number, "a", Raw(b"{}")) for number in range(3)]
@@ -128,14 +131,16 @@ def test_a6_a_thousand_requests_are_answered_in_their_order() -> None:
     assert peer.owed == 3
 
 
-def test_a12_text_that_cannot_be_written_never_stops_an_answer() -> None:
+@pytest.mark.requirement("A12")
+def test_text_that_cannot_be_written_never_stops_an_answer() -> None:
     peer = agent()
     peer.receive(ask(1))
     sent = peer.fail(1, -1, "\ud800 \ud83d\ude00", {"a": "\ud800"})
     assert json.loads(sent or b"") == {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "\ufffd 😀"}}
 
 
-def test_a13_text_comes_back_as_it_was_sent() -> None:
+@pytest.mark.requirement("A13")
+def test_text_comes_back_as_it_was_sent() -> None:
     text = '{"a":"\u2028\u0085\\u0000\\n"}'.encode()
     peer = agent()
     request = peer.receive(b'{"jsonrpc":"2.0","id":1,"method":"a","params":' + text + b"}")
@@ -143,13 +148,15 @@ def test_a13_text_comes_back_as_it_was_sent() -> None:
     assert peer.answer(request.id, request.params) == b'{"jsonrpc":"2.0","id":1,"result":' + text + b"}"
 
 
-def test_b4_a_batch_of_ten_thousand_is_one_refusal() -> None:
+@pytest.mark.requirement("B4")
+def test_a_batch_of_ten_thousand_is_one_refusal() -> None:
     peer = agent()
     assert refusal(peer.receive(b"[" + b",".join(ask(n) for n in range(10_000)) + b"]")) == (None, INVALID_REQUEST)
     assert peer.owed == 0
 
 
-def test_b5_a_null_id_is_a_request_or_a_mistake_as_the_version_has_it() -> None:
+@pytest.mark.requirement("B5")
+def test_a_null_id_is_a_request_or_a_mistake_as_the_version_has_it() -> None:
     peer = agent()
     assert isinstance(peer.receive(ask(None)), RequestEnvelope)
     assert peer.answer(None, b"{}") == b'{"jsonrpc":"2.0","id":null,"result":{}}'
@@ -158,7 +165,8 @@ def test_b5_a_null_id_is_a_request_or_a_mistake_as_the_version_has_it() -> None:
     assert peer.owed == 0
 
 
-def test_b8_an_unknown_method_reaches_whoever_knows_methods() -> None:
+@pytest.mark.requirement("B8")
+def test_an_unknown_method_reaches_whoever_knows_methods() -> None:
     peer = agent()
     request = peer.receive(ask(1, "_unknown/method"))
     assert request == RequestEnvelope(1, "_unknown/method", Raw(b"{}"))
@@ -166,7 +174,8 @@ def test_b8_an_unknown_method_reaches_whoever_knows_methods() -> None:
     assert peer.receive(peer.notify("_unknown", b"{}")) == Notification("_unknown", Raw(b"{}"))
 
 
-def test_b9_an_id_in_flight_is_not_given_twice_and_the_first_is_unharmed() -> None:
+@pytest.mark.requirement("B9")
+def test_an_id_in_flight_is_not_given_twice_and_the_first_is_unharmed() -> None:
     peer = agent()
     assert isinstance(peer.receive(ask(1)), RequestEnvelope)
     assert isinstance(peer.receive(ask("1")), RequestEnvelope)  # another id: compared as JSON values
@@ -185,6 +194,7 @@ def test_a_request_is_answered_once() -> None:
         peer.fail("1", -1, "no")
 
 
+@pytest.mark.requirement("B10")
 @pytest.mark.parametrize(
     "frame",
     [
@@ -200,14 +210,15 @@ def test_a_request_is_answered_once() -> None:
         b'{"id":1,"result":{}}',
     ],
 )
-def test_b10_an_answer_that_fits_no_call_is_ignored_and_the_call_still_waits(frame: bytes) -> None:
+def test_an_answer_that_fits_no_call_is_ignored_and_the_call_still_waits(frame: bytes) -> None:
     for peer in (agent(), client()):
         peer.call("a", b"{}", "w")
         assert isinstance(peer.receive(frame), IgnoredMessage)
         assert peer.receive(reply(1, {})) == Answered("w", Raw(b"{}"))
 
 
-def test_b10_a_second_answer_is_ignored() -> None:
+@pytest.mark.requirement("B10")
+def test_a_second_answer_is_ignored() -> None:
     peer = client()
     peer.call("a", b"{}", "w")
     assert peer.receive(reply(1, 7)) == Answered("w", Raw(b"7"))
@@ -223,7 +234,8 @@ def test_an_error_answer_ends_the_call() -> None:
     assert peer.waiting == 0
 
 
-def test_b11_a_late_answer_is_dropped_and_meets_no_later_call() -> None:
+@pytest.mark.requirement("B11")
+def test_a_late_answer_is_dropped_and_meets_no_later_call() -> None:
     peer = client()
     first, _ = peer.call("a", b"{}", "first")
     peer.abandon(first)
@@ -242,6 +254,7 @@ def test_a_cancelled_call_still_gets_its_answer() -> None:
     assert theirs.receive(ours.cancel_call(number)) == IgnoredMessage("")  # too late, and no error
 
 
+@pytest.mark.requirement("B12")
 @pytest.mark.parametrize(
     "params",
     [
@@ -258,7 +271,7 @@ def test_a_cancelled_call_still_gets_its_answer() -> None:
         '{"requestid":1}',
     ],
 )
-def test_b12_a_cancellation_of_no_request_in_flight_has_no_effect(params: str) -> None:
+def test_a_cancellation_of_no_request_in_flight_has_no_effect(params: str) -> None:
     peer = agent()
     peer.receive(ask(1))
     peer.receive(ask(2))
@@ -269,21 +282,24 @@ def test_b12_a_cancellation_of_no_request_in_flight_has_no_effect(params: str) -
     assert peer.receive(frame.replace(params.encode(), b'{"requestId":1}')) == CancelAsked(1)
 
 
-def test_b12_our_own_calls_are_not_theirs_to_cancel() -> None:
+@pytest.mark.requirement("B12")
+def test_our_own_calls_are_not_theirs_to_cancel() -> None:
     peer = agent()
     number, _ = peer.call("a", b"{}", "w")
     assert isinstance(peer.receive(peer.cancel_call(number)), IgnoredMessage)
     assert peer.waiting == 1
 
 
-def test_b13_a_thousand_answers_in_reverse_find_their_callers() -> None:
+@pytest.mark.requirement("B13")
+def test_a_thousand_answers_in_reverse_find_their_callers() -> None:
     peer = client()
     numbers = [peer.call("a", b"{}", f"w{n}")[0] for n in range(1000)]
     for n in reversed(range(1000)):
         assert peer.receive(reply(numbers[n], n)) == Answered(f"w{n}", Raw(b"%d" % n))
 
 
-def test_b14_at_the_end_every_caller_is_given_back_once() -> None:
+@pytest.mark.requirement("B14")
+def test_at_the_end_every_caller_is_given_back_once() -> None:
     peer = client()
     for name in "abc":
         peer.call("a", b"{}", name)
@@ -300,14 +316,16 @@ def test_b14_at_the_end_every_caller_is_given_back_once() -> None:
     assert (peer.owed, peer.waiting) == (0, 0)
 
 
-def test_b15_a_handlers_bug_says_nothing_of_itself() -> None:
+@pytest.mark.requirement("B15")
+def test_a_handlers_bug_says_nothing_of_itself() -> None:
     peer = agent()
     peer.receive(ask(1))
     sent = peer.fail(1, *wire_error(OSError("/secret/path")))
     assert json.loads(sent or b"")["error"] == {"code": INTERNAL_ERROR, "message": "Internal error"}
 
 
-def test_b16_what_was_sent_before_the_answer_is_received_before_it() -> None:
+@pytest.mark.requirement("B16")
+def test_what_was_sent_before_the_answer_is_received_before_it() -> None:
     ours, theirs = client(), agent()
     number, frame = ours.call("prompt", b"{}", "w")
     theirs.receive(frame)

@@ -1,4 +1,4 @@
-"""Properties of framer and peer together: row A17 in bounded form, A5, and the promise that every call ends once."""
+"""Properties of framer and peer together: any bytes give messages or coded errors, and every call ends once."""
 
 import json
 from collections import deque
@@ -142,8 +142,9 @@ def check(incoming: Incoming[str]) -> None:
             pytest.fail(f"not an incoming: {incoming!r}")
 
 
+@pytest.mark.requirement("A17")
 @given(torn(), st.booleans())
-def test_a17_any_bytes_give_messages_or_coded_errors_and_torn_equals_whole(
+def test_any_bytes_give_messages_or_coded_errors_and_torn_equals_whole(
     stream: tuple[bytes, list[bytes]], answers_noise: bool
 ) -> None:
     data, chunks = stream
@@ -155,8 +156,9 @@ def test_a17_any_bytes_give_messages_or_coded_errors_and_torn_equals_whole(
     assert received([data[at : at + 1] for at in range(len(data))], answers_noise=answers_noise) == whole
 
 
+@pytest.mark.requirement("A17")
 @pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_a17_thousands_of_wounded_frames_raise_nothing(count: int) -> None:
+def test_thousands_of_wounded_frames_raise_nothing(count: int) -> None:
     """The same promise with fewer questions asked, for volume; `./dev fuzz` runs the property above for longer."""
     random = Random(17)
     alphabet = [

@@ -95,15 +95,17 @@ def asked_about(fields: dict[str, Any]) -> RequestPermission:
     return RequestPermission("s", "May I", OPTIONS, subject=ToolCallSubject(ToolCallUpdate("c", **fields)))
 
 
+@pytest.mark.requirement("F13")
 @pytest.mark.parametrize("what", SHOWN_WHOLE)
-def test_f13_what_is_shown_whole_can_be_allowed_for_ever(what: str) -> None:
+def test_what_is_shown_whole_can_be_allowed_for_ever(what: str) -> None:
     asked = question(asked_about(SHOWN_WHOLE[what]), 80, 24)
     assert (asked.open, asked.hides, asked.keys) == (OPTIONS, False, "1-3, y or n")
     assert len(framed("dragoman asks", asked.lines, 80)) <= 22
 
 
+@pytest.mark.requirement("F13")
 @pytest.mark.parametrize("what", TALL | ENDLESS)
-def test_f13_what_does_not_fit_on_the_screen_can_be_allowed_only_when_all_of_it_was_shown(what: str) -> None:
+def test_what_does_not_fit_on_the_screen_can_be_allowed_only_when_all_of_it_was_shown(what: str) -> None:
     request = asked_about((TALL | ENDLESS)[what])
     before = question(request, 80, 24)
     assert (before.open, before.hides, before.keys) == (OPTIONS[2:], True, "3, v or n")
@@ -132,8 +134,9 @@ def test_all_of_an_endless_question_is_made_as_it_is_read(what: str) -> None:
     assert not any("not shown" in line for line in islice(whole_question(asked_about(ENDLESS[what])), 100))
 
 
+@pytest.mark.requirement("F13")
 @pytest.mark.parametrize("what", HIDING)
-def test_f13_what_has_hidden_characters_shows_them_and_cannot_be_allowed_for_ever(what: str) -> None:
+def test_what_has_hidden_characters_shows_them_and_cannot_be_allowed_for_ever(what: str) -> None:
     asked = question(asked_about(HIDING[what]), 80, 24)
     assert (asked.open, asked.keys) == (OPTIONS[1:], "2-3, y or n")
     assert any("\\u" in line for line in asked.lines)
@@ -187,22 +190,25 @@ def test_the_name_of_an_option_is_shown_to_its_end_and_one_without_an_end_is_mar
     assert len(shown) < 450
 
 
-def test_f13_names_of_options_that_take_more_rows_count() -> None:
+@pytest.mark.requirement("F13")
+def test_names_of_options_that_take_more_rows_count() -> None:
     options = [*OPTIONS[1:], *(PermissionOption(f"{n}", "n" * 80, "allow_always") for n in range(7))]
     asked = RequestPermission("s", "May I", options, subject=CommandSubject("make", "/"))
     assert question(asked, 80, 24).open == [OPTIONS[2]]
     assert question(asked, 80, 40).open == options
 
 
-def test_f13_what_an_agent_says_cannot_pass_for_our_note() -> None:
+@pytest.mark.requirement("F13")
+def test_what_an_agent_says_cannot_pass_for_our_note() -> None:
     """Nor does it cost the user anything."""
     said = "(!) 7 more lines are not shown here"
     asked = RequestPermission("s", said, OPTIONS, description=said, subject=CommandSubject(said, "/"))
     assert question(asked, 80, 24).open == OPTIONS
 
 
+@pytest.mark.requirement("F13")
 @pytest.mark.parametrize("title", ["x" * 1_000_000, "\t" * 10_000, "\u202e" * 10_000], ids=["long", "tabs", "bidi"])
-def test_f13_an_endless_title_is_cut_and_said_to_be(title: str) -> None:
+def test_an_endless_title_is_cut_and_said_to_be(title: str) -> None:
     asked = question(RequestPermission("s", title, OPTIONS), 80, 24)
     assert asked.hides
     assert asked.open == OPTIONS[2:]

@@ -358,11 +358,12 @@ class Hasty(ProviderModel):
         return 0.01
 
 
+@pytest.mark.requirement("E7")
 @pytest.mark.parametrize(
     "name", [name if name in KINDS else pytest.param(name, marks=pytest.mark.slow) for name in ENDPOINTS]
 )
 async def test_an_endpoint_that_fails_ends_the_turn_and_the_next_one_works(tmp_path: Path, name: str) -> None:
-    """Row E7: with a reason, with few retries; the session goes on."""
+    """With a reason, with few retries; the session goes on."""
     async with upstream(ENDPOINTS[name]) as server:
         model = Hasty(endpoint(server), patience=QUICK)
         async with whole(tmp_path, lambda _: model) as (_, session):

@@ -337,6 +337,7 @@ async def test_a_model_that_looks_at_pictures_gets_them_and_words_for_the_rest()
     assert [text for text in AS_TEXT if text not in texts] == []
 
 
+@pytest.mark.requirement("8.1.9")
 async def test_a_model_that_does_not_look_gets_markers_in_one_text() -> None:
     async with upstream(chat_says("Hello")) as up, connected(endpoint(up)) as it:
         await ask(it, ATTACHED)
