@@ -16,7 +16,7 @@ from dragoman.vocabulary.word import Extras
 
 def told(*entries: Entry | events.AnyEvent) -> History:
     story = History()
-    story.take(entry if isinstance(entry, tuple) else EventEntry(entry) for entry in entries)
+    story.apply(entry if isinstance(entry, tuple) else EventEntry(entry) for entry in entries)
     return story
 
 
@@ -35,13 +35,13 @@ END = events.Idle(stop_reason="end_turn")
 def test_pieces_of_a_message_become_the_message() -> None:
     picture = Image("AAAA", "image/png")
     story = told(USER, say("a"), say("b"), events.AgentMessageChunk(picture, message_id="m"), say("c"), END)
-    assert list(story.retold()) == [USER, events.AgentMessage("m", [Text("ab"), picture, Text("c")])]
+    assert list(story.replay_events()) == [USER, events.AgentMessage("m", [Text("ab"), picture, Text("c")])]
 
 
 def test_messages_keep_their_ids_and_their_order() -> None:
     thought = TextEntry("agent_thought_chunk", "t", "hm")
     story = told(USER, thought, say("one", "m1"), say("two", "m2"), say(" more", "m1"), END)
-    assert list(story.retold()) == [
+    assert list(story.replay_events()) == [
         USER,
         events.AgentThought("t", [Text("hm")]),
         events.AgentMessage("m1", [Text("one more")]),
@@ -53,7 +53,11 @@ def test_a_message_that_was_replaced_or_cleared_is_told_as_it_is_now() -> None:
     story = told(
         USER, say("draft"), events.AgentMessage("m", [Text("final")]), say("x", "n"), events.AgentMessage("n", None)
     )
-    assert list(story.retold()) == [USER, events.AgentMessage("m", [Text("final")]), events.AgentMessage("n", [])]
+    assert list(story.replay_events()) == [
+        USER,
+        events.AgentMessage("m", [Text("final")]),
+        events.AgentMessage("n", []),
+    ]
 
 
 def test_a_tool_call_is_told_once_in_its_last_state() -> None:
@@ -63,7 +67,7 @@ def test_a_tool_call_is_told_once_in_its_last_state() -> None:
         events.ToolCallUpdate("c", status="completed", locations=[Location("/a")], raw_output=None),
         events.ToolCallContentChunk("c", ContentItem(Text("two"))),
     )
-    assert list(story.retold()) == [
+    assert list(story.replay_events()) == [
         events.ToolCallUpdate(
             "c",
             title="Read",
@@ -81,7 +85,7 @@ def test_meta_of_patches_merges_by_key_and_null_removes_one() -> None:
         events.ToolCallUpdate("c", meta={"a": 1, "b": 2}),
         events.ToolCallUpdate("c", meta={"b": None, "c": 3}),
     )
-    assert list(story.retold()) == [events.ToolCallUpdate("c", meta={"a": 1, "c": 3})]
+    assert list(story.replay_events()) == [events.ToolCallUpdate("c", meta={"a": 1, "c": 3})]
 
 
 def test_a_terminal_is_a_snapshot() -> None:
@@ -95,7 +99,7 @@ def test_a_terminal_is_a_snapshot() -> None:
         events.TerminalUpdate("t", exit_status=ExitStatus(exit_code=0)),
     )
     output = TerminalOutput(base64_of(b"kept " + snowman))
-    assert list(story.retold()) == [
+    assert list(story.replay_events()) == [
         events.TerminalUpdate("t", command="make", cwd="/", output=output, exit_status=ExitStatus(exit_code=0))
     ]
 
@@ -112,23 +116,23 @@ def screen(terminal_id: str) -> events.TerminalUpdate:
 def test_a_terminal_is_told_before_the_call_that_shows_it() -> None:
     story = told(USER, shows("c", "t", "u"), say("done"), screen("u"), screen("t"), END)
     message = events.AgentMessage("m", [Text("done")])
-    assert list(story.retold()) == [USER, screen("t"), screen("u"), shows("c", "t", "u"), message]
+    assert list(story.replay_events()) == [USER, screen("t"), screen("u"), shows("c", "t", "u"), message]
 
 
 def test_a_terminal_that_was_appended_to_a_call_is_told_before_it_too() -> None:
     story = told(shows("c"), events.ToolCallContentChunk("c", TerminalItem("t")), screen("t"))
-    assert list(story.retold()) == [screen("t"), shows("c", "t")]
+    assert list(story.replay_events()) == [screen("t"), shows("c", "t")]
 
 
 def test_a_terminal_that_several_calls_show_is_told_once() -> None:
     calls = shows("a", "t"), shows("b", "t", "t")
-    assert list(told(*calls, screen("t")).retold()) == [screen("t"), *calls]
-    assert list(told(screen("t"), *calls).retold()) == [screen("t"), *calls]
+    assert list(told(*calls, screen("t")).replay_events()) == [screen("t"), *calls]
+    assert list(told(screen("t"), *calls).replay_events()) == [screen("t"), *calls]
 
 
 def test_a_terminal_that_nobody_shows_stays_in_its_place() -> None:
     story = told(shows("c", "unheard of"), screen("t"), USER)
-    assert list(story.retold()) == [shows("c", "unheard of"), screen("t"), USER]
+    assert list(story.replay_events()) == [shows("c", "unheard of"), screen("t"), USER]
 
 
 def test_plans_options_and_commands_are_told_as_they_are_now_and_the_title_is_left_out() -> None:
@@ -137,14 +141,14 @@ def test_plans_options_and_commands_are_told_as_they_are_now_and_the_title_is_le
     options = events.OptionsChanged([Select("mode", "Mode", "ask", [Choice("ask", "Ask")])])
     title = events.SessionInfoChanged(title="T")
     story = told(first, gone, events.CommandsChanged([]), options, second, events.PlanRemoved("gone"), title)
-    assert list(story.retold()) == [second, events.CommandsChanged([]), options]
+    assert list(story.replay_events()) == [second, events.CommandsChanged([]), options]
     assert story.options == options.config_options
 
 
 def test_moments_are_not_part_of_the_story_but_the_unknown_is() -> None:
     future = events.UnknownEvent("future", {"a": 1})
     story = told(USER, events.Notice("info", "x"), events.Running(), future, future, NoteEntry("context", {}), END)
-    assert list(story.retold()) == [USER, future, future]
+    assert list(story.replay_events()) == [USER, future, future]
 
 
 def test_a_finished_story_needs_no_repair() -> None:
@@ -170,7 +174,7 @@ def test_a_turn_that_was_cut_off_ends_as_cancelled_with_its_open_calls_failed() 
 
 def test_a_repaired_story_needs_no_second_repair() -> None:
     story = told(USER, events.ToolCallUpdate("open", status="in_progress"), say("half a sen"))
-    story.take(story.repairs())
+    story.apply(story.repairs())
     assert story.repairs() == []
 
 
@@ -178,18 +182,14 @@ def test_a_prompt_alone_is_a_turn_that_was_cut_off() -> None:
     assert told(USER).repairs() == [EventEntry(events.Idle(stop_reason="cancelled"))]
 
 
-def test_the_first_words_of_the_user_are_known() -> None:
-    assert told(USER, END, events.UserMessage("v", [Text("again")])).first_words == "hello"
-
-
 def test_a_story_can_be_told_twice_and_goes_on_after_that() -> None:
     picture = Image("AAAA", "image/png")
     story = told(USER, say("a"), events.AgentMessageChunk(picture, message_id="m"), say("b"))
     call = events.ToolCallUpdate("c", title="Read", content=[ContentItem(Text("one"))])
-    story.take([EventEntry(call), EventEntry(events.ToolCallContentChunk("c", ContentItem(Text("two"))))])
-    assert list(story.retold()) == list(story.retold())
-    story.take([say("c"), EventEntry(events.ToolCallContentChunk("c", ContentItem(Text("three"))))])
-    assert list(story.retold()) == [
+    story.apply([EventEntry(call), EventEntry(events.ToolCallContentChunk("c", ContentItem(Text("two"))))])
+    assert list(story.replay_events()) == list(story.replay_events())
+    story.apply([say("c"), EventEntry(events.ToolCallContentChunk("c", ContentItem(Text("three"))))])
+    assert list(story.replay_events()) == [
         USER,
         events.AgentMessage("m", [Text("a"), picture, Text("bc")]),
         replace(call, content=[ContentItem(Text(text)) for text in ("one", "two", "three")]),
@@ -207,9 +207,9 @@ def test_what_grows_in_a_hundred_thousand_steps_is_read_in_a_moment() -> None:
     ]
     story = told(events.CompactionUpdate("s", "in_progress"))
     began = time.process_time()
-    story.take(EventEntry(step) for _ in range(100_000) for step in steps)
+    story.apply(EventEntry(step) for _ in range(100_000) for step in steps)
     assert time.process_time() - began < 10
-    assert [len(str(event)) > 100_000 for event in story.retold()] == [True] * 4
+    assert [len(str(event)) > 100_000 for event in story.replay_events()] == [True] * 4
 
 
 def test_what_was_appended_before_a_list_was_set_anew_is_gone() -> None:
@@ -222,7 +222,7 @@ def test_what_was_appended_before_a_list_was_set_anew_is_gone() -> None:
         events.CompactionSummaryChunk("s", Text("draft")),
         events.CompactionUpdate("s", "completed", [Text("summary")]),
     )
-    assert list(story.retold()) == [
+    assert list(story.replay_events()) == [
         events.ToolCallUpdate("c", title="Read", content=[*final]),
         events.CompactionUpdate("s", "completed", [Text("summary")]),
     ]
@@ -234,20 +234,20 @@ def test_a_summary_that_was_told_in_chunks_is_told_again() -> None:
         events.CompactionSummaryChunk("s", Text("the summary")),
         events.CompactionUpdate("s", "completed", meta={"b": 2}),
     )
-    assert list(story.retold()) == [
+    assert list(story.replay_events()) == [
         events.CompactionUpdate("s", "completed", [Text("the summary")], meta={"a": 1, "b": 2})
     ]
 
 
 def test_a_summary_chunk_before_its_compaction_is_not_lost() -> None:
     story = told(events.CompactionSummaryChunk("s", Text("one")), USER, events.CompactionUpdate("s", "completed"))
-    assert list(story.retold()) == [events.CompactionUpdate("s", "completed", [Text("one")]), USER]
+    assert list(story.replay_events()) == [events.CompactionUpdate("s", "completed", [Text("one")]), USER]
 
 
 def test_a_compaction_that_was_cut_off_is_cancelled_and_keeps_its_summary() -> None:
     story = told(USER, events.CompactionSummaryChunk("s", Text("half")))
-    story.take(story.repairs())
-    assert list(story.retold()) == [USER, events.CompactionUpdate("s", "cancelled", [Text("half")])]
+    story.apply(story.repairs())
+    assert list(story.replay_events()) == [USER, events.CompactionUpdate("s", "cancelled", [Text("half")])]
     assert story.repairs() == []
 
 
@@ -258,7 +258,7 @@ def test_meta_and_unknown_fields_of_a_message_are_told_again() -> None:
         say("b"),
         events.AgentMessage("m", meta={"b": None, "c": 3}),
     )
-    (message,) = story.retold()
+    (message,) = story.replay_events()
     assert message == events.AgentMessage("m", [Text("ab")], meta={"a": 1, "c": 3}, extras=Extras({"x": 1}))
 
 
@@ -266,22 +266,22 @@ def test_unknown_fields_of_a_tool_call_merge_by_key() -> None:
     story = told(
         events.ToolCallUpdate("c", extras=Extras({"x": 1})), events.ToolCallUpdate("c", extras=Extras({"y": 2}))
     )
-    assert list(story.retold()) == [events.ToolCallUpdate("c", extras=Extras({"x": 1, "y": 2}))]
+    assert list(story.replay_events()) == [events.ToolCallUpdate("c", extras=Extras({"x": 1, "y": 2}))]
 
 
 def test_content_of_an_unknown_call_creates_it() -> None:
     story = told(events.ToolCallContentChunk("c", ContentItem(Text("one"))), events.ToolCallUpdate("c", title="Read"))
-    assert list(story.retold()) == [events.ToolCallUpdate("c", title="Read", content=[ContentItem(Text("one"))])]
+    assert list(story.replay_events()) == [events.ToolCallUpdate("c", title="Read", content=[ContentItem(Text("one"))])]
 
 
 def test_output_of_an_unknown_terminal_creates_it() -> None:
     story = told(events.TerminalOutputChunk("t", base64_of(b"one")), events.TerminalUpdate("t", command="make"))
     output = TerminalOutput(base64_of(b"one"))
-    assert list(story.retold()) == [events.TerminalUpdate("t", command="make", output=output)]
+    assert list(story.replay_events()) == [events.TerminalUpdate("t", command="make", output=output)]
 
 
 def test_the_output_of_a_terminal_is_unknown_until_it_is_told_and_keeps_its_meta() -> None:
-    assert list(told(events.TerminalUpdate("t", command="make")).retold()) == [
+    assert list(told(events.TerminalUpdate("t", command="make")).replay_events()) == [
         events.TerminalUpdate("t", command="make")
     ]
     story = told(
@@ -289,15 +289,15 @@ def test_the_output_of_a_terminal_is_unknown_until_it_is_told_and_keeps_its_meta
         events.TerminalOutputChunk("t", base64_of(b"two")),
     )
     output = TerminalOutput(base64_of(b"onetwo"), meta={"a": 1})
-    assert list(story.retold()) == [events.TerminalUpdate("t", output=output)]
+    assert list(story.replay_events()) == [events.TerminalUpdate("t", output=output)]
 
 
 def test_a_cost_stays_until_it_is_told_anew_or_cleared() -> None:
     spent = events.UsageChanged(1, 10, events.Cost(0.5, "USD"), meta={"a": 1})
-    assert list(told(spent, events.UsageChanged(2, 10)).retold()) == [
+    assert list(told(spent, events.UsageChanged(2, 10)).replay_events()) == [
         events.UsageChanged(2, 10, events.Cost(0.5, "USD"))
     ]
-    assert list(told(spent, events.UsageChanged(2, 10, None)).retold()) == [events.UsageChanged(2, 10, None)]
+    assert list(told(spent, events.UsageChanged(2, 10, None)).replay_events()) == [events.UsageChanged(2, 10, None)]
 
 
 def test_plans_of_an_unknown_kind_are_told_apart_by_their_id() -> None:
@@ -305,12 +305,12 @@ def test_plans_of_an_unknown_kind_are_told_apart_by_their_id() -> None:
         events.PlanUpdate(UnknownPlan("graph", {"planId": plan_id, "step": step}))
         for plan_id, step in (("a", 1), ("b", 1), ("a", 2))
     )
-    assert list(told(one, two, again).retold()) == [again, two]
-    assert list(told(one, two, events.PlanRemoved("a")).retold()) == [two]
+    assert list(told(one, two, again).replay_events()) == [again, two]
+    assert list(told(one, two, events.PlanRemoved("a")).replay_events()) == [two]
 
 
 def test_what_else_an_agent_has_told_of_a_session_is_told_again_without_its_title() -> None:
     story = told(
         events.SessionInfoChanged(title="T", meta={"a": 1, "b": 2}), events.SessionInfoChanged(meta={"b": None})
     )
-    assert list(story.retold()) == [events.SessionInfoChanged(meta={"a": 1})]
+    assert list(story.replay_events()) == [events.SessionInfoChanged(meta={"a": 1})]

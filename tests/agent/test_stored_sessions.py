@@ -359,7 +359,7 @@ async def test_a_session_that_could_not_be_read_once_can_be_opened_later(
             raise StoreFailed("the disk failed")
 
         with monkeypatch.context() as failing:
-            failing.setattr(History, "take", broken)
+            failing.setattr(History, "apply", broken)
             assert await refused(client.load_session(session.id, "/")) == (INTERNAL_ERROR, {"reason": "store"})
             assert await refused(client.ask(requests.ForkSession(session.id, "/"))) == (
                 INTERNAL_ERROR,

@@ -129,8 +129,8 @@ def call_of(request: RequestPermission) -> ToolCallUpdate:
 
 def test_a_question_takes_nothing_away_from_what_was_told() -> None:
     calls = ToolCalls()
-    calls.note(ToolCallUpdate("c", kind="execute", locations=[Location("/etc/a")], raw_input={"command": "rm"}))
-    calls.note(ToolCallContentChunk("c", PASSWD))
+    calls.apply(ToolCallUpdate("c", kind="execute", locations=[Location("/etc/a")], raw_input={"command": "rm"}))
+    calls.apply(ToolCallContentChunk("c", PASSWD))
     words = ContentItem(Text("harmless"))
     asked = question(kind="read", content=[words], locations=[Location("/w/a")], raw_input={"command": "ls"})
     whole = call_of(calls.whole(asked))
@@ -146,7 +146,7 @@ def test_a_question_takes_nothing_away_from_what_was_told() -> None:
 
 def test_a_question_that_repeats_its_call_has_everything_once() -> None:
     calls = ToolCalls()
-    calls.note(ToolCallUpdate("c", kind="edit", content=[PASSWD], locations=[Location("/w/a")], raw_input={"a": 1}))
+    calls.apply(ToolCallUpdate("c", kind="edit", content=[PASSWD], locations=[Location("/w/a")], raw_input={"a": 1}))
     asked = question(kind="edit", content=[PASSWD], locations=[Location("/w/a")], raw_input={"a": 1, "b": 2})
     assert call_of(calls.whole(asked)) == call_of(asked)
 
@@ -157,7 +157,7 @@ def test_a_question_that_repeats_its_call_has_everything_once() -> None:
 )
 def test_the_more_serious_kind_counts(told_kind: str, asked: str, kind: str) -> None:
     calls = ToolCalls()
-    calls.note(ToolCallUpdate("c", kind=told_kind))
+    calls.apply(ToolCallUpdate("c", kind=told_kind))
     assert call_of(calls.whole(question(kind=asked))).kind == kind
 
 
@@ -165,7 +165,7 @@ def test_a_call_that_is_not_kept_any_more_is_marked(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(calls_module, "_MOST", 2)
     calls = ToolCalls()
     for id in ("c", "d", "e"):
-        calls.note(ToolCallUpdate(id, content=[PASSWD]))
+        calls.apply(ToolCallUpdate(id, content=[PASSWD]))
     assert call_of(calls.whole(question(locations=[Location("/w/a")]))).content == [incomplete()]
     calls.clear()
     assert call_of(calls.whole(question())).content != [incomplete()]
@@ -175,7 +175,7 @@ def test_content_of_all_calls_together_is_bounded(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(calls_module, "_CHARACTERS", 100)
     calls = ToolCalls()
     for id in ("c", "d"):
-        calls.note(ToolCallContentChunk(id, ContentItem(Text("x" * 80))))
-    assert repr(calls) == "<Calls open=1 size=80 evicted=True>"
-    calls.note(ToolCallUpdate("d", status="completed"))
-    assert repr(calls) == "<Calls open=0 size=0 evicted=True>"
+        calls.apply(ToolCallContentChunk(id, ContentItem(Text("x" * 80))))
+    assert repr(calls) == "<ToolCalls open=1 size=80 evicted=True>"
+    calls.apply(ToolCallUpdate("d", status="completed"))
+    assert repr(calls) == "<ToolCalls open=0 size=0 evicted=True>"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.dialects.codec.terminal_display import KEPT_BYTES, TerminalDisplay, without_screens
+from dragoman.dialects.codec.terminal_display import KEPT_BYTES, TerminalDisplay, without_terminals
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import TerminalOutputChunk, TerminalUpdate
 from dragoman.vocabulary.tools import ContentItem, ExitStatus, TerminalItem, TerminalOutput
@@ -19,10 +19,10 @@ def base(data: bytes) -> str:
 
 
 def shown(*pieces: bytes) -> str:
-    screen = TerminalDisplay()
+    screen = TerminalDisplay("t")
     for piece in pieces:
-        screen.feed(TerminalOutputChunk("t", base(piece)))
-    return screen.text()
+        screen.apply(TerminalOutputChunk("t", base(piece)))
+    return screen.draw()
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_output_made_to_be_slow_is_read_in_no_time() -> None:
 
 
 def test_an_update_replaces_and_clears() -> None:
-    screen = TerminalDisplay()
-    screen.patch(TerminalUpdate("t", command="ls", output=TerminalOutput(base(b"a"))))
-    assert screen.text() == "$ ls\na"
-    screen.patch(TerminalUpdate("t", output=TerminalOutput(base(b"b"))))
-    assert screen.text() == "$ ls\nb"
-    screen.patch(TerminalUpdate("t", command=None, output=None))
-    assert screen.text() == ""
+    screen = TerminalDisplay("t")
+    screen.apply(TerminalUpdate("t", command="ls", output=TerminalOutput(base(b"a"))))
+    assert screen.draw() == "$ ls\na"
+    screen.apply(TerminalUpdate("t", output=TerminalOutput(base(b"b"))))
+    assert screen.draw() == "$ ls\nb"
+    screen.apply(TerminalUpdate("t", command=None, output=None))
+    assert screen.draw() == ""
 
 
 @pytest.mark.parametrize(
@@ -90,24 +90,24 @@ def test_an_update_replaces_and_clears() -> None:
     ],
 )
 def test_how_it_ended_is_shown_and_it_is_done(status: ExitStatus, text: str) -> None:
-    screen = TerminalDisplay()
-    screen.patch(TerminalUpdate("t", exit_status=status))
-    assert (screen.text(), screen.done) == (text, True)
+    screen = TerminalDisplay("t")
+    screen.apply(TerminalUpdate("t", exit_status=status))
+    assert (screen.draw(), screen.state.has_ended) == (text, True)
 
 
 @pytest.mark.parametrize("data", ["not base64!", "YQ", "YQ==\n", "é"])
 def test_bytes_that_are_none_are_skipped(data: str) -> None:
-    screen = TerminalDisplay()
-    assert screen.feed(TerminalOutputChunk("t", data)) is False
-    assert screen.text() == ""
+    screen = TerminalDisplay("t")
+    assert screen.apply(TerminalOutputChunk("t", data)) is False
+    assert screen.draw() == ""
 
 
 def test_a_command_cannot_hide_what_it_is() -> None:
-    screen = TerminalDisplay()
-    screen.patch(TerminalUpdate("t", command="rm -rf / \x1b[2K\rls"))
-    assert "\x1b" not in screen.text()
+    screen = TerminalDisplay("t")
+    screen.apply(TerminalUpdate("t", command="rm -rf / \x1b[2K\rls"))
+    assert "\x1b" not in screen.draw()
 
 
 def test_a_terminal_that_nobody_has_described_shows_nothing() -> None:
     text = ContentItem(Text("a"))
-    assert without_screens([text, TerminalItem("t")], {}) == [text, ContentItem(Text(""))]
+    assert without_terminals([text, TerminalItem("t")], {}) == [text, ContentItem(Text(""))]

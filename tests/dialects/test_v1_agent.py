@@ -605,7 +605,7 @@ def test_what_is_remembered_stays_bounded_over_many_turns() -> None:
         agent.encode_event("s", events.Idle(stop_reason="end_turn"))
     session = agent._sessions["s"]
     assert (len(session.calls), len(session.spoken)) == (REMEMBERED, REMEMBERED)
-    assert (len(session.screens), sum(bool(call.content) for call in session.calls.values())) == (GOING_ON, GOING_ON)
+    assert (len(session.terminals), sum(bool(call.content) for call in session.calls.values())) == (GOING_ON, GOING_ON)
     assert (agent._prompts, agent._mode_requests, list(agent._sessions)) == ({}, set(), ["s"])
 
 

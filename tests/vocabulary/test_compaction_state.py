@@ -2,9 +2,9 @@
 
 from msgspec import UNSET
 
-from dragoman.vocabulary.compaction_state import CompactionState
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import CompactionSummaryChunk, CompactionUpdate
+from dragoman.vocabulary.state import CompactionState, is_compacting
 from dragoman.vocabulary.word import Extras
 
 BEGUN, ENDED = CompactionUpdate("s", "in_progress"), CompactionUpdate("s", "completed")
@@ -63,4 +63,4 @@ def test_a_state_shows_its_status_and_counts() -> None:
     state = CompactionState("s")
     state.apply(chunk("one"))
     assert repr(state) == "<CompactionState 's' in_progress blocks=1>"
-    assert state.is_open
+    assert is_compacting(state.value)

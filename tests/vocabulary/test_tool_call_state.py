@@ -18,7 +18,7 @@ FIELDS = ("name", "title", "kind", "status", "content", "locations", "raw_input"
 
 
 def state_of(*events: ToolCallUpdate | ToolCallContentChunk) -> ToolCallUpdate:
-    state = ToolCallState("c")
+    state = ToolCallState("c", bounded=True)
     for event in events:
         state.apply(event)
     return state.value
@@ -35,7 +35,7 @@ def test_a_chunk_of_an_unknown_call_creates_it() -> None:
 
 def test_a_list_replaces_the_chunks_before_it_and_null_clears_them() -> None:
     assert state_of(ToolCallContentChunk("c", ONE), ToolCallUpdate("c", content=[TWO])).content == [TWO]
-    assert state_of(ToolCallContentChunk("c", ONE), ToolCallUpdate("c", content=None)).content is None
+    assert state_of(ToolCallContentChunk("c", ONE), ToolCallUpdate("c", content=None)).content is UNSET
     cleared = (ToolCallUpdate("c", content=None), ToolCallContentChunk("c", TWO))
     assert state_of(ToolCallContentChunk("c", ONE), *cleared).content == [TWO]
 
@@ -79,8 +79,9 @@ PATCHES = st.fixed_dictionaries(
 
 
 @given(st.lists(PATCHES))
-def test_every_field_is_its_last_value(patches: list[dict[str, Any]]) -> None:
+def test_every_field_is_its_last_value_and_cleared_is_as_if_never_named(patches: list[dict[str, Any]]) -> None:
     told = state_of(*(ToolCallUpdate("c", **patch) for patch in patches))
     for name in FIELDS:
         values = [value for patch in patches if (value := patch.get(name, UNSET)) is not UNSET]
-        assert getattr(told, name) == (values[-1] if values else UNSET)
+        last = values[-1] if values else UNSET
+        assert getattr(told, name) == (UNSET if last is None else last)

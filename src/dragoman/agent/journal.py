@@ -215,7 +215,7 @@ class Journal:
             return
         story = History()
         async for records in self.log.read():
-            story.take(record.entry for record in records)
+            story.apply(record.entry for record in records)
         self.log.append(story.repairs(), lambda error: None)
         await self.log.flush()
         self._failed = None
@@ -348,7 +348,7 @@ async def read_settings(session_id: str, log: Log) -> StoredSettings:
     try:
         async for records in log.read():
             entries = [record.entry for record in records]
-            story.take(entries)
+            story.apply(entries)
             for entry in entries:
                 if isinstance(entry, NoteEntry) and entry.kind == _OPTIONS and isinstance(entry.value, dict):
                     options.update(entry.value)

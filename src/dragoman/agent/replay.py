@@ -1,4 +1,4 @@
-"""A session told again to a client that opens it: its story, what was lost of its log, and how things stand.
+"""Send a stored session to the client that opens it: its history, its title, and a warning if its log was damaged.
 
 All of it goes to the client alone and never through the journal: the log has it already.
 """
@@ -11,37 +11,43 @@ from dragoman.errors import INVALID_PARAMS, LinkClosed, RequestFailed
 from dragoman.vocabulary.events import Idle, Notice, OptionsChanged, SessionInfoChanged
 
 
-async def retell(session: Session, speech: EventSink, story: History | None = None) -> None:
-    """Tell the story, read from the log unless it was just read."""
+async def replay_history(session: Session, sink: EventSink, history: History | None = None) -> None:
+    """Send the history of `session`, then its title. `history` is read from the log unless it was just read.
+
+    Raise `RequestFailed` for an agent without a store. Waits while the client is behind.
+    """
     if session.journal is None:
         raise RequestFailed(INVALID_PARAMS, "This agent keeps no history to replay")
-    if story is None:
-        story = (await read_settings(session.id, session.journal.log)).story
-    for event in story.retold():
+    if history is None:
+        history = (await read_settings(session.id, session.journal.log)).story
+    for event in history.replay_events():
         # The log has the options as they were after some turn; since then they may have been set, or have other values.
-        now = OptionsChanged(session.options) if isinstance(event, OptionsChanged) else event
-        await speech.tell(session.id, now)
+        current = OptionsChanged(session.options) if isinstance(event, OptionsChanged) else event
+        await sink.tell(session.id, current)
     if session.title:
-        await speech.tell(session.id, SessionInfoChanged(title=session.title))
+        await sink.tell(session.id, SessionInfoChanged(title=session.title))
 
 
-async def retell_behind(session: Session, speech: EventSink, story: History) -> None:
-    """Tell everything behind the answer that has opened the session; a prompt waits for the end of this."""
+async def replay_after_reply(session: Session, sink: EventSink, history: History) -> None:
+    """Send everything behind the reply that has opened the session; a prompt waits for the end of this.
+
+    For a client that learns the id of the session from that reply: events before it would belong to no session.
+    """
     try:
-        await retell(session, speech, story)
-        await tell_of_damage(session, speech)
-        if session.turn is None:  # else it waits for us, and tells how things stand
-            await speech.tell(session.id, Idle())
+        await replay_history(session, sink, history)
+        await report_damage(session, sink)
+        if session.turn is None:  # a turn that waits for us sends the state itself
+            await sink.tell(session.id, Idle())
     except (LinkClosed, RequestFailed):
         pass  # the client is gone, or the log cannot be read any more: then the next turn reports it
 
 
-async def tell_of_damage(session: Session, speech: EventSink) -> None:
-    """What was lost of a log before it was opened, the user hears once."""
+async def report_damage(session: Session, sink: EventSink) -> None:
+    """Warn the user, once, of what was lost of a log before it was opened."""
     log = None if session.journal is None else session.journal.log
     if log is not None and log.salvaged is not None:
         from dragoman.agent.connection import complain
 
         lost, log.salvaged = log.salvaged, None
         complain(f"dragoman: session {session.id}: {lost}\n")  # not every client can show a notice
-        await speech.tell(session.id, Notice("warning", lost[:1].upper() + lost[1:]))
+        await sink.tell(session.id, Notice("warning", lost[:1].upper() + lost[1:]))

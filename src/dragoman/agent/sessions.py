@@ -28,7 +28,7 @@ from dragoman.agent.journal import (
     told,
 )
 from dragoman.agent.listing import listed, newest
-from dragoman.agent.replay import retell, retell_behind, tell_of_damage
+from dragoman.agent.replay import replay_after_reply, replay_history, report_damage
 from dragoman.agent.session import Session, new_session_id
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RequestFailed
 from dragoman.link.deadline import LOGS, SESSIONS, Deadline
@@ -164,7 +164,7 @@ class OpenSessions:
             raise
         self._announced.announce_next(session_id)
         # The client learns the id from the answer, so the story comes after it; a prompt waits for its end.
-        session.retelling = asyncio.get_running_loop().create_task(retell_behind(session, self._speech, story))
+        session.retelling = asyncio.get_running_loop().create_task(replay_after_reply(session, self._speech, story))
         return _answer(session)
 
     async def resume(self, request: ask.ResumeSession) -> ask.SessionOpened:
@@ -191,8 +191,8 @@ class OpenSessions:
         if request.replay_from:
             if session.retelling is not None:
                 await asyncio.wait([session.retelling])
-            await retell(session, self._speech, story)
-        await tell_of_damage(session, self._speech)
+            await replay_history(session, self._speech, story)
+        await report_damage(session, self._speech)
         await self._speech.tell(session.id, Idle() if session.turn is None else Running())
         return _answer(session)
 
@@ -246,7 +246,7 @@ class OpenSessions:
             if mended:
                 log.append(mended, lambda error: None)
                 await told(session_id, log.flush())
-                story.take(mended)
+                story.apply(mended)
             session = await self._opened(session_id, opening, log, found.options, found.permissions)
         except BaseException:
             await _give_back(log)

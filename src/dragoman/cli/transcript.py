@@ -58,7 +58,7 @@ async def parts(log: AsyncIterable[Sequence[Record]]) -> AsyncIterator[Part]:
     async for records in log:
         for record in records:
             entry = record.entry
-            story.take((entry,))
+            story.apply((entry,))
             event = entry.event if isinstance(entry, EventEntry) else None
             if isinstance(event, events.Idle) and isinstance(event.stop_reason, str):
                 for part in _told(story):
@@ -73,7 +73,7 @@ async def parts(log: AsyncIterable[Sequence[Record]]) -> AsyncIterator[Part]:
 
 
 def _told(story: History) -> Iterator[Part]:
-    told = list(story.retold())
+    told = list(story.replay_events())
     screens = {event.terminal_id: event for event in told if isinstance(event, events.TerminalUpdate)}
     calls = [event for event in told if isinstance(event, events.ToolCallUpdate)]
     in_calls = {

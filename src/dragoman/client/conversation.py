@@ -122,7 +122,7 @@ class ConversationState:
     def _apply(self, event: AnyEvent) -> None:
         match event:
             case ToolCallUpdate() | ToolCallContentChunk():
-                self.calls.note(event)
+                self.calls.apply(event)
             case OptionsChanged():
                 self.options = event.config_options
             case CommandsChanged():

@@ -110,7 +110,7 @@ class Services:
         calls = ToolCalls(lost=self._early.has_lost)
         for event in self._early.heard(request.session_id):
             if isinstance(event, (ToolCallUpdate, ToolCallContentChunk)):
-                calls.note(event)
+                calls.apply(event)
         return calls.whole(request)
 
 

@@ -1,7 +1,7 @@
-"""The open tool calls of a session as they have been told so far: agents ask about a call by its id alone.
+"""Own the open tool calls of a session, as their events have described them: agents ask about a call by its id alone.
 
-Promise: a question is judged and shown with everything that was told of its call. The question may add to that and not
-take away: where both name something, both stay. What was told and is not kept any more is marked (`INCOMPLETE`).
+Promise: a question is judged and shown with everything that is known of its call. The question may add to that and not
+take away: where both name something, both stay. What was sent and is not kept any more is marked (`INCOMPLETE`).
 """
 
 from collections import OrderedDict
@@ -24,6 +24,8 @@ _COMPARED: Final = 100_000
 # From the most to the least serious. What is not here, or not said, is not known to be harmless.
 _KINDS: Final = ("execute", "fetch", "delete", "move", "edit", "search", "read", "think")
 _UNKNOWN_KIND: Final = _KINDS.index("fetch") + 0.5
+# What is kept of a call, beside its content. Output and `_meta` decide nothing, and a peer may send any amount of them.
+_FIELDS: Final = ("name", "title", "kind", "locations", "raw_input")
 
 _Item = TypeVar("_Item")
 
@@ -32,23 +34,23 @@ class ToolCalls:
     """The open calls of one session."""
 
     def __init__(self, *, lost: bool = False) -> None:
-        """`lost`: events of calls may have been lost before."""
+        """Begin without calls. `lost`: events of calls may have been lost before."""
         self._open: OrderedDict[str, ToolCallState] = OrderedDict()
         self._size = 0
         self._has_evicted = False
         self._lost = lost
 
     def __repr__(self) -> str:
-        return f"<Calls open={len(self._open)} size={self._size} evicted={self._has_evicted}>"
+        return f"<ToolCalls open={len(self._open)} size={self._size} evicted={self._has_evicted}>"
 
-    def note(self, event: ToolCallUpdate | ToolCallContentChunk) -> None:
+    def apply(self, event: ToolCallUpdate | ToolCallContentChunk) -> None:
         """Fold an event into the call it is about."""
         if isinstance(event, ToolCallUpdate) and event.status in FINAL_STATUSES:
             self._remove(event.tool_call_id)
             return
         state = self._open.get(event.tool_call_id)
         if state is None:
-            state = self._open[event.tool_call_id] = ToolCallState(event.tool_call_id)
+            state = self._open[event.tool_call_id] = ToolCallState(event.tool_call_id, _FIELDS, bounded=True)
         before = state.size
         state.apply(event)
         self._size += state.size - before
@@ -63,7 +65,7 @@ class ToolCalls:
         self._has_evicted = False
 
     def whole(self, request: RequestPermission) -> RequestPermission:
-        """The question with everything that was told of its call."""
+        """Return the question with everything that is known of its call."""
         if not isinstance(request.subject, ToolCallSubject):
             return request
         call = request.subject.tool_call
@@ -82,7 +84,7 @@ class ToolCalls:
 
 
 def _merged(before: ToolCallUpdate, asked: ToolCallUpdate) -> ToolCallUpdate:
-    """What the question says of a call, with what was told before and the question leaves out or says otherwise."""
+    """Return the call of a question, with what is known of it and the question leaves out or says otherwise."""
     return replace(
         asked,
         name=before.name if asked.name is UNSET else asked.name,
@@ -95,7 +97,7 @@ def _merged(before: ToolCallUpdate, asked: ToolCallUpdate) -> ToolCallUpdate:
 
 
 def _kind(before: "str | None | UnsetType", asked: "str | None | UnsetType") -> "str | None | UnsetType":
-    """The more serious of two kinds: a question does not make a call harmless that was told as another kind before."""
+    """Return the more serious of two kinds: a question does not make a call harmless that had another kind before."""
     kinds = [kind for kind in (asked, before) if isinstance(kind, str)]
     if not kinds:
         return before if asked is UNSET else asked
@@ -115,7 +117,7 @@ def _both(
 
 
 def _input(before: object, asked: object) -> object:
-    """Both inputs in one: the fields of both, or a list of the two where they say different things."""
+    """Return both inputs in one: the fields of both, or a list of the two where they say different things."""
     if asked is UNSET or asked is None or asked == before:
         return asked if before is UNSET else before
     if before is UNSET or before is None or before in ({}, [], ""):

@@ -1,10 +1,11 @@
-"""The rules of patching by id, once. Pure: the value so far and a patch in, the new value out.
+"""Own the rules of patching by id. Pure: the value so far and a patch in, the new value out.
 
 An absent field (UNSET) leaves what was known, null (None) clears it, a value replaces it. `_meta` and fields that this
-release does not know merge by top-level key, and a key that is null is removed.
+release does not know merge by top-level key, and a key that is null is removed. Which events patch which thing is said
+in `state`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -15,23 +16,27 @@ from dragoman.vocabulary.word import Extras, Meta, Word
 W = TypeVar("W", bound=Word)
 
 
-def apply_patch(before: W, patch: W) -> W:
-    """Return `before` with everything that `patch`, a value of the same type, says about it. No field is None then."""
+def apply_patch(before: W, patch: W, fields: Sequence[str] = ()) -> W:
+    """Return `before` with everything that `patch`, a value of the same type, says about it.
+
+    A field that was cleared is UNSET afterwards and never None, as if no event had named it. Only `fields` are
+    patched where they are given; the others stay as they are in `before`.
+    """
     changes: dict[str, object] = {}
-    for name in before.__struct_fields__:
+    for name in fields or before.__struct_fields__:
         value = getattr(patch, name)
         if value is UNSET:
             continue
         if name == "meta":
-            changes[name] = merge_meta(before.meta, value)
+            changes[name] = _merge_meta(before.meta, value)
         elif isinstance(value, Extras):
             changes[name] = _merge_extras(getattr(before, name), value)
         else:
             changes[name] = UNSET if value is None else value
-    return replace(before, **changes)
+    return replace(before, **changes) if changes else before
 
 
-def merge_meta(before: Meta | None | UnsetType, patch: Meta | None | UnsetType) -> Meta | UnsetType:
+def _merge_meta(before: Meta | None | UnsetType, patch: Meta | None | UnsetType) -> Meta | UnsetType:
     """Return `_meta` after a patch; UNSET if nothing is left of it."""
     if patch is UNSET:
         return before or UNSET

@@ -1,21 +1,28 @@
-"""One tool call as its events have told it so far. Pure: events in, one `ToolCallUpdate` out.
+"""Own the state of one tool call: fold its events (`ToolCallState`) into one `ToolCallUpdate`. Pure.
 
-The rules of patching by id stand here in code: an absent field (UNSET) leaves what was known, null (None) clears it, a
-value replaces it, and a `ToolCallContentChunk` appends one item to the content. The first event with an id creates the
-call, whatever its kind is. `_meta` and unknown fields belong to an event and not to the state.
+The first event with an id creates the call, whatever its kind is. A `ToolCallUpdate` patches it as `patches` says; a
+`ToolCallContentChunk` appends one item to the content. The `_meta` of a chunk belongs to the chunk and not to the call.
 
-What is kept of one call is bounded. What does not fit is not forgotten silently: the value ends in an item of the kind
-`INCOMPLETE`, so that a judge knows that there was more.
+Who reads a call says what is kept of it:
+
+- `fields` names the fields that are folded beside the content, so that a reader which needs only the status does not
+  hold the input and output of every call;
+- `bounded` limits the content, for a reader that must not grow with what a peer sends, and *marks* what is missing: the
+  value then ends in an item of the kind `INCOMPLETE`. A permission that is judged by a call must know that there was
+  more; without the mark a peer could push a diff out of sight by sending much text after it.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.vocabulary.content import Resource, Text, TextResource
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
-from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Patch, ToolContent, UnknownItem
+from dragoman.vocabulary.patches import apply_patch
+from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, Diff, FileChange, Patch, ToolContent, UnknownItem
 from dragoman.vocabulary.word import Extras
 
 # A call has some dozen items at most; an agent that streams a file line by line has some thousands.
@@ -25,63 +32,77 @@ CONTENT_CHARACTERS: Final = 32 * 1024 * 1024
 # The kind of the item that stands for what was not kept.
 INCOMPLETE: Final = "dragoman/incomplete"
 
-_PATCHED: Final = ("name", "title", "kind", "status", "locations", "raw_input", "raw_output", "capabilities")
+# Content is not patched like the others: chunks append to it, so it is kept apart and joined when the value is read.
+ALL_FIELDS: Final = tuple(name for name in ToolCallUpdate.__struct_fields__ if name != "content")
 
 # Fields by which a call is judged; a dialect leaves one among the extras if something of it was malformed.
 _READ_BY_JUDGES: Final = frozenset({"content", "locations", "changes", "patch"})
 
 
-class ToolCallState:
-    """The state of one tool call: `apply` its events in order, and read `value`."""
+# Not walked by the garbage collector: it holds JSON values only, and a log may have 100,000 calls.
+class ToolCallState(msgspec.Struct, gc=False):
+    """The state of one tool call: `apply` its events in order, and read `value`.
 
-    def __init__(self, tool_call_id: str) -> None:
-        self._call = ToolCallUpdate(tool_call_id)
-        self._content: list[ToolContent] | None = None
-        self._has_content = False
-        self._size = 0
-        self._incomplete = False
+    `apply` changes the state in place. What `value` and `content` return is not changed by later events.
+    """
+
+    tool_call_id: str
+    fields: Sequence[str] = ALL_FIELDS
+    bounded: bool = False
+    _call: ToolCallUpdate | None = None  # without its content; None: no field is known
+    _content: list[ToolContent] | None = None  # None: no event has named it, or it was cleared
+    _size: int = 0
+    _incomplete: bool = False
 
     def __repr__(self) -> str:
         items = len(self._content or ())
-        return f"<ToolCallState {self._call.tool_call_id!r} items={items} incomplete={self._incomplete}>"
+        return f"<ToolCallState {self.tool_call_id!r} items={items} incomplete={self._incomplete}>"
 
     def apply(self, event: ToolCallUpdate | ToolCallContentChunk) -> None:
         """Fold one event of this call into the state."""
         if isinstance(event, ToolCallContentChunk):
             self._append(event.content)
             return
-        if has_unread_parts(event):
-            self._has_content = self._incomplete = True
-        given = {name: value for name in _PATCHED if (value := getattr(event, name)) is not UNSET}
-        self._call = replace(self._call, **given)
+        self._call = apply_patch(self._call or ToolCallUpdate(self.tool_call_id), event, self.fields)
         if event.content is not UNSET:
-            self._has_content, self._incomplete, self._size = True, has_unread_parts(event), 0
-            self._content = None if event.content is None else []
-            for item in event.content or ():
-                self._append(item)
+            self._content, self._size, self._incomplete = None, 0, False
+            if event.content is not None:
+                self._content = []
+                for item in event.content:
+                    self._append(item)
+        if self.bounded and has_unread_parts(event):
+            self._incomplete = True
 
     @property
     def size(self) -> int:
-        """How much content is kept, in characters, about."""
+        """How much content is kept, in characters, about. Counted for a bounded state only."""
         return self._size
 
     @property
+    def is_final(self) -> bool:
+        """Whether the call has ended: completed, failed or cancelled."""
+        return self._call is not None and self._call.status in FINAL_STATUSES
+
+    @property
+    def content(self) -> tuple[ToolContent, ...]:
+        """The content that is kept, without a mark of what is missing."""
+        return tuple(self._content or ())
+
+    @property
     def value(self) -> ToolCallUpdate:
-        """The call as one update; a field that no event has named is UNSET."""
-        if not self._has_content:
-            return self._call
-        content = None if self._content is None else list(self._content)
+        """The call as one update; a field that no event has named, or that was cleared, is UNSET."""
+        call = self._call or ToolCallUpdate(self.tool_call_id)
         if self._incomplete:
-            content = [*(content or []), incomplete()]
-        return replace(self._call, content=content)
+            return replace(call, content=[*(self._content or ()), incomplete()])
+        return call if self._content is None else replace(call, content=list(self._content))
 
     def _append(self, item: ToolContent) -> None:
-        self._has_content = True
-        size = self._size + _size_of(item)
-        if len(self._content or ()) >= CONTENT_ITEMS or size > CONTENT_CHARACTERS:
-            self._incomplete = True
-            return
-        self._size = size
+        if self.bounded:
+            size = self._size + _size_of(item)
+            if len(self._content or ()) >= CONTENT_ITEMS or size > CONTENT_CHARACTERS:
+                self._incomplete = True
+                return
+            self._size = size
         if self._content is None:
             self._content = []
         self._content.append(item)
@@ -93,7 +114,7 @@ def has_unread_parts(word: ToolCallUpdate | Diff) -> bool:
 
 
 def incomplete() -> UnknownItem:
-    """Return the item that stands for content that was told and is not known any more."""
+    """Return the item that stands for content that was sent and is not known any more."""
     return UnknownItem(INCOMPLETE, {})
 
 
@@ -112,5 +133,5 @@ def _size_of(item: ToolContent) -> int:
 
 
 def _texts(change: FileChange) -> list[str]:
-    told = (change.path, change.old_text, change.new_text)
-    return [text for text in told if isinstance(text, str)]
+    fields = (change.path, change.old_text, change.new_text)
+    return [text for text in fields if isinstance(text, str)]

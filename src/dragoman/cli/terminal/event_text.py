@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from dragoman.cli.terminal.command_output import Outputs
 from dragoman.cli.terminal.sanitize import SanitizingStream, sanitize, sanitize_line
 from dragoman.vocabulary import events
-from dragoman.vocabulary.compaction_state import CompactionState
 from dragoman.vocabulary.content import Content, text_of
 from dragoman.vocabulary.options import PlanFile, PlanItems, PlanMarkdown
 from dragoman.vocabulary.services import RequestPermission, ToolCallSubject
+from dragoman.vocabulary.state import CompactionState
 from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, Diff, TerminalItem, ToolContent
 
 # `answer` and `thought` are text as it comes, to be put together; the others are whole lines.

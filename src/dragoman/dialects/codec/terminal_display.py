@@ -1,18 +1,23 @@
-"""Display terminals for a wire that has none: their output as text inside the tool calls that show them."""
+"""Own display terminals for a wire that has none: their output as text inside the tool calls that show them.
 
-import base64
+What an event changes is the vocabulary's rule (`TerminalState`); here is what of it is drawn, and how often.
+"""
+
 import re
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec import UNSET
 
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import TerminalOutputChunk, TerminalUpdate
-from dragoman.vocabulary.tools import ContentItem, ExitStatus, TerminalItem, TerminalOutput, ToolContent
+from dragoman.vocabulary.state import TerminalState
+from dragoman.vocabulary.tools import ContentItem, ExitStatus, TerminalItem, ToolContent
 
 # What is kept of one terminal: enough to read, and each update of it is sent whole.
 KEPT_BYTES: Final = 64 * 1024
-# A terminal is told again when it has grown by a quarter, and by this much at least: the whole stays linear.
+# A terminal is drawn again when it has grown by a quarter, and by this much at least. Each drawing sends all of it, so
+# drawing at every chunk would send a number of bytes that grows with the square of the output.
 STEP_BYTES: Final = 1024
 _ESCAPES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
@@ -25,53 +30,33 @@ _ESCAPES: Final = re.compile(
 
 
 class TerminalDisplay:
-    """One display terminal."""
+    """One display terminal as text: what is known of it (`state`), and how much of that the client has seen."""
 
-    __slots__ = ("_cut", "_output", "_untold", "command", "done", "status")
+    __slots__ = ("_drawn", "state")
 
-    def __init__(self) -> None:
-        self.command = ""
-        self.status = ""
-        self.done = False
-        self._output = bytearray()
-        self._cut = False
-        self._untold = 0  # bytes taken since it was told last
+    def __init__(self, terminal_id: str) -> None:
+        self.state = TerminalState(terminal_id, keep=KEPT_BYTES)
+        self._drawn = 0  # bytes that had been received when it was drawn last
 
-    def patch(self, update: TerminalUpdate) -> None:
-        """Take an update."""
-        if update.command is not UNSET:
-            self.command = update.command or ""
-        if update.output is not UNSET:
-            self._output.clear()
-            self._cut = False
-            if isinstance(update.output, TerminalOutput):
-                self._append(update.output.data)
-        if update.exit_status is not UNSET:
-            self.done = update.exit_status is not None
-            self.status = "" if update.exit_status is None else _ending(update.exit_status)
+    def __repr__(self) -> str:
+        return f"<TerminalDisplay {self.state!r} undrawn={self.state.received - self._drawn}>"
 
-    def feed(self, chunk: TerminalOutputChunk) -> bool:
-        """Take output. True: it has grown enough to be told again."""
-        self._append(chunk.data)
-        return self._untold >= max(STEP_BYTES, (len(self._output) - self._untold) // 4)
+    def apply(self, event: TerminalUpdate | TerminalOutputChunk) -> bool:
+        """Fold an event into the state. Return whether it is worth drawing again: changed, or grown enough."""
+        self.state.apply(event)
+        if isinstance(event, TerminalUpdate):
+            return True
+        grown = self.state.received - self._drawn
+        return grown >= max(STEP_BYTES, (self.state.size - grown) // 4)
 
-    def text(self) -> str:
-        """What it shows, as plain text: no escape sequence survives."""
-        self._untold = 0
-        head = f"$ {self.command}\n" if self.command else ""
-        cut = "[earlier output cut]\n" if self._cut else ""
-        return _inert(head) + cut + _inert(self._output.decode("utf-8", "replace")) + self.status
-
-    def _append(self, data: str) -> None:
-        try:
-            found = base64.b64decode(data, validate=True)
-        except ValueError:
-            return
-        self._untold += len(found)
-        self._output += found[-KEPT_BYTES:]
-        if len(self._output) > KEPT_BYTES or len(found) > KEPT_BYTES:
-            del self._output[:-KEPT_BYTES]
-            self._cut = True
+    def draw(self) -> str:
+        """Return what it shows, as plain text: no escape sequence survives. All of it counts as drawn then."""
+        state = self.state
+        self._drawn = state.received
+        head = f"$ {state.command}\n" if state.command else ""
+        cut = "[earlier output cut]\n" if state.is_cut else ""
+        end = "" if state.exit_status is None else _ending(state.exit_status)
+        return _inert(head) + cut + _inert(state.output.decode("utf-8", "replace")) + end
 
 
 def _inert(text: str) -> str:
@@ -86,10 +71,10 @@ def _ending(status: ExitStatus) -> str:
     return f"\n[exit code {status.exit_code}]" if status.exit_code not in (0, None, UNSET) else ""
 
 
-def without_screens(items: list[ToolContent], screens: dict[str, TerminalDisplay]) -> list[ToolContent]:
-    """The items with every display terminal replaced by its text."""
+def without_terminals(items: Iterable[ToolContent], terminals: Mapping[str, TerminalDisplay]) -> list[ToolContent]:
+    """Return the items with every display terminal replaced by its text, which is empty for an unknown one."""
     return [
-        ContentItem(Text(screens[item.terminal_id].text() if item.terminal_id in screens else ""))
+        ContentItem(Text(terminals[item.terminal_id].draw() if item.terminal_id in terminals else ""))
         if isinstance(item, TerminalItem)
         else item
         for item in items

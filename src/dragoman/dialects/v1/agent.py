@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.dialects.codec.dialect_base import DialectBase, busy_error, check_prompt, with_login
-from dragoman.dialects.codec.terminal_display import without_screens
+from dragoman.dialects.codec.terminal_display import without_terminals
 from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_outer
 from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, RequestMessage, ResultMessage
 from dragoman.dialects.v1 import codec as v1
@@ -125,9 +125,9 @@ class AgentV1(DialectBase):
             return super().encode_request(request)
         session = self._session(request.session_id)
         shown = session.calls.get(permissions.call_id(request))
-        call = permissions.subject_call(request, shown.content if shown is not None else [])
+        call = permissions.subject_call(request, shown.content if shown is not None else ())
         if isinstance(call.content, list):
-            call = msgspec.structs.replace(call, content=without_screens(call.content, session.screens))
+            call = msgspec.structs.replace(call, content=without_terminals(call.content, session.terminals))
         return RequestMessage(permissions.PERMISSION.method, wire.encode(permissions.encode_permission(request, call)))
 
     def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
@@ -173,7 +173,7 @@ class AgentV1(DialectBase):
             session_id = request.session_id
             kind = w.LoadSessionResponse if request.replay_from else w.ResumeSessionResponse
         self._learn_mode(session_id, reply.config_options or [])
-        self._session(session_id).rest()
+        self._session(session_id).shrink()
         said: Any = reply.config_options
         if isinstance(reply.config_options, list):
             said = self._encode_options(reply.config_options)
@@ -278,16 +278,10 @@ class AgentV1(DialectBase):
                 return updates.whole_message(session, event)
             case events.Chunk():
                 return [updates.chunk(session, event)]
-            case events.ToolCallUpdate():
+            case events.ToolCallUpdate() | events.ToolCallContentChunk():
                 return [updates.tool_call(session, event)]
-            case events.ToolCallContentChunk():
-                return [updates.appended(session, event)]
-            case events.TerminalUpdate():
-                session.screen(event.terminal_id).patch(event)
-                return updates.redrawn(session, event.terminal_id)
-            case events.TerminalOutputChunk():
-                grown = session.screen(event.terminal_id).feed(event)
-                return updates.redrawn(session, event.terminal_id) if grown else []
+            case events.TerminalUpdate() | events.TerminalOutputChunk():
+                return updates.terminal(session, event)
             case events.OptionsChanged():
                 return self._options_changed(session_id, event)
             case events.PlanUpdate() | events.PlanRemoved() if not self._client.plans:
@@ -378,7 +372,7 @@ class AgentV1(DialectBase):
         if not whatever and not held.ends_with(event):
             return []
         del self._prompts[session_id]
-        self._session(session_id).rest()
+        self._session(session_id).shrink()
         if event.stop_reason == "error":
             return self.encode_failed_turn(session_id, held.id, failure_of(event.error))
         return [ResultMessage(held.id, self.encode_end(event))]

@@ -69,7 +69,7 @@ class _Session:
         """Return whether a chunk of a replay continues the message before it, which was sent already."""
         if self.replay is None or self.kind is not chunk.__class__ or chunk.message_id not in ("", self.message_id):
             return False
-        return self.replay.is_told(chunk.__class__, self.message_id)
+        return self.replay.is_sent(chunk.__class__, self.message_id)
 
     def state(self) -> events.AnyEvent:
         """Return the state of the session, as far as this wire tells."""

@@ -1,4 +1,8 @@
-"""What the agent's side of version 1 remembers: what it has told of a session, and the prompt it holds. Bounded."""
+"""Own what the agent's side of version 1 remembers: what it has sent of a session, and the prompt it has not answered.
+
+This wire sends the content of a tool call whole each time and has no terminals, so both are folded here, with the
+vocabulary's rules, while a turn runs. All of it is bounded when a turn or a replay ends.
+"""
 
 from collections import deque
 from typing import Final
@@ -6,33 +10,25 @@ from typing import Final
 from dragoman.dialects.codec.terminal_display import TerminalDisplay
 from dragoman.dialects.contract import Id
 from dragoman.dialects.v1 import notices
-from dragoman.vocabulary.events import Idle, Notice
-from dragoman.vocabulary.tools import ToolContent
+from dragoman.vocabulary.events import Idle, Notice, ToolCallUpdate
+from dragoman.vocabulary.tool_call_state import ToolCallState
 
-# Announced calls and told messages remembered per session: an update of an older call announces it again.
+# Announced calls and sent messages remembered per session: an update of an older call announces it again.
 REMEMBERED: Final = 4096
 # Calls and terminals that may go on beside the conversation; of these the content is kept when a turn ends.
 GOING_ON: Final = 64
-
-
-class ToolCallShown:
-    """A tool call as the client has it."""
-
-    __slots__ = ("content", "ended")
-
-    def __init__(self) -> None:
-        self.content: list[ToolContent] = []
-        self.ended = False
+# What is kept of a call beside its content: the rest of an update is sent on as it comes, and never again.
+_FIELDS: Final = ("status",)
 
 
 class V1SessionMemory:
-    """What was told of one session, as far as this wire needs it."""
+    """What was sent of one session, as far as this wire needs it again."""
 
-    __slots__ = ("calls", "mode", "model", "notices", "plan", "running", "screens", "shown_notices", "spoken")
+    __slots__ = ("calls", "mode", "model", "notices", "plan", "running", "shown_notices", "spoken", "terminals")
 
     def __init__(self) -> None:
-        self.calls: dict[str, ToolCallShown] = {}
-        self.screens: dict[str, TerminalDisplay] = {}
+        self.calls: dict[str, ToolCallState] = {}  # the ones that were announced
+        self.terminals: dict[str, TerminalDisplay] = {}
         self.spoken: dict[str, None] = {}  # ids of messages, in order
         self.mode: tuple[str, str] = ("mode", "")  # the option that is the mode, and its value
         self.model: tuple[str, str] = ("", "")  # the same for the model
@@ -41,36 +37,43 @@ class V1SessionMemory:
         self.notices: deque[Notice] = deque(maxlen=notices.WAITING)  # they wait for the next turn
         self.shown_notices = 0
 
+    def __repr__(self) -> str:
+        counts = f"calls={len(self.calls)} terminals={len(self.terminals)} messages={len(self.spoken)}"
+        return f"<V1SessionMemory running={self.running} {counts}>"
+
     @property
     def last_message(self) -> str:
         """The id of the message that was begun last; empty before the first."""
         return next(reversed(self.spoken), "")
 
-    def call(self, call_id: str) -> ToolCallShown:
-        """A tool call, made when it is first told."""
+    def call(self, call_id: str) -> ToolCallState:
+        """Return the state of a tool call, made when it is first named."""
         found = self.calls.get(call_id)
         if found is None:
-            found = self.calls[call_id] = ToolCallShown()
+            found = self.calls[call_id] = ToolCallState(call_id, _FIELDS)
         return found
 
-    def screen(self, terminal_id: str) -> TerminalDisplay:
-        """A display terminal, made when it is first told."""
-        found = self.screens.get(terminal_id)
+    def terminal(self, terminal_id: str) -> TerminalDisplay:
+        """Return a display terminal, made when it is first named."""
+        found = self.terminals.get(terminal_id)
         if found is None:
-            found = self.screens[terminal_id] = TerminalDisplay()
+            found = self.terminals[terminal_id] = TerminalDisplay(terminal_id)
         return found
 
-    def rest(self) -> None:
-        """A turn or a replay has ended: keep what later updates may refer to, and little of its weight."""
+    def shrink(self) -> None:
+        """Keep what later updates may refer to after a turn or a replay, and drop most of its weight.
+
+        Ids stay, because a call that is announced twice is shown twice. Content stays only for calls that may go on in
+        the background: a later chunk of another one is sent as if it were the first.
+        """
         self.calls = dict(list(self.calls.items())[-REMEMBERED:])
         self.spoken = dict.fromkeys(list(self.spoken)[-REMEMBERED:])
-        going_on = [call for call in self.calls.values() if not call.ended]
-        kept = {id(call) for call in going_on[-GOING_ON:]}
-        for call in self.calls.values():
-            if id(call) not in kept:
-                call.content.clear()
-        unfinished = [(name, screen) for name, screen in self.screens.items() if not screen.done]
-        self.screens = dict(unfinished[-GOING_ON:])
+        going_on = [call_id for call_id, call in self.calls.items() if not call.is_final]
+        for call_id in self.calls.keys() - set(going_on[-GOING_ON:]):
+            if self.calls[call_id].content:
+                self.calls[call_id].apply(ToolCallUpdate(call_id, content=None))
+        unfinished = [(name, terminal) for name, terminal in self.terminals.items() if not terminal.state.has_ended]
+        self.terminals = dict(unfinished[-GOING_ON:])
 
 
 class PendingPrompt:
@@ -82,27 +85,27 @@ class PendingPrompt:
         self.id = id
         self.message_id: str | None = None  # None: not accepted yet
         self.running = False  # the turn has begun
-        # Agents exist that accept a prompt only when its turn is over: the user messages told before that, and the
+        # Agents exist that accept a prompt only when its turn is over: the user messages that came before that, and the
         # end that came after each of them.
         self._echoes: set[str] = set()
         self._ends: dict[str, Idle] = {}
 
     def is_echo(self, message_id: str) -> bool:
-        """Whether a user message is this very prompt."""
+        """Return whether a user message is this very prompt, which the client knows already."""
         if self.message_id is None:
             self._echoes.add(message_id)
             return True
         return self.message_id in ("", message_id)
 
     def accept(self, message_id: str) -> Idle | None:
-        """The prompt stands in the conversation; its end, if that was told before."""
+        """Note that the prompt is message `message_id` of the conversation; return its end if that came before."""
         self.message_id = message_id
         if message_id:
             return self._ends.get(message_id)
         return next(iter(self._ends.values()), None)
 
     def ends_with(self, idle: Idle) -> bool:
-        """Whether this is the end of the prompt's turn: it gives a reason, or work had begun."""
+        """Return whether this is the end of the prompt's turn: it gives a reason, or work had begun."""
         if self.message_id is None:
             if isinstance(idle.stop_reason, str):
                 self._ends = dict.fromkeys(self._echoes, idle)

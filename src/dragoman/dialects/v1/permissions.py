@@ -4,6 +4,7 @@ What the user is asked must be what they see: the question's own title, its desc
 the tool call, since this wire has no other place for them.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -36,7 +37,7 @@ def known_options(request: RequestPermission) -> list[PermissionOption]:
     return [option for option in request.options if option.kind in _KINDS]
 
 
-def subject_call(request: RequestPermission, shown: list[ToolContent]) -> ToolCallUpdate:
+def subject_call(request: RequestPermission, shown: Sequence[ToolContent]) -> ToolCallUpdate:
     """The tool call that stands for the question; `shown` is what the client has of that call already."""
     call, notes = _subject(request)
     if isinstance(request.description, str):

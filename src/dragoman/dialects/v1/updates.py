@@ -1,8 +1,8 @@
-"""Events as version 1's updates, given what was told of the session before.
+"""Encode events as version 1's updates, given what was sent of the session before.
 
-This wire announces a tool call once and then replaces its content, has only pieces of messages, no display terminals,
-and one plan for most clients. What was sent is read and kept in `V1SessionMemory`; prompts, options and request ids
-are not known here.
+This wire announces a tool call once and then replaces its content, has only chunks of messages, no display terminals,
+and one plan for most clients. What was sent is read from `V1SessionMemory` and kept there; prompts, options and request
+ids are not known here.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from typing import Any, Final
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dragoman.dialects.codec.terminal_display import without_screens
+from dragoman.dialects.codec.terminal_display import without_terminals
 from dragoman.dialects.codec.transcriber import encode_extras
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1.memory import V1SessionMemory
 from dragoman.vocabulary import events, options
 from dragoman.vocabulary.hello import ClientCapabilities
-from dragoman.vocabulary.tools import FINAL_STATUSES, TerminalItem, ToolContent
+from dragoman.vocabulary.tools import TerminalItem, ToolContent
 from dragoman.wire import v1 as w
 
 _CHUNKS: Final[dict[type, Any]] = {
@@ -31,14 +31,14 @@ _CHUNKS: Final[dict[type, Any]] = {
 
 
 def chunk(session: V1SessionMemory, event: events.Chunk) -> Any:
-    """A piece of a message; without an id where it has none."""
+    """Encode a chunk of a message; without an id where it has none."""
     session.spoken[event.message_id] = None
-    said = v1.CODEC.encode(event)
-    return said if event.message_id else replace(said, message_id=UNSET)
+    update = v1.CODEC.encode(event)
+    return update if event.message_id else replace(update, message_id=UNSET)
 
 
 def whole_message(session: V1SessionMemory, event: events.Message) -> Sequence[Any]:
-    """This wire has only chunks: a message is told once, and can be neither replaced nor cleared."""
+    """Encode a message as chunks, the only form this wire has: it is sent once, and neither replaced nor cleared."""
     if event.message_id in session.spoken or not isinstance(event.content, list):
         return []
     session.spoken[event.message_id] = None
@@ -50,16 +50,20 @@ def whole_message(session: V1SessionMemory, event: events.Message) -> Sequence[A
 # -- tool calls and their terminals ----------------------------------------------------------------------------------
 
 
-def tool_call(session: V1SessionMemory, event: events.ToolCallUpdate) -> Any:
-    """A call that is announced, or changed if it was: its content as a whole, with terminals as text."""
+def tool_call(session: V1SessionMemory, event: events.ToolCallUpdate | events.ToolCallContentChunk) -> Any:
+    """Return the update for a call that is announced, or changed if it was.
+
+    Content is sent whole, also where an item was appended, with display terminals as text.
+    """
     announced = event.tool_call_id in session.calls
     call = session.call(event.tool_call_id)
-    if event.content is not UNSET:
-        call.content = list(event.content or [])
-    if isinstance(event.status, str):
-        call.ended = event.status in FINAL_STATUSES
-    if event.content is not UNSET or (call.ended and _shows_screen(call.content)):
-        event = replace(event, content=without_screens(call.content, session.screens))
+    call.apply(event)
+    if isinstance(event, events.ToolCallContentChunk):
+        event = events.ToolCallUpdate(event.tool_call_id, content=[], meta=event.meta, extras=event.extras)
+    # A call that ends is sent with its terminals even if its content did not change: their output may have grown by
+    # less than a step since they were drawn.
+    if event.content is not UNSET or (call.is_final and _shows_terminal(call.content)):
+        event = replace(event, content=without_terminals(call.content, session.terminals))
     if announced:
         return v1.encode_call(event, w.SessionUpdateToolCallUpdate)
     if not isinstance(event.title, str):
@@ -68,34 +72,28 @@ def tool_call(session: V1SessionMemory, event: events.ToolCallUpdate) -> Any:
     return v1.encode_call(event, w.ToolCall)
 
 
-def appended(session: V1SessionMemory, event: events.ToolCallContentChunk) -> Any:
-    """More content of a call: all of it again."""
-    known = session.calls.get(event.tool_call_id)
-    whole = [*(known.content if known is not None else ()), event.content]
-    return tool_call(
-        session, events.ToolCallUpdate(event.tool_call_id, content=whole, meta=event.meta, extras=event.extras)
-    )
-
-
-def redrawn(session: V1SessionMemory, terminal_id: str) -> Sequence[Any]:
-    """Every call that shows a terminal, with what is on it now."""
+def terminal(session: V1SessionMemory, event: events.TerminalUpdate | events.TerminalOutputChunk) -> Sequence[Any]:
+    """Return an update for every call that shows the terminal, with what is on it now; none before it has grown."""
+    if not session.terminal(event.terminal_id).apply(event):
+        return []
     updates = []
     for call_id, call in session.calls.items():
-        if any(isinstance(item, TerminalItem) and item.terminal_id == terminal_id for item in call.content):
-            drawn = events.ToolCallUpdate(call_id, content=without_screens(call.content, session.screens))
+        content = call.content
+        if any(isinstance(item, TerminalItem) and item.terminal_id == event.terminal_id for item in content):
+            drawn = events.ToolCallUpdate(call_id, content=without_terminals(content, session.terminals))
             updates.append(v1.encode_call(drawn, w.SessionUpdateToolCallUpdate))
     return updates
 
 
-def _shows_screen(content: list[ToolContent]) -> bool:
+def _shows_terminal(content: Sequence[ToolContent]) -> bool:
     return any(isinstance(item, TerminalItem) for item in content)
 
 
-# -- what a client may not take --------------------------------------------------------------------------------------
+# -- what a client may not accept ------------------------------------------------------------------------------------
 
 
 def only_plan(session: V1SessionMemory, event: "events.PlanUpdate | events.PlanRemoved") -> Sequence[Any]:
-    """A client without plans of its own has one: the steps that were told last."""
+    """Encode a plan for a client that can show only one: the steps that were sent last."""
     if isinstance(event, events.PlanRemoved):
         return [w.Plan(entries=(), meta=event.meta)] if event.plan_id == session.plan else []
     if not isinstance(event.plan, options.PlanItems):
@@ -105,7 +103,7 @@ def only_plan(session: V1SessionMemory, event: "events.PlanUpdate | events.PlanR
 
 
 def plainly(event: events.AnyEvent, client: ClientCapabilities) -> Sequence[Any]:
-    """What is the same on this wire, if the client takes it at all."""
+    """Encode what is the same on this wire, if the client accepts it at all."""
     match event:
         case events.CompactionUpdate() | events.CompactionSummaryChunk() if not client.compaction:
             return []

@@ -203,7 +203,7 @@ class AgentJune(VendorAgent):
                 return self._notify(session_id, [_Ready(body)])
             case events.ToolCallContentChunk() if self._appends(session_id, event):
                 (item,) = _said(v1.encode_items([event.content])) or [None]
-                self._session(session_id).call(event.tool_call_id).content.append(event.content)
+                self._session(session_id).call(event.tool_call_id).apply(event)
                 body = {"toolCallId": event.tool_call_id, "content": item, **_meta(event)}
                 return self._notify(session_id, [_Ready({"sessionUpdate": "tool_call_content_chunk", **body})])
             case events.ToolCallUpdate():
