@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from dragoman import limits
-from dragoman.bridge import GONE, UNREADABLE, UNSAID_BYTES, Bridge
-from dragoman.bridge.forwarded_request import ForwardedRequest
-from dragoman.bridge.open_work import OpenWork
+from dragoman.bridge import GONE, UNFORWARDED_BYTES, UNREADABLE, Bridge
+from dragoman.bridge.forwarding import ForwardedRequest, OpenWork
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import NO_FAULTS, Faults, memory_pair
 from dragoman.vocabulary.requests import ListSessions
@@ -1239,7 +1238,7 @@ COUNT = 300
 SIZE = 36_000
 MUCH = COUNT * SIZE
 # The outbox, what waits before it, and the pipes.
-HELD = limits.OUTBOX_BYTES + UNSAID_BYTES + limits.MIB
+HELD = limits.OUTBOX_BYTES + UNFORWARDED_BYTES + limits.MIB
 
 
 @pytest.mark.parametrize(("front", "back", "loading"), [(1, 2, True), (2, 2, False)])
@@ -1317,7 +1316,7 @@ async def test_one_message_larger_than_all_limits_but_its_own_passes(
 
 async def test_a_request_that_is_asked_again_is_known_by_its_last_number_alone() -> None:
     unfinished = OpenWork()
-    side: Any = SimpleNamespace(on_sent=unfinished.add, on_end=unfinished.drop)
+    side: Any = SimpleNamespace(on_sent=unfinished.add, on_end=unfinished.remove)
     crossing = ForwardedRequest(side, side, ListSessions(), 7)
     crossing.on_sent(1)
     crossing.on_sent(2)

@@ -1,13 +1,12 @@
-"""Two links joined: what one side is heard to say is said to the other, in its dialect.
+"""Two links joined: what one side receives is sent to the other, in its dialect.
 
-    editor -- front (we are its agent) == Bridge == back (we are its client) -- agent
+    editor -- client side (we are its agent) == Bridge == agent side (we are its client) -- agent
 
-It knows the vocabulary and two links, and nothing of the versions between them beyond what a link says it speaks.
-Each side receives from its own link (`BridgeClientSide`, `BridgeAgentSide`) and forwards to the other through a
-`ForwardingQueue`, a request as a `ForwardedRequest`.
+It knows the vocabulary and two links, and nothing of the versions between them. `sides` handles the links, `forwarding`
+brings messages across, `read_gate` stops reading a side while the other does not keep up, `questions` renames requests.
 
 Promises
-- Each way is one file of steps: events, notes, requests and answers leave in the order they were heard.
+- Each direction is one queue of steps: events, notes, requests and replies leave in the order they were received.
 - Every request ends exactly once on both sides, and so does every turn, whichever side fails or goes away.
 - A permission never turns into an allow: dialects pass on only an option that was offered and chosen, and whatever
   goes wrong between them becomes the outcome `cancelled` or an error.
@@ -16,58 +15,67 @@ Promises
 """
 
 import asyncio
+import logging
 
 from dragoman import limits
-from dragoman.bridge.agent_side import BridgeAgentSide
-from dragoman.bridge.client_side import BridgeClientSide
-from dragoman.bridge.open_work import OpenWork
-from dragoman.bridge.side import Noise
+from dragoman.bridge.forwarding import OpenWork
+from dragoman.bridge.sides import BridgeAgentSide, BridgeClientSide, Noise
 from dragoman.errors import LinkClosed
 from dragoman.link import Trace
 from dragoman.transports.contract import Transport
 
+_log = logging.getLogger(__name__)
+
 
 class Bridge:
-    """An editor on `front`, an agent on `back`. Made inside a running loop; `run` does the work.
+    """Join the transport of an editor and the transport of an agent.
 
-    `trace` sees the frames of the front, `trace_back` those of the back. `on_noise` hears what was skipped, and why.
+    Make it inside a running loop; `run` does the work. `trace` is called with the frames of the editor, `trace_agent`
+    with those of the agent. `on_noise` is called with a sentence for each message that was skipped. `start_timeout` is
+    how many seconds the agent may take to answer `initialize`.
     """
 
     def __init__(
         self,
-        front: Transport,
-        back: Transport,
+        editor: Transport,
+        agent: Transport,
         *,
         trace: Trace | None = None,
-        trace_back: Trace | None = None,
+        trace_agent: Trace | None = None,
         on_noise: Noise | None = None,
         start_timeout: float = limits.START_SECONDS,
     ) -> None:
-        unfinished = OpenWork()
-        self._front = BridgeClientSide(front, trace, on_noise, unfinished, start_timeout)
-        self._back = BridgeAgentSide(back, trace_back, on_noise, unfinished)
-        self._front.other, self._back.other = self._back, self._front
+        self._open_work = OpenWork()
+        self._client_side = BridgeClientSide(editor, trace, on_noise, self._open_work, start_timeout)
+        self._agent_side = BridgeAgentSide(agent, trace_agent, on_noise, self._open_work)
+        self._client_side.other, self._agent_side.other = self._agent_side, self._client_side
+
+    def __repr__(self) -> str:
+        return f"<Bridge client={self._client_side!r} agent={self._agent_side!r} {self._open_work!r}>"
 
     @property
     def fault(self) -> LinkClosed | None:
         """Why the bridge has ended by itself, where the bytes of a side left nothing else to do; else None."""
-        return self._front.link.fault or self._back.link.fault
+        return self._client_side.link.fault or self._agent_side.link.fault
 
     async def run(self) -> None:
-        """Join them until one is gone; then pass on its last words, end what it left open, and end the other."""
-        front, back = self._front, self._back
-        ways = [asyncio.ensure_future(side.way.run()) for side in (front, back)]
+        """Forward messages until one side is gone; then forward its last messages, end what it left open, and close
+        the other side. Waits; raises nothing but what cancels it."""
+        client, agent = self._client_side, self._agent_side
+        queues = [asyncio.ensure_future(side.queue.run()) for side in (client, agent)]
         try:
-            back.link.start()
-            front.link.start()
-            await asyncio.wait([front.lost, back.lost], return_when=asyncio.FIRST_COMPLETED)
-            for side, other in ((front, back), (back, front)):
+            # The agent first: its bytes wait for the editor's `initialize`, and never the other way round.
+            agent.link.start()
+            client.link.start()
+            await asyncio.wait([client.lost, agent.lost], return_when=asyncio.FIRST_COMPLETED)
+            _log.debug("a side is gone: %r", self)
+            for side, other in ((client, agent), (agent, client)):
                 if side.lost.done():
-                    await side.way.emptied(other.link)
-                    await other.answered()
+                    await side.queue.drain(other.link)
+                    await other.wait_until_replied()
         finally:
-            for side in (front, back):
+            for side in (client, agent):
                 await side.link.close()
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            for queue in queues:
+                queue.cancel()
+            await asyncio.gather(*queues, return_exceptions=True)

@@ -233,3 +233,18 @@ def rejection(request: RequestPermission) -> Selected | Dismissed:
             if option.kind == kind and ids.count(option.option_id) == 1:
                 return Selected(option.option_id)
     return Dismissed()
+
+
+def default_answer(request: Request, *, rejects: bool = False) -> Reply | None:
+    """Return the answer to a question that no user will answer: a permission is dismissed, a form or a page cancelled.
+
+    `rejects`: a permission is rejected by an option of its own instead (`rejection`), where the agent is still there
+    and goes on by it. None: the request is no question to a user, and fails.
+    """
+    match request:
+        case RequestPermission():
+            return PermissionAnswer(rejection(request) if rejects else Dismissed())
+        case Elicit():
+            return ElicitationAnswer("cancel")
+        case _:
+            return None
