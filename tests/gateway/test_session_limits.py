@@ -7,7 +7,7 @@ import pytest
 from dragoman import limits
 from dragoman.gateway import session_opener, shared_session
 from dragoman.gateway.agent_side import AgentSide
-from dragoman.gateway.pending_events import PendingEvents
+from dragoman.link.pending_events import PendingEvents
 from dragoman.vocabulary.events import AnyEvent
 from tests.transports.pairs import until
 
@@ -75,10 +75,9 @@ async def test_sessions_that_nobody_knows_are_held_while_one_is_opened_and_bound
     most = [0, 0]
     hold = PendingEvents.hold
 
-    def watched(early: PendingEvents, session_id: str, event: AnyEvent, size: int) -> None:
-        hold(early, session_id, event, size)
-        held = [size for events in early.held.values() for _, size in events]
-        most[:] = max(most[0], len(early.held)), max(most[1], sum(held))
+    def watched(pending: PendingEvents, session_id: str, event: AnyEvent, size: int) -> None:
+        hold(pending, session_id, event, size)
+        most[:] = max(most[0], pending.sessions), max(most[1], pending.size)
 
     monkeypatch.setattr(PendingEvents, "hold", watched)
     async with gateway(counters(tmp_path / "agent"), tmp_path) as served, raw_http(served) as raw:
@@ -90,7 +89,7 @@ async def test_sessions_that_nobody_knows_are_held_while_one_is_opened_and_bound
         assert 0 < most[1] <= limits.EARLY_UPDATE_BYTES
         (agent_side,) = served.hub.agent_sides
         await heard(raw, session_id, "stray", 2)
-        assert (agent_side._hearing.early.held, agent_side._hearing.early.size) == ({}, 0)
+        assert (agent_side._hearing.pending_events.sessions, agent_side._hearing.pending_events.size) == (0, 0)
 
 
 @pytest.mark.usefixtures("_often_swept")

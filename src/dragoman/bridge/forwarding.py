@@ -223,7 +223,7 @@ class ForwardedRequest:
 
 
 class OpenWork:
-    """What the client has begun and the agent has not finished: requests by their number at the agent, turns by session.
+    """What the client has begun and the agent has not finished: requests by their number at the agent, and turns.
 
     Both sides write it: the client's side knows what was asked, the agent's side what became of it. A request is known
     until its reply was sent, and a prompt that was accepted until its turn has ended: so long may the agent ask about

@@ -4,7 +4,7 @@
 
 Promises
 - An event reaches its conversation in the order in which the link received it. One for a session whose id is not known
-  yet waits in `EarlyEvents`, because the answer that names the session may come behind it.
+  yet waits in `PendingEvents`, because the answer that names the session may come behind it.
 - What a caller has not read counts: `unread_bytes` is the sum over all turns, and the link stops reading above its
   bound. A turn that is read frees its own part only.
 - However the connection ends, every turn and every open question ends with it.
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dragoman import limits
 from dragoman.client.conversation import Conversation, ConversationState
-from dragoman.client.early_events import EarlyEvents
 from dragoman.client.handlers import ClientHandlers
 from dragoman.client.services import Services
 from dragoman.client.targets import Target, open_target
@@ -27,6 +26,7 @@ from dragoman.client.turn import TurnEvents
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, TimedOut, UsageError
 from dragoman.link import Link, Trace
+from dragoman.link.pending_events import PendingEvents
 from dragoman.vocabulary.asking import Note, R, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
@@ -91,8 +91,12 @@ class AgentConnection:
         self._child: Child | None = None
         self._conversations: dict[str, ConversationState] = {}
         self._unread: set[TurnEvents] = set()
-        self._early = EarlyEvents(self.on_noise)
-        self._services = Services(handlers, self._conversations, self._early, self.on_noise, self.on_bug)
+        self._pending_events = PendingEvents(
+            max_bytes=limits.EARLY_UPDATE_BYTES,
+            seconds=limits.EARLY_UPDATE_SECONDS,
+            on_drop=lambda: self.on_noise("an update for a session that was never opened"),
+        )
+        self._services = Services(handlers, self._conversations, self._pending_events, self.on_noise, self.on_bug)
         self.clock: Final = Clock(settings.timeouts, self, lambda: self._services.busy)
 
     def __repr__(self) -> str:
@@ -203,7 +207,7 @@ class AgentConnection:
     def add(self, session_id: str, cwd: str, opened: SessionOpened) -> ConversationState:
         """Add a session whose id is known now, and deliver the events that came for it before."""
         conversation = self._conversations[session_id] = ConversationState(self, session_id, cwd, opened)
-        for event in self._early.take(session_id):
+        for event, _, _ in self._pending_events.take(session_id):
             conversation.receive(event)
         return conversation
 
@@ -258,13 +262,13 @@ class AgentConnection:
         if conversation is not None:
             conversation.receive(event)
         else:
-            self._early.keep(session_id, event, limits.KIB)
+            self._pending_events.hold(session_id, event, limits.KIB)
 
     def on_sized_event(self, session_id: str, event: AnyEvent, size: int) -> None:
         """Deliver an event as `on_event` does, and count its `size` in bytes as unread: it may be of any size."""
         conversation = self._conversations.get(session_id)
         if conversation is None:
-            self._early.keep(session_id, event, max(size, limits.KIB))
+            self._pending_events.hold(session_id, event, max(size, limits.KIB))
             return
         if conversation.receiver is not None:
             conversation.receiver.queued_bytes += size
@@ -291,7 +295,7 @@ class AgentConnection:
             self.failure = self.failure or error
             _log.warning("the connection to the agent ended: %s", type(error).__name__)
         self.clock.stop()
-        self._early.close()
+        self._pending_events.clear()
         self._services.questions.dismiss_all()
         for conversation in list(self._conversations.values()):
             conversation.fail(error)

@@ -8,25 +8,25 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.client.ask_user import asks_user, unanswered
-from dragoman.client.early_events import EarlyEvents
 from dragoman.client.handlers import ClientHandlers
 from dragoman.client.questions import Questions
 from dragoman.client.tool_calls import ToolCalls
 from dragoman.client.turn import TurnState
 from dragoman.errors import NOT_FOUND, RequestFailed, echo
+from dragoman.link.pending_events import PendingEvents
 from dragoman.vocabulary.asking import Extension, Reply, Request
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
 from dragoman.vocabulary.services import (
-    Dismissed,
     Elicit,
-    ElicitationAnswer,
     PermissionAnswer,
     RequestPermission,
     Selected,
     SessionScope,
     ToolCallSubject,
+    default_answer,
     rejection,
 )
+from dragoman.vocabulary.session_ids import session_of
 
 if TYPE_CHECKING:
     from dragoman.client.conversation import ConversationState
@@ -42,7 +42,7 @@ class Services:
         self,
         handlers: ClientHandlers,
         conversations: "Mapping[str, ConversationState]",
-        early: EarlyEvents,
+        pending_events: PendingEvents,
         on_noise: Callable[[str], None],
         on_bug: Callable[[Exception], None],
     ) -> None:
@@ -50,7 +50,7 @@ class Services:
         self.opening = 0  # sessions that are being opened: their names are not known yet
         self._handlers = handlers
         self._conversations = conversations
-        self._early = early
+        self._pending_events = pending_events
         self._on_noise = on_noise
         self._on_bug = on_bug
         self._working = 0
@@ -68,9 +68,9 @@ class Services:
             raise RequestFailed(NOT_FOUND, "Resource not found: no such session", {"sessionId": echo(session)})
         match request:
             case RequestPermission(session_id=asker):
-                return self._ask_person(asker, self._permission(request), PermissionAnswer(Dismissed()))
+                return self._ask_person(asker, self._permission(request), default_answer(request))
             case Elicit(scope=SessionScope(session_id=asker)):
-                return self._ask_person(asker, self._handlers.answer(request), ElicitationAnswer("cancel"))
+                return self._ask_person(asker, self._handlers.answer(request), default_answer(request))
             case Extension() if session is not None and asks_user(request):
                 return self._ask_person(session, self._handlers.answer(request), unanswered(request))
             case _:
@@ -107,8 +107,8 @@ class Services:
         conversation = self._conversations.get(request.session_id)
         if conversation is not None:
             return conversation.calls.whole(request)
-        calls = ToolCalls(lost=self._early.has_lost)
-        for event in self._early.heard(request.session_id):
+        calls = ToolCalls(lost=self._pending_events.has_dropped)
+        for event in self._pending_events.peek(request.session_id):
             if isinstance(event, (ToolCallUpdate, ToolCallContentChunk)):
                 calls.apply(event)
         return calls.whole(request)
@@ -131,14 +131,9 @@ def _tells_more(request: RequestPermission, shown: RequestPermission, now: Reque
 
 
 def _session_of(request: Request) -> str | None:
-    """The session a request says it belongs to, if it does."""
-    if isinstance(request, Elicit):
-        return request.scope.session_id if isinstance(request.scope, SessionScope) else None
-    if isinstance(request, Extension):
-        named = request.params.get("sessionId") if isinstance(request.params, dict) else None
-        return named if asks_user(request) and isinstance(named, str) else None
-    found = getattr(request, "session_id", None)
-    return found if isinstance(found, str) else None
+    """Return the session that a request names; None if it names none."""
+    # Another extension may call something of its own `sessionId`.
+    return None if isinstance(request, Extension) and not asks_user(request) else session_of(request)
 
 
 async def _at_once(reply: Reply) -> Reply:

@@ -12,18 +12,18 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
+from dragoman import limits
+from dragoman.bridge.questions import rescoped, scope_at_client
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, UsageError
-from dragoman.gateway.open_questions import refusal
-from dragoman.gateway.pending_events import PendingEvents
+from dragoman.gateway.open_questions import answer_for_absent_clients
 from dragoman.gateway.shared_session import SHORT_BYTES
+from dragoman.link.pending_events import PendingEvents
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import ForkSession, NewSession, PromptRequest
-from dragoman.vocabulary.services import Elicit, ElicitationAnswer, RequestScope, SessionScope
+from dragoman.vocabulary.requests import ForkSession, NewSession
+from dragoman.vocabulary.services import Elicit, ElicitationAnswer, RequestScope
 from dragoman.vocabulary.session_ids import session_of, with_session
 
 if TYPE_CHECKING:
@@ -35,7 +35,11 @@ class AgentEvents:
     """The handler of an agent's link, in the role of the client; the same for all its processes."""
 
     def __init__(self, agent_side: "AgentSide") -> None:
-        self.early: Final = PendingEvents()
+        self.pending_events: Final = PendingEvents(
+            max_bytes=limits.EARLY_UPDATE_BYTES,
+            max_each=limits.EARLY_UPDATES,
+            max_sessions=limits.IN_FLIGHT,  # so many can be opened at once
+        )
         self._agent_side = agent_side
         self._sessions = agent_side.sessions
         self._has_stirred = False
@@ -65,9 +69,9 @@ class AgentEvents:
                 self._agent_side.pace()
             return
         if any(isinstance(asked.request, (NewSession, ForkSession)) for asked in self._agent_side.asked.values()):
-            self.early.hold(session_id, event, size)
+            self.pending_events.hold(session_id, event, size)
         else:
-            self.early.forget()
+            self.pending_events.clear()
 
     def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
         if isinstance(request, Elicit) and isinstance(request.scope, RequestScope):
@@ -111,19 +115,20 @@ class AgentEvents:
         asked = self._agent_side.asked.get(number) if isinstance(number, int) else None
         if asked is None:
             return ElicitationAnswer("cancel")
-        there: RequestScope | SessionScope = RequestScope(asked.id)
-        if isinstance(asked.request, PromptRequest) and not asked.client_side.link.replies_to_prompt_at_turn_end:
-            there = SessionScope(asked.request.session_id)
-        return await self._ask_one(asked.client_side, replace(request, scope=there))
+        # A prompt counts as answered from the start: its reply may overtake the question on the way to the client.
+        there = scope_at_client(asked.request, asked.id, asked.client_side.link, is_answered=True)
+        return await self._ask_one(asked.client_side, rescoped(request, there))
 
     async def _ask_one(self, client_side: "ClientSide", request: Request) -> Reply:
         """Ask only this client, record the answer and return it; if the client may not answer or is gone, the answer
-        is a `refusal`, which raises `RequestFailed` for what is neither a permission nor an elicitation."""
+        is that of
+        `answer_for_absent_clients`, which raises `RequestFailed` for what is no question to a user.
+        """
         reply = None
         if not client_side.ended and client_side.may_answer(request):
             with suppress(LinkClosed):
                 reply = await client_side.answer(request)
         is_answered = reply is not None
-        reply = reply or refusal(request)
+        reply = reply or answer_for_absent_clients(request)
         await self._agent_side.hub.record_answer(request, reply, client_side.identity, is_answered=is_answered)
         return reply

@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from dragoman import limits
+from dragoman.bridge.read_gate import ReadGate
 from dragoman.dialects.handshake.initialize import SPOKEN
 from dragoman.errors import INTERNAL_ERROR, DragomanError, LinkClosed, RequestFailed
 from dragoman.gateway.agent_events import AgentEvents
-from dragoman.gateway.agent_read_gate import AgentReadGate
 from dragoman.gateway.agent_restart import CHANGED, GONE, backoff, changed_options, missing, start_failure
 from dragoman.gateway.agent_source import AgentSource
 from dragoman.gateway.ceilings import OPERATOR
@@ -64,7 +64,7 @@ class AgentSide:
         self._start()
 
     def _start(self) -> None:
-        self._gate = AgentReadGate(self._agents.open())
+        self._gate = ReadGate(self._agents.open())
         self.link = Link(self._gate, self._hearing, "client", spoken=self._spoken, dialect=self._agents.dialect)
         self.life += 1
         self._began = self._used = self._loop.time()
@@ -233,8 +233,8 @@ class AgentSide:
         """A session whose id has become known; what was heard of it before is heard now."""
         shared = self.shared(session_id, agent_id)
         shared.enter(client_side)
-        for event, size in self._hearing.early.take(agent_id):
-            shared.hear(event, size)
+        for held in self._hearing.pending_events.take(agent_id):
+            shared.hear(held.event, held.size)
         return shared
 
     def give_way(self, agent_id: str) -> None:
@@ -338,7 +338,7 @@ class AgentSide:
         """Its process has ended by itself. Its turns end with an error; its sessions stay, where they can."""
         self.asleep = True
         self.asked.clear()
-        self._hearing.early.forget()
+        self._hearing.pending_events.clear()
         self._failures += 1
         self.hub.counts["agents_died"] += 1
         seconds = round(self._loop.time() - self._began, 3)

@@ -2,7 +2,7 @@
 
 A permission or an elicitation goes to every subscriber that may answer it. The first answer counts, and the request is
 cancelled at the others. Any other request goes to one subscriber at a time. While no client that may answer is
-connected, a request waits for at most `ALONE_SECONDS` and is then rejected (`refusal`).
+connected, a request waits for at most `ALONE_SECONDS` and is then rejected (`answer_for_absent_clients`).
 """
 
 import asyncio
@@ -14,10 +14,9 @@ from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.services import (
     Elicit,
-    ElicitationAnswer,
     PermissionAnswer,
     RequestPermission,
-    rejection,
+    default_answer,
 )
 
 if TYPE_CHECKING:
@@ -121,20 +120,17 @@ class OpenQuestion:
         if self._answer.done():
             return
         try:
-            self._answer.set_result(refusal(self._request))
+            self._answer.set_result(answer_for_absent_clients(self._request))
         except RequestFailed as failed:
             self._answer.set_exception(failed)
 
 
-def refusal(request: Request) -> Reply:
+def answer_for_absent_clients(request: Request) -> Reply:
     """Return the reply where no client can answer: a rejection or a cancelled form; else raise `RequestFailed`."""
-    match request:
-        case RequestPermission():
-            return PermissionAnswer(rejection(request))
-        case Elicit():
-            return ElicitationAnswer("cancel")
-        case _:
-            raise RequestFailed(INTERNAL_ERROR, "No connected client can answer this request")
+    answer = default_answer(request, rejects=True)
+    if answer is None:
+        raise RequestFailed(INTERNAL_ERROR, "No connected client can answer this request")
+    return answer
 
 
 def _in_turn(shared: "SharedSession") -> "Iterable[ClientSide]":

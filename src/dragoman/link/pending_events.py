@@ -49,7 +49,6 @@ class PendingEvents:
         # Never an empty queue, so the number of keys is the number of sessions.
         self._held: dict[str, deque[PendingEvent]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._loop = asyncio.get_running_loop()
 
     def __repr__(self) -> str:
         events = sum(map(len, self._held.values()))
@@ -70,10 +69,11 @@ class PendingEvents:
             return
         if events is None:
             events = self._held[session_id] = deque()
-        events.append(PendingEvent(event, size, self._loop.time()))
+        loop = asyncio.get_running_loop()  # not before: a `Client` may be made outside of a loop
+        events.append(PendingEvent(event, size, loop.time()))
         self.size += size
         if self._seconds is not None and self._timer is None:
-            self._timer = self._loop.call_later(self._seconds, self._expire)
+            self._timer = loop.call_later(self._seconds, self._expire)
 
     def peek(self, session_id: str) -> list[AnyEvent]:
         """Return the held events of a session, in order; they stay held."""
@@ -101,7 +101,8 @@ class PendingEvents:
     def _expire(self) -> None:
         assert self._seconds is not None
         self._timer = None
-        now = self._loop.time()
+        loop = asyncio.get_running_loop()
+        now = loop.time()
         oldest = None
         for session_id, events in list(self._held.items()):
             while events and now - events[0].since >= self._seconds:
@@ -113,4 +114,4 @@ class PendingEvents:
                 oldest = events[0].since
         # `_on_drop` may have held another event meanwhile, and begun a timer of its own.
         if oldest is not None and self._timer is None:
-            self._timer = self._loop.call_at(oldest + self._seconds, self._expire)
+            self._timer = loop.call_at(oldest + self._seconds, self._expire)

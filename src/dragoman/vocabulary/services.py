@@ -1,6 +1,6 @@
 """What an agent asks of a client: permission, answers, files and terminals."""
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, overload
 
 from msgspec import UNSET, UnsetType
 
@@ -235,6 +235,12 @@ def rejection(request: RequestPermission) -> Selected | Dismissed:
     return Dismissed()
 
 
+@overload
+def default_answer(request: RequestPermission, *, rejects: bool = False) -> PermissionAnswer: ...
+@overload
+def default_answer(request: Elicit, *, rejects: bool = False) -> ElicitationAnswer: ...
+@overload
+def default_answer(request: Request, *, rejects: bool = False) -> Reply | None: ...
 def default_answer(request: Request, *, rejects: bool = False) -> Reply | None:
     """Return the answer to a question that no user will answer: a permission is dismissed, a form or a page cancelled.
 
