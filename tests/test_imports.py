@@ -41,7 +41,7 @@ ARROWS: dict[str, set[str]] = {
     # host: it composes, and the doctor looks at the machine itself
     # transports, wire: `connect` passes frames between stdin and an address, and decodes none of them
     "cli": {"background", "gateway", "coder", "client", "agent", "store", "host", "transports", "wire", "vocabulary"},
-    "testing": {"agent", "client", "link", "transports", "vocabulary"},
+    "testing": {"agent", "client", "link", "store", "transports", "vocabulary"},
     "dragoman": {"agent", "bridge", "client", "store", "vocabulary"},  # the package's own __init__: the public names
     "__main__": {"cli"},
 }

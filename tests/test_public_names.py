@@ -1,13 +1,18 @@
 """The names of `dragoman` itself: all there, each from where it is used, and none paid for before."""
 
+import inspect
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Unpack, get_origin
 
 import pytest
 
 import dragoman
+from dragoman.client.settings import ConnectSettings
+from dragoman.testing import AgentSettings
 from tests.needs import ROOT
 
 # Of ours, what `import dragoman` loads; and of what others wrote, nothing.
@@ -111,3 +116,33 @@ def test_a_client_needs_no_other_module(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CLIENT, str(tmp_path), sys.executable, str(ROOT / "examples" / "agent.py")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("You said: hello there (end_turn)\nRequestFailed\n", "")
+
+
+def keywords(function: Callable[..., object]) -> dict[str, str]:
+    """The keyword parameters of a function with their types, as they are written."""
+    found = inspect.signature(function).parameters.values()
+    return {one.name: str(one.annotation) for one in found if one.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_connect_sync_and_the_functions_that_pass_settings_on_name_every_setting_of_connect() -> None:
+    assert keywords(dragoman.connect_sync) == keywords(dragoman.connect)
+    assert {name: str(kind) for name, kind in ConnectSettings.__annotations__.items()} == keywords(dragoman.connect)
+
+
+def test_a_scripted_agent_names_every_setting_of_an_agent() -> None:
+    assert set(AgentSettings.__annotations__) == set(keywords(dragoman.Agent))
+
+
+@pytest.mark.parametrize("name", sorted(set(dragoman.__all__) - {"__version__", "errors", "events"}))
+def test_completion_shows_every_parameter(name: str) -> None:
+    """`**settings` are typed, so an editor knows what they may be."""
+    found = getattr(dragoman, name)
+    methods = [] if not inspect.isclass(found) else [m for n, m in inspect.getmembers(found, inspect.isfunction)]
+    untyped = [
+        method.__qualname__
+        for method in [found, *methods]
+        if method.__module__.startswith("dragoman")
+        for one in inspect.signature(method).parameters.values()
+        if one.kind is inspect.Parameter.VAR_KEYWORD and get_origin(one.annotation) is not Unpack
+    ]
+    assert untyped == []

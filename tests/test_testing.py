@@ -161,7 +161,7 @@ async def test_a_pair_that_is_cancelled_ends_with_its_agent() -> None:
 async def test_a_scripted_client_with_a_mistake_in_its_settings_ends_at_once() -> None:
     async with asyncio.timeout(BOUND_SECONDS):
         with pytest.raises(TypeError, match="permision"):
-            await ScriptedClient(ScriptedAgent(), permision=None).play("hi")
+            await ScriptedClient(ScriptedAgent(), permision=None).play("hi")  # type: ignore[call-arg]
 
 
 @pytest.mark.anyio

@@ -19,7 +19,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final, Protocol, TypedDict, Unpack
 
 import pytest
 
@@ -27,11 +27,15 @@ from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.client.connect import Client, connect
 from dragoman.client.conversation import Conversation
+from dragoman.client.settings import ConnectSettings, FolderlessSettings
 from dragoman.errors import LinkClosed, TimedOut, UsageError
+from dragoman.store.contract import Store
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.hello import AgentCapabilities, AuthMethod
+from dragoman.vocabulary.options import Option
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
 # What a pipe holds on Linux.
@@ -41,27 +45,49 @@ START_SECONDS: Final = 10.0
 # How long an agent may take to end after its client has left; then it is cancelled. Its own clean-up is bounded by 4 s.
 LEAVE_SECONDS: Final = 5.0
 
-Pair = Callable[..., AbstractAsyncContextManager[Client]]
+
+class Pair(Protocol):
+    """The type of the fixture `acp_pair`: a function that is called as `pair` is."""
+
+    def __call__(self, agent: Agent, **settings: Unpack[ConnectSettings]) -> AbstractAsyncContextManager[Client]: ...
+
+
+class AgentSettings(TypedDict, total=False):
+    """The keyword parameters of `dragoman.Agent`, for `ScriptedAgent`."""
+
+    version: str
+    title: str | None
+    options: Iterable[Option]
+    capabilities: AgentCapabilities | None
+    auth_methods: Iterable[AuthMethod]
+    store: Store | Callable[[], Store] | None
+    resume: str | None
+    hears_interjections: bool
+    protocol: int | None
+    dialect: str | None
 
 
 @asynccontextmanager
-async def pair(agent: Agent, **settings: Any) -> AsyncIterator[Client]:
-    """Connect a client to your agent, in this process. `settings` are those of `dragoman.connect`.
+async def pair(agent: Agent, **settings: Unpack[ConnectSettings]) -> AsyncIterator[Client]:
+    """Connect a client to your agent, in this process: `async with pair(agent) as client`. Waits for start and end.
 
-    A mistake ends it at once, with the error that was made: in `settings`, in the agent's start, or in the block.
+    `settings` are those of `dragoman.connect`; a start may take 10 seconds unless they say otherwise. A mistake ends
+    the pair at once, with the error that was made: in `settings`, in the agent's start, or in the block. Raise
+    `UsageError` if `agent` is no `Agent`, `TimedOut` if the agent does not end within 5 seconds after the client.
     """
     if not isinstance(agent, Agent):
         raise UsageError(f"a pair needs an Agent, not {agent!r}: write `pair(agent)` with `agent = Agent(...)`")
     ours, theirs = memory_pair(PIPE_BYTES)
-    client = connect(ours, **{"start_timeout": START_SECONDS, **settings})  # before there is anything to end
+    given: ConnectSettings = {"start_timeout": START_SECONDS, **settings}
+    client = connect(ours, **given)  # before there is anything to end
     serving = asyncio.ensure_future(_serve(agent, theirs))
-    greeted = False
+    is_connected = False
     try:
         async with client:
-            greeted = True
+            is_connected = True
             yield client
     except BaseException as error:
-        await _end(serving, LEAVE_SECONDS if greeted else 0)
+        await _end(serving, LEAVE_SECONDS if is_connected else 0)
         if isinstance(error, LinkClosed):
             _raise_failure(serving)  # which has closed the link
         raise
@@ -71,7 +97,7 @@ async def pair(agent: Agent, **settings: Any) -> AsyncIterator[Client]:
 
 
 async def _serve(agent: Agent, transport: Transport) -> None:
-    """Serve the client. An agent that has failed hangs up, so that the client does not wait for it."""
+    """Serve the client. Close the transport behind an agent that has failed, so that the client does not wait."""
     try:
         await agent.serve(transport)
     finally:
@@ -98,12 +124,19 @@ def _raise_failure(serving: "asyncio.Future[None]") -> None:
 class ScriptedAgent(Agent):
     """An agent that answers each prompt with the next of its scripts: text, content and events, in order.
 
-    It remembers what it was asked (`prompts`). After the last script it answers every prompt with the last one again.
+    `prompts` has the text of every prompt. After the last script every prompt is answered with the last one again.
     """
 
     def __init__(
-        self, *scripts: "Sequence[str | Content | AnyEvent] | str", name: str = "scripted", **settings: Any
+        self,
+        *scripts: "Sequence[str | Content | AnyEvent] | str",
+        name: str = "scripted",
+        **settings: Unpack[AgentSettings],
     ) -> None:
+        """Answer with `scripts`: text, or a list of pieces. `name` and `settings` are those of `dragoman.Agent`.
+
+        Raise `UsageError` for a script that is something else.
+        """
         super().__init__(name, **settings)
         for script in scripts:
             if isinstance(script, (bytes, Mapping)) or not isinstance(script, Iterable):
@@ -121,8 +154,8 @@ class ScriptedAgent(Agent):
 class ScriptedClient:
     """A client that plays a user: it prompts, and answers permission requests in the order given.
 
-    Permissions that were not foreseen are rejected, and all of them are remembered (`asked`). Without `cwd` each `play`
-    has an empty folder of its own, which is removed at its end.
+    A request behind the last of `permissions` is rejected. `asked` has every permission request, `outside` every event
+    outside of turns.
     """
 
     def __init__(
@@ -131,8 +164,13 @@ class ScriptedClient:
         *,
         permissions: Iterable[str] = (),
         cwd: str | os.PathLike[str] | None = None,
-        **settings: Any,
+        **settings: Unpack[FolderlessSettings],
     ) -> None:
+        """Play against `agent`; `permissions` are the kinds or ids of the options to choose, in order.
+
+        Without `cwd` each `play` has an empty folder of its own, which is removed at its end. `settings` are those of
+        `dragoman.connect`. Raise `UsageError` if `permissions` is text instead of a list.
+        """
         if isinstance(permissions, str):
             raise UsageError(f"permissions is a list: write `permissions=[{permissions!r}]`")
         self.asked: Final[list[RequestPermission]] = []
@@ -144,23 +182,27 @@ class ScriptedClient:
         self._settings = settings
 
     async def play(self, *prompts: str) -> list[AnyEvent]:
-        """Send these prompts in one session, and return every event of their turns."""
+        """Send `prompts` one by one in one session, wait for their turns, and return every event of them.
+
+        Raise `UsageError` if a request did not offer the option that `permissions` had for it, and what `pair` raises.
+        """
         if self._cwd is not None:
             return await self._play(self._cwd, prompts)
         with TemporaryDirectory(prefix="dragoman-testing-") as folder:
             return await self._play(folder, prompts)
 
     async def _play(self, cwd: str | os.PathLike[str], prompts: Sequence[str]) -> list[AnyEvent]:
-        heard: list[AnyEvent] = []
-        settings = {"permission": self._permission, "on_event": self._outside, **self._settings}
+        received: list[AnyEvent] = []
+        own: FolderlessSettings = {"permission": self._permission, "on_event": self._on_event}
+        settings: FolderlessSettings = {**own, **self._settings}
         async with pair(self._agent, **settings) as client:
             session = await client.new_session(cwd)
             for prompt in prompts:
                 async for event in session.prompt(prompt):
-                    heard.append(event)
+                    received.append(event)
         if self._mistake is not None:
             raise self._mistake
-        return heard
+        return received
 
     async def _permission(self, request: RequestPermission) -> PermissionOption | None:
         self.asked.append(request)
@@ -175,23 +217,23 @@ class ScriptedClient:
             )
         return None
 
-    def _outside(self, conversation: Conversation, event: AnyEvent) -> None:
+    def _on_event(self, conversation: Conversation, event: AnyEvent) -> None:
         self.outside.append(event)
 
 
 @pytest.fixture
 def acp_pair() -> Pair:
-    """`async with acp_pair(agent) as client`: a client connected to your agent, in this process."""
+    """Return `pair`: `async with acp_pair(agent) as client` connects a client to your agent, in this process."""
     return pair
 
 
 @pytest.fixture
 def scripted_agent() -> type[ScriptedAgent]:
-    """`scripted_agent("first answer", ["second", "in pieces"])`: an agent to test a client against."""
+    """Return `ScriptedAgent`: `scripted_agent("first answer", ["second", "in pieces"])` to test a client against."""
     return ScriptedAgent
 
 
 @pytest.fixture
 def scripted_client() -> type[ScriptedClient]:
-    """`await scripted_client(agent).play("hi")`: a user to test an agent with."""
+    """Return `ScriptedClient`: `await scripted_client(agent).play("hi")` to test an agent with."""
     return ScriptedClient

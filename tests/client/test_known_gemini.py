@@ -34,8 +34,10 @@ async def test_it_makes_a_new_file_and_changes_one_that_is_there(tmp_path: Path)
         upstream(model) as server,
         Workspace([work], environment=os.environ, permissions=permissions) as workspace,
     ):
-        given = {"permission": permissions, "env": GEMINI_CLI.environment(home, server.url) | path}
-        async with fleet.connect("gemini", cwd=str(work), **given, **workspace.callbacks()) as client:
+        env = GEMINI_CLI.environment(home, server.url) | path
+        async with fleet.connect(
+            "gemini", cwd=str(work), permission=permissions, env=env, **workspace.callbacks()
+        ) as client:
             await client.login("gemini-api-key")
             session = await client.new_session(work)
             for file in (new, old):

@@ -62,18 +62,35 @@ def connect(
     trace: Trace | None = None,
     patience: Timeouts | None = None,
 ) -> Client:
-    """A client for an agent: a command to start, an address, or a transport. Use it with `async with`.
+    """Return a client for an agent; `async with` connects it. Nothing is started or sent before that.
 
-    An address begins with https://, http://, wss:// or ws://; `token`, or what stands in `token_file`, is shown there.
-    `env` is added to a scrubbed copy of our environment. Without `permission` every request is rejected. `on_event`
-    hears what an agent tells outside of turns; `on_trouble`, in sentences, that an address cannot be reached for now,
-    and the next time that it can be; `on_stderr` what the agent's process writes there. `timeouts` says how long to
-    wait for what, and replaces `start_timeout`. `dialect` is the name of a documented way to speak; without it the
-    agent's version decides. `patience` is the former name of `timeouts`.
+    `target` is a command as a list or a line, an address (https://, http://, wss:// or ws://), or a transport.
+
+    What is started or called
+        `cwd` and `env` are for a command: its folder, and variables beside our own, from which secrets are removed.
+        `token`, or the first line of `token_file`, is sent to an address. `protocol` is 1 or 2 to speak only that
+        version; `dialect` is the name of a documented dialect, without which the agent's version decides. `info` is
+        our name and version, as the agent gets them.
+
+    Callbacks for what the agent asks for; what has no callback is not offered to it
+        `permission` answers a permission request with one of its options, the option's id, or None for a no; without
+        it every request is rejected. `elicitation` fills in forms, `ask_user` answers the questions of agents that
+        have no forms. `read_text_file`, `write_text_file` and `terminals` lend files and terminals: `Workspace` has
+        them ready. `extensions` maps methods that begin with an underscore to async functions.
+
+    Callbacks for what happens; they are called from the event loop and must not block
+        `on_event` gets the events outside of turns, and the history of a loaded session; `on_notification`
+        notifications outside the protocol; `on_noise` why a message of the agent was skipped; `on_trouble` a sentence
+        when an address cannot be reached, and when it can be again; `on_stderr` what the agent's process writes there;
+        `trace` every frame, as `trace("in" or "out", frame)`.
+
+    Bounds
+        `timeouts` says how long to wait for what, and replaces `start_timeout`, the seconds for the start alone.
+        `patience` is the former name of `timeouts`.
+
+    Raise `UsageError` for settings that do not fit each other or the target.
     """
-    if patience is not None:
-        warnings.warn("patience= is called timeouts= now", DeprecationWarning, stacklevel=2)
-        timeouts = timeouts or patience
+    timeouts = renamed_timeouts(timeouts, patience)
     if dialect is not None:
         from dragoman.dialects.vendors.named import check_name, pinned
 
@@ -112,6 +129,13 @@ def connect(
         on_stderr=on_stderr,
     )
     return Client(AgentConnection(settings, handlers))
+
+
+def renamed_timeouts(timeouts: Timeouts | None, patience: Timeouts | None) -> Timeouts | None:
+    """Return `timeouts`, or the value of its former name `patience`, with a `DeprecationWarning` for our caller's."""
+    if patience is not None:
+        warnings.warn("patience= is called timeouts= now", DeprecationWarning, stacklevel=3)
+    return timeouts or patience
 
 
 def _check_values(cwd: object, env: object, info: object, timeouts: object, start_timeout: object) -> None:

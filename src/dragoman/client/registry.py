@@ -1,14 +1,16 @@
-"""The agents in the configuration files: found by name, started, watched, restarted within bounds.
+"""The agents of the configuration files: found by name, started, watched, restarted within bounds.
 
-fleet = AgentRegistry.read(home, environment=os.environ, folder=".")
-async with fleet.connect("gemini", permission=permissions) as client:
+registry = AgentRegistry.read(home, environment=os.environ, folder=".")
+async with registry.connect("gemini", permission=permissions) as client:
     ...
 
-`connect` gives a connection of the caller's own. `client` gives the one the fleet keeps: started when first wanted, and
-started again if it died, so often as its entry allows. An error stays visible until a start has gone well.
+`connect` returns a connection of the caller's own. `client` returns the one that the registry holds: started at the
+first call, and started again if it has failed, as often as its entry allows. An error stays visible in `status` until a
+start has succeeded.
 """
 
 import asyncio
+import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -16,13 +18,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self, Unpack
 
 from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.connect import Client, State, connect
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.project_entry import project_entries
 from dragoman.client.registry_file import RegistryFile, Terms, changed_since, find_files, read_usable, untrusted
+from dragoman.client.settings import ConnectSettings
 from dragoman.client.timeouts import Timeouts
 from dragoman.errors import DragomanError, LinkClosed, StartFailed, UsageError, WorldError
 
@@ -32,10 +35,11 @@ LONGEST_BACKOFF_SECONDS: Final = 30.0
 
 
 _sleep: Final = asyncio.sleep
+_log: Final = logging.getLogger(__name__)
 
 
 class AgentFailed(WorldError):
-    """An agent of the fleet cannot be used; the text says why, and what to do about it."""
+    """An agent of the registry cannot be used; the text says why, and what to do about it."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,12 @@ class AgentStatus:
     restarts: int = 0
     last_error: str = ""
     stderr_tail: str = ""
-    # What it called itself when it last said hello.
+    # Its name and version, as it gave them in its last answer to `initialize`.
     version: str = ""
 
 
 class AgentRegistry:
-    """Agents by name. Used with `async with`, or closed by hand, where `client` or `start` is used."""
+    """Agents by name, made by `read`. Use it with `async with`, or `close` it, where `client` or `start` is used."""
 
     def __init__(
         self,
@@ -64,10 +68,12 @@ class AgentRegistry:
         left_out: Callable[[], object | None] = lambda: None,
         changed: Callable[[], str] = lambda: "",
     ) -> None:
-        """`left_out` says which file's agents are not among them, and why; None: none are missing.
+        """Hold the agents of `file`; variables in their entries come from `environment`.
 
-        `changed` says why the agents of a project are not to be started any more; empty: they are as they were trusted.
+        `left_out` returns which file's agents are not among them, and why; None: none are missing. `changed` returns
+        why the agents of a project are not to be started any more; empty: they are as they were trusted.
         """
+        # The name of the agent to use where none is named; empty if the files name none.
         self.default: Final = file.default
         # What is wrong with agents that cannot be used, by their names; the others can.
         self.mistakes: Final = file.mistakes
@@ -77,7 +83,11 @@ class AgentRegistry:
         self._left_out = left_out
         self._changed = changed
         self._environment = environment
-        self._members = {name: _Member(entry, environment, self._check) for name, entry in file.entries.items()}
+        self._agents = {name: _RegisteredAgent(one, environment, self._check) for name, one in file.entries.items()}
+
+    def __repr__(self) -> str:
+        live = sum(agent.is_live for agent in self._agents.values())
+        return f"<AgentRegistry agents={len(self._agents)} live={live} mistakes={len(self.mistakes)}>"
 
     @classmethod
     def read(
@@ -87,7 +97,11 @@ class AgentRegistry:
         environment: Mapping[str, str],
         folder: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """The built-in agents, then those of `acp.json` in `home`, then those of the nearest project, once trusted."""
+        """Return the built-in agents, then those of `acp.json` in `home`, then those of the nearest trusted project.
+
+        The project is looked for from `folder` upwards; without it none is. `environment` has the variables that
+        entries name. Reads files, so it blocks. Mistakes in a file are not raised: `complaints` has them.
+        """
         entries = dict(KNOWN)
         default, default_mistake, terms = "", "", Terms()
         mistakes: dict[str, str] = {}
@@ -124,8 +138,8 @@ class AgentRegistry:
         await self.close()
 
     def names(self) -> list[str]:
-        """Every agent there is."""
-        return sorted(self._members)
+        """Return the names of all agents that can be used, sorted."""
+        return sorted(self._agents)
 
     def complaints(self) -> list[str]:
         """Return a sentence for each agent that cannot be used, and for a default that is none."""
@@ -133,32 +147,49 @@ class AgentRegistry:
         return [*found, self.default_mistake] if self.default_mistake else found
 
     def entry(self, name: str) -> AgentEntry:
-        """How an agent is configured."""
-        return self._member(name).entry
+        """Return how an agent is configured. Raise `UsageError` for a name that is not among `names`."""
+        return self._agent(name).entry
 
     def check_trust(self, name: str) -> None:
-        """Look again whether an agent of a project is as it was trusted, before it is started; else `StartFailed`."""
+        """Check again that an agent of a project is as the user trusted it.
+
+        Raise `StartFailed` if it has changed, `UsageError` for a name that is not among `names`.
+        """
         self._check(self.entry(name))
 
     def status(self, name: str) -> AgentStatus:
-        """How an agent is."""
-        return self._member(name).status()
+        """Return how an agent is now. Raise `UsageError` for a name that is not among `names`."""
+        return self._agent(name).status()
 
-    def connect(self, name: str, **settings: Any) -> Client:
-        """A connection to an agent by its name; takes what `dragoman.connect` takes. Use it with `async with`."""
-        return self._member(name).connect(settings)
+    def connect(self, name: str, **settings: Unpack[ConnectSettings]) -> Client:
+        """Return a client for an agent; `async with` connects it. `settings` are those of `dragoman.connect`.
 
-    async def client(self, name: str, **settings: Any) -> Client:
-        """The fleet's own connection to an agent: started, or started again, when that is needed."""
-        return await self._member(name).client(settings)
+        What the agent's entry says comes first. Raise `UsageError` for a name that is not among `names` or a variable
+        that is not set, `StartFailed` if the agent is not installed or not trusted any more.
+        """
+        return self._agent(name).connect(settings)
+
+    async def client(self, name: str, **settings: Unpack[ConnectSettings]) -> Client:
+        """Return the registry's own connection to an agent; wait for its start, or its restart, if it needs one.
+
+        `settings` are those of `dragoman.connect`. Raise `AgentFailed` if it has failed as often as its entry allows,
+        else what `connect` and `async with` raise.
+        """
+        return await self._agent(name).client(settings)
 
     async def check(self, name: str, *, seconds: float) -> None:
-        """Start an agent, say hello and stop it again; what came of that is in its status."""
-        await self._member(name).check(seconds)
+        """Start an agent, wait at most `seconds` for its answer to `initialize`, and stop it again.
 
-    async def start(self, **settings: Any) -> dict[str, DragomanError]:
-        """Start every agent that wants to be; those that could not, and why. The others are not held up."""
-        wanted = [name for name, member in self._members.items() if member.entry.auto_start]
+        Raise what `connect` and `async with` raise; `status` has the outcome.
+        """
+        await self._agent(name).check(seconds)
+
+    async def start(self, **settings: Unpack[ConnectSettings]) -> dict[str, DragomanError]:
+        """Start every agent whose entry has `auto_start`, and wait for all. Return why those failed that did.
+
+        `settings` are those of `dragoman.connect`. Raise only what is no `DragomanError`.
+        """
+        wanted = [name for name, agent in self._agents.items() if agent.entry.auto_start]
         ended = await asyncio.gather(*(self.client(name, **settings) for name in wanted), return_exceptions=True)
         failed: dict[str, DragomanError] = {}
         for name, end in zip(wanted, ended, strict=True):
@@ -169,31 +200,34 @@ class AgentRegistry:
         return failed
 
     async def stop(self, name: str) -> None:
-        """End the fleet's own connection to an agent, and forget its failures."""
-        await self._member(name).stop()
+        """Close the registry's own connection to an agent, wait for that, and count its failures from zero again.
+
+        Raise `UsageError` for a name that is not among `names`.
+        """
+        await self._agent(name).stop()
 
     async def close(self) -> None:
-        """End them all."""
-        await asyncio.gather(*(member.stop() for member in self._members.values()))
+        """Close all connections of the registry's own, and wait for that."""
+        await asyncio.gather(*(agent.stop() for agent in self._agents.values()))
 
     def _check(self, entry: AgentEntry) -> None:
         reason = self._changed() if entry.project else ""
         if reason:
             raise StartFailed(f"{entry.name} is not started: {reason}")
 
-    def _member(self, name: str) -> "_Member":
-        member = self._members.get(name)
+    def _agent(self, name: str) -> "_RegisteredAgent":
+        agent = self._agents.get(name)
         if name in self.mistakes:
             raise UsageError(self.mistakes[name])
-        if member is None:
+        if agent is None:
             left_out = self._left_out()
             why = "".join(f". {reason}" for reason in (*self.remarks, left_out) if reason is not None)
             raise UsageError(f"there is no agent {name!r}; there are {', '.join(self.names())}{why}")
-        return member
+        return agent
 
 
-class _Member:
-    """One agent and how it fares."""
+class _RegisteredAgent:
+    """One agent: its entry, its connections, and its failures."""
 
     def __init__(self, entry: AgentEntry, environment: Mapping[str, str], check: Callable[[AgentEntry], None]) -> None:
         self.entry: Final = entry
@@ -208,30 +242,35 @@ class _Member:
         self._version = ""
         self._healthy = False
 
+    @property
+    def is_live(self) -> bool:
+        """Return whether the registry holds a connection that works."""
+        return self._own is not None and self._own.state not in ("failed", "stopped")
+
     async def check(self, seconds: float) -> None:
         try:
             async with self.connect({"timeouts": Timeouts(startup=seconds)}) as client:
-                self._greeted(client)
+                self._on_started(client)
                 self._healthy = True
         except DragomanError as error:
-            self._note(error)
+            self._record(error)
             raise
 
-    def _greeted(self, client: Client) -> None:
+    def _on_started(self, client: Client) -> None:
         self._error = ""
         info = client.agent.info
         self._version = "" if info is None else f"{info.name} {info.version}"
 
-    def connect(self, settings: Mapping[str, Any]) -> Client:
+    def connect(self, settings: ConnectSettings) -> Client:
         try:
             self._check(self.entry)
             self._latest = self._connect(self.entry.expanded(self._environment), settings)
         except DragomanError as error:
-            self._note(error)
+            self._record(error)
             raise
         return self._latest
 
-    def _connect(self, entry: AgentEntry, settings: Mapping[str, Any]) -> Client:
+    def _connect(self, entry: AgentEntry, settings: ConnectSettings) -> Client:
         given = {"timeouts": entry.timeouts()} | entry.lent.of(settings)
         given["dialect"] = given.get("dialect") or entry.dialect or None
         if entry.url:
@@ -242,9 +281,9 @@ class _Member:
         given["env"] = dict(entry.env) | dict(given.get("env") or {})
         return connect(entry.command_line(), **given)
 
-    async def client(self, settings: Mapping[str, Any]) -> Client:
+    async def client(self, settings: ConnectSettings) -> Client:
         async with self._lock:
-            if self._own is not None and self._own.state not in ("failed", "stopped"):
+            if self._own is not None and self.is_live:
                 return self._own
             if self._own is not None:
                 await self._before_restart()
@@ -253,10 +292,10 @@ class _Member:
                 try:
                     await self._own.__aenter__()
                 except (LinkClosed, StartFailed) as error:
-                    self._note(error)
+                    self._record(error)
                     await self._before_restart()
                 else:
-                    self._greeted(self._own)
+                    self._on_started(self._own)
                     return self._own
 
     async def stop(self) -> None:
@@ -266,24 +305,25 @@ class _Member:
             await own.close()
 
     async def _before_restart(self) -> None:
-        """Wait a while, longer each time; not for ever."""
+        """Wait before the next start, twice as long each time. Raise `AgentFailed` after the last one allowed."""
         if self._own is not None and self._own.failure is not None:
-            self._note(self._own.failure)
+            self._record(self._own.failure)
         if self._restarts >= self.entry.max_recoverable_restarts:
             raise AgentFailed(
                 f"{self.entry.name} has failed {self._restarts + 1} times and is not started again: {self._error}"
             )
+        _log.warning("agent %s failed; restart %d", self.entry.name, self._restarts + 1)
         await _sleep(min(BACKOFF_SECONDS * 2**self._restarts, LONGEST_BACKOFF_SECONDS))
         self._restarts += 1
 
-    def _note(self, error: Exception) -> None:
+    def _record(self, error: Exception) -> None:
         self._error = str(error)
         self._stderr = getattr(error, "stderr_tail", "") or self._stderr
 
     def status(self) -> AgentStatus:
         latest = self._own or self._latest
         if latest is not None and latest.failure is not None:
-            self._note(latest.failure)
+            self._record(latest.failure)
         state: State = "configured" if latest is None else latest.state
         if state in ("configured", "stopped"):
             state = "failed" if self._error else "ready" if self._healthy else state
@@ -300,5 +340,5 @@ class _Member:
 
 
 def find_program(command: str, environment: Mapping[str, str]) -> str | None:
-    """Where a command is; None if it is not installed."""
+    """Return the path of a command's program; None if it is not installed."""
     return shutil.which(command, path=environment.get("PATH", os.defpath))

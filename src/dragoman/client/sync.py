@@ -1,4 +1,4 @@
-"""`connect_sync`: the same client for scripts that are not async. A loop in a thread of its own does the talking.
+"""`connect_sync`: a client for scripts that are not async, with an event loop in a thread of its own.
 
 with connect_sync(["gemini", "--acp"]) as client:
     session = client.new_session(".")
@@ -7,27 +7,100 @@ with connect_sync(["gemini", "--acp"]) as client:
 """
 
 import asyncio
+import os
 import threading
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from dragoman import limits
 from dragoman.background import EventLoop
-from dragoman.client.connect import Client, Target, connect
+from dragoman.client.ask_user import AskUserCallback
+from dragoman.client.connect import Client, EventCallback, Target, connect, renamed_timeouts
 from dragoman.client.conversation import Answer, Conversation, Turn
+from dragoman.client.handlers import (
+    ElicitationCallback,
+    ExtensionCallback,
+    NotificationCallback,
+    PermissionCallback,
+    ReadCallback,
+    Terminals,
+    WriteCallback,
+)
+from dragoman.client.timeouts import Timeouts
 from dragoman.errors import UsageError
+from dragoman.link import Trace
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import AnyEvent, Usage
-from dragoman.vocabulary.hello import AgentHello
+from dragoman.vocabulary.hello import AgentHello, Implementation
 from dragoman.vocabulary.options import AnyCommand, Option
-from dragoman.vocabulary.requests import SessionInfo
+from dragoman.vocabulary.requests import McpServer, SessionInfo
 
 T = TypeVar("T")
 
 
-def connect_sync(target: Target, **settings: Any) -> "SyncClient":
-    """A client for an agent, without async; takes what `connect` takes. Callbacks stay async functions."""
-    return SyncClient(connect(target, **settings))
+def connect_sync(
+    target: Target,
+    *,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
+    permission: PermissionCallback | None = None,
+    elicitation: ElicitationCallback | None = None,
+    read_text_file: ReadCallback | None = None,
+    write_text_file: WriteCallback | None = None,
+    terminals: Terminals | None = None,
+    ask_user: AskUserCallback | None = None,
+    extensions: Mapping[str, ExtensionCallback] | None = None,
+    on_notification: NotificationCallback | None = None,
+    on_event: EventCallback | None = None,
+    on_noise: Callable[[str], None] | None = None,
+    on_trouble: Callable[[str], None] | None = None,
+    on_stderr: Callable[[bytes], None] | None = None,
+    info: Implementation | None = None,
+    protocol: int | None = None,
+    dialect: str | None = None,
+    timeouts: Timeouts | None = None,
+    start_timeout: float = limits.START_SECONDS,
+    trace: Trace | None = None,
+    patience: Timeouts | None = None,
+) -> "SyncClient":
+    """Return a client for scripts that are not async; `with` connects it. `target` and all settings as in `connect`.
+
+    Callbacks stay the functions that `connect` wants, and run in the thread of the client: `permission`, `elicitation`,
+    `ask_user`, `read_text_file`, `write_text_file`, `terminals` and `extensions` are async, `on_event`,
+    `on_notification`, `on_noise`, `on_trouble`, `on_stderr` and `trace` are not. `cwd`, `env`, `token`, `token_file`,
+    `info`, `protocol`, `dialect`, `timeouts`, `start_timeout` and `patience` are values. Raise `UsageError` for
+    settings that do not fit each other or the target.
+    """
+    return SyncClient(
+        connect(
+            target,
+            cwd=cwd,
+            env=env,
+            token=token,
+            token_file=token_file,
+            permission=permission,
+            elicitation=elicitation,
+            read_text_file=read_text_file,
+            write_text_file=write_text_file,
+            terminals=terminals,
+            ask_user=ask_user,
+            extensions=extensions,
+            on_notification=on_notification,
+            on_event=on_event,
+            on_noise=on_noise,
+            on_trouble=on_trouble,
+            on_stderr=on_stderr,
+            info=info,
+            protocol=protocol,
+            dialect=dialect,
+            start_timeout=start_timeout,
+            trace=trace,
+            timeouts=renamed_timeouts(timeouts, patience),
+        )
+    )
 
 
 class _Loop:
@@ -39,7 +112,7 @@ class _Loop:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do it there, wait here. Ctrl-C here cancels it there."""
+        """Run a coroutine in the loop's thread and wait for its result. Ctrl-C in this thread cancels it."""
         if threading.current_thread() is self._thread:
             work.close()
             raise UsageError("a callback runs inside the loop: use the async client there")
@@ -51,43 +124,52 @@ class _Loop:
             raise
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the loop, and wait for the end of its thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
 
 class SyncTurn:
-    """One prompt and what comes of it: an iterator of events that ends when the turn does."""
+    """One prompt and what comes of it: an iterator of events that ends when the turn does, and waits for each.
+
+    Raises what `Turn` raises, at the end of the loop.
+    """
 
     def __init__(self, loop: _Loop, turn: Turn) -> None:
         self._loop = loop
         self._turn = turn
 
+    def __repr__(self) -> str:
+        return f"<SyncTurn of {self._turn!r}>"
+
     def __iter__(self) -> Iterator[AnyEvent]:
         while True:
-            batch = self._loop.run(_batch(self._turn))
+            batch = self._loop.run(_next_events(self._turn))
             if not batch:
                 return
             yield from batch
 
     @property
     def stop_reason(self) -> str:
-        """Why the turn ended; empty while it runs."""
+        """Return why the turn ended, such as `end_turn` or `cancelled`; empty while it runs."""
         return self._turn.stop_reason
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens of the turn, if the agent told them."""
+        """Return the tokens of the turn, if the agent reported them."""
         return self._turn.usage
 
     def cancel(self) -> None:
-        """Ask the agent to stop; go on reading, the turn ends by itself."""
+        """Ask the agent to stop; do not wait. The turn still ends by itself, as `cancelled`: read it to its end."""
         self._loop.run(self._turn.cancel())
 
 
-async def _batch(turn: Turn) -> list[AnyEvent]:
-    """What there is to read now, or the next event; nothing at the end. Crossing threads is dear, so in batches."""
+async def _next_events(turn: Turn) -> list[AnyEvent]:
+    """Return all events that can be read now, or wait for the next one; empty at the end of the turn.
+
+    In batches, because each crossing from thread to thread costs about as much as a hundred events.
+    """
     try:
         first = await anext(turn)
     except StopAsyncIteration:
@@ -96,7 +178,7 @@ async def _batch(turn: Turn) -> list[AnyEvent]:
 
 
 class SyncConversation:
-    """One session with an agent."""
+    """One session with an agent. Its methods wait for the agent's answer, and raise what those of `Conversation` do."""
 
     def __init__(self, loop: _Loop, conversation: Conversation) -> None:
         self.id: Final = conversation.id
@@ -104,47 +186,57 @@ class SyncConversation:
         self._loop = loop
         self._conversation = conversation
 
+    def __repr__(self) -> str:
+        return f"<SyncConversation of {self._conversation!r}>"
+
     @property
     def options(self) -> list[Option]:
-        """The session options as they are now."""
+        """Return the session's options as they are now."""
         return self._conversation.options
 
     @property
     def commands(self) -> list[AnyCommand]:
-        """The slash commands as they are now."""
+        """Return the session's slash commands as they are now."""
         return self._conversation.commands
 
     def prompt(self, content: "str | Content | Iterable[Content]") -> SyncTurn:
-        """Say something; iterate over what comes of it."""
+        """Send text or content blocks as a prompt; iterate over its events. Raise `UsageError` while a turn runs."""
         return SyncTurn(self._loop, self._conversation.prompt(content))
 
     def ask(self, content: "str | Content | Iterable[Content]") -> Answer:
-        """Say something and wait for the whole answer."""
+        """Send a prompt and wait for the whole answer. Raise `UsageError` while a turn runs."""
         return self._loop.run(self._conversation.ask(content))
 
     def set_option(self, config_id: str, value: str | bool) -> None:
-        """Change a session option."""
+        """Set the option `config_id` of `options` to a value."""
         self._loop.run(self._conversation.set_option(config_id, value))
 
     def set_mode(self, mode: str) -> None:
-        """Change the session mode."""
+        """Set the session's mode. Raise `UsageError` if the session has no modes."""
         self._loop.run(self._conversation.set_mode(mode))
 
     def set_model(self, model: str) -> None:
-        """Change the model."""
+        """Set the model. Raise `UsageError` if the agent offers no models."""
         self._loop.run(self._conversation.set_model(model))
 
     def close(self) -> None:
-        """End the session's work and free it; its history stays."""
+        """End the session's work and free it; its history stays with the agent."""
         self._loop.run(self._conversation.close())
 
 
 class SyncClient:
-    """A connection to one agent. `with` starts it and stops it with everything it started."""
+    """A connection to one agent, made by `connect_sync`. `with` starts the agent and stops it with all it started.
+
+    Every method waits for the agent's answer, and raises what `Client` raises; also `UsageError` outside of `with` and
+    inside of a callback, which runs in the client's own thread.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._running: _Loop | None = None
+
+    def __repr__(self) -> str:
+        return f"<SyncClient of {self._client!r}>"
 
     def __enter__(self) -> Self:
         self._running = _Loop()
@@ -171,30 +263,58 @@ class SyncClient:
 
     @property
     def agent(self) -> AgentHello:
-        """Who the agent is and what it can do."""
+        """Return what the agent said of itself in `initialize`: its name, capabilities and ways to log in."""
         return self._client.agent
 
-    def new_session(self, cwd: str = ".", **settings: Any) -> SyncConversation:
-        """Open a session in a folder."""
-        return SyncConversation(self._loop, self._loop.run(self._client.new_session(cwd, **settings)))
+    def new_session(
+        self,
+        cwd: str | os.PathLike[str] = ".",
+        *,
+        additional_directories: Iterable[str | os.PathLike[str]] = (),
+        mcp_servers: Sequence[McpServer] = (),
+    ) -> SyncConversation:
+        """Open a session in the folder `cwd`.
 
-    def resume_session(self, session_id: str, cwd: str = ".", **settings: Any) -> SyncConversation:
-        """Go on with a stored session, without hearing its story again."""
-        opened = self._loop.run(self._client.resume_session(session_id, cwd, **settings))
-        return SyncConversation(self._loop, opened)
+        `additional_directories` are further folders that the agent may work in; `mcp_servers` are started or called by
+        the agent.
+        """
+        loop = self._loop
+        opening = self._client.new_session(cwd, additional_directories=additional_directories, mcp_servers=mcp_servers)
+        return SyncConversation(loop, loop.run(opening))
 
-    def load_session(self, session_id: str, cwd: str = ".", **settings: Any) -> SyncConversation:
-        """Go on with a stored session; its story is told to `on_event` first."""
-        return SyncConversation(self._loop, self._loop.run(self._client.load_session(session_id, cwd, **settings)))
+    def resume_session(
+        self, session_id: str, cwd: str | os.PathLike[str] = ".", *, mcp_servers: Sequence[McpServer] = ()
+    ) -> SyncConversation:
+        """Continue the stored session `session_id` in the folder `cwd`, without a replay of its history.
+
+        `mcp_servers` are started or called by the agent.
+        """
+        loop = self._loop
+        opening = self._client.resume_session(session_id, cwd, mcp_servers=mcp_servers)
+        return SyncConversation(loop, loop.run(opening))
+
+    def load_session(
+        self, session_id: str, cwd: str | os.PathLike[str] = ".", *, mcp_servers: Sequence[McpServer] = ()
+    ) -> SyncConversation:
+        """Continue the stored session `session_id` in the folder `cwd`; its history goes to `on_event` first.
+
+        `mcp_servers` are started or called by the agent.
+        """
+        loop = self._loop
+        opening = self._client.load_session(session_id, cwd, mcp_servers=mcp_servers)
+        return SyncConversation(loop, loop.run(opening))
 
     def list_sessions(self, cwd: str | None = None) -> list[SessionInfo]:
-        """Every session the agent has."""
+        """Return every session that the agent has, or those of the folder `cwd`."""
         return self._loop.run(self._client.list_sessions(cwd))
 
     def login(self, method_id: str) -> None:
-        """Log in with one of `client.agent.auth_methods`."""
+        """Log in with one of `client.agent.auth_methods`. Waits without a timeout: a person may need minutes."""
         self._loop.run(self._client.login(method_id))
 
     def request(self, method: str, params: object = None) -> object:
-        """Call a method outside the vocabulary, such as `_name`."""
+        """Call a method outside the protocol, such as `_name`, with any JSON as `params`; return its result.
+
+        Raise `UsageError` for a method without the underscore.
+        """
         return self._loop.run(self._client.request(method, {} if params is None else params))
