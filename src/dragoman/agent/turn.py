@@ -14,7 +14,7 @@ from dragoman.agent.session import Prompt, Session
 from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed, UsageError, wire_error
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Content
-from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Event, Failure, Idle, Running, Usage
+from dragoman.vocabulary.events import STOP_REASONS, AgentMessageChunk, AnyEvent, Event, Failure, Idle, Running, Usage
 from dragoman.wire.jsonrpc import encode_error
 
 Piece = str | Content | AnyEvent
@@ -22,7 +22,6 @@ Piece = str | Content | AnyEvent
 Work = Awaitable[str | None] | AsyncGenerator[Piece, None]
 OnBug = Callable[[Exception], None]
 
-STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
 
 # Encoded as JSON. Half a frame: the message that carries it has room for the rest.
 _END_BYTES: Final = limits.FRAME_BYTES // 2

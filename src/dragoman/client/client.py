@@ -13,6 +13,7 @@ from msgspec import UNSET
 from dragoman.client.callbacks import check_text, folder_of, listed
 from dragoman.client.connection import AgentConnection, State
 from dragoman.client.conversation import Conversation
+from dragoman.dialects.contract import FORWARDED_PREFIXES
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Extension, ExtensionNote, R, Request
 from dragoman.vocabulary.hello import AgentHello
@@ -27,9 +28,6 @@ from dragoman.vocabulary.requests import (
     SessionInfo,
     SessionOpened,
 )
-
-# Methods that are typed on the wire and forwarded unchanged; see `dialects.contract`.
-FORWARDED: Final = ("providers/", "mcp/", "proxy/")
 
 
 class Client:
@@ -212,6 +210,6 @@ def _servers(servers: Sequence[McpServer]) -> list[McpServer]:
 def _extension_name(method: str) -> str:
     """Return the name of a method outside the protocol. Raise `UsageError` if it does not look like one."""
     check_text(method, "extension methods start with an underscore and a method", "client.request('_name')")
-    if not method.startswith(("_", *FORWARDED)):
+    if not method.startswith(("_", *FORWARDED_PREFIXES)):
         raise UsageError(f"extension methods start with an underscore: use {'_' + method!r}")
     return method

@@ -6,7 +6,7 @@ What it hears wrong raises `PeerMistake`; what it cannot say is said as the tabl
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -14,8 +14,13 @@ from msgspec import Struct
 from dragoman.errors import WireError
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
+from dragoman.wire import envelope
 
-Id = int | str | None
+Id: TypeAlias = envelope.Id
+
+# Methods that have types in the schema and that no part of Dragoman serves: a client may send them and a bridge passes
+# them on, as extensions.
+FORWARDED_PREFIXES: Final = ("providers/", "mcp/", "proxy/")
 
 
 class NotificationMessage(Struct, frozen=True, gc=False):

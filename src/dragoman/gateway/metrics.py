@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Request
+from dragoman.vocabulary.events import STOP_REASONS
 
 if TYPE_CHECKING:
     from dragoman.gateway.hub import Hub
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 CHUNK: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
 ANSWER: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 TURN: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
-_ENDS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"})
+_ENDS: Final = STOP_REASONS | {"error"}
 _HELP: Final = {
     "chunk_seconds": "From the agent's word to the client's socket, for the oldest word of each write.",
     "answer_seconds": "From a request of a client to its answer; a prompt is answered when it is accepted.",

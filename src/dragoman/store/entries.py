@@ -7,12 +7,12 @@ message become one entry.
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from dragoman.vocabulary.content import Text
-from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, AnyEvent, UserMessageChunk
+from dragoman.vocabulary.events import CHUNK_TYPES, AnyEvent
 from dragoman.vocabulary.word import Extras
 
 
@@ -39,11 +39,6 @@ class NoteEntry(NamedTuple):
 
 Entry = TextEntry | EventEntry | NoteEntry
 
-_CHUNKS: Final[dict[str, Any]] = {
-    "user_message_chunk": UserMessageChunk,
-    "agent_message_chunk": AgentMessageChunk,
-    "agent_thought_chunk": AgentThoughtChunk,
-}
 _EVENT: Final = "event"
 _NOTE: Final = "note:"
 
@@ -108,7 +103,7 @@ def _said(entry: TextEntry) -> bytes:
 def read(kind: str, body: bytes) -> Entry:
     """The entry in a row; `UnreadableEntry` if there is none."""
     try:
-        if kind in _CHUNKS:
+        if kind in CHUNK_TYPES:
             message_id, text = _DECODE_SAID(body)
             return TextEntry(kind, message_id, text)
         if kind == _EVENT:
@@ -124,7 +119,7 @@ def event_of(entry: Entry) -> AnyEvent | None:
     """The event an entry stands for, if it stands for one."""
     match entry:
         case TextEntry():
-            return _CHUNKS[entry.kind](Text(entry.text), message_id=entry.message_id)  # type: ignore[no-any-return]
+            return CHUNK_TYPES[entry.kind](Text(entry.text), message_id=entry.message_id)
         case EventEntry():
             return entry.event
         case NoteEntry():

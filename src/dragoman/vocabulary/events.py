@@ -52,6 +52,14 @@ class AgentThoughtChunk(Chunk, frozen=True, gc=False, tag="agent_thought_chunk")
     """A piece of what the agent thinks."""
 
 
+# The pieces of messages by their name on the wire, which is also their kind in a log and in a text stream.
+CHUNK_TYPES: Final[dict[str, type[UserMessageChunk | AgentMessageChunk | AgentThoughtChunk]]] = {
+    "user_message_chunk": UserMessageChunk,
+    "agent_message_chunk": AgentMessageChunk,
+    "agent_thought_chunk": AgentThoughtChunk,
+}
+
+
 class Message(Event, frozen=True, gc=False):
     """A whole message, set or patched."""
 
@@ -219,6 +227,11 @@ class RequiresAction(Event, frozen=True, gc=False, tag="requires_action"):
     """The agent waits for the user: a permission, a question."""
 
     background: list[Background] | None | UnsetType = UNSET
+
+
+# Why a turn ended, as far as the protocol has a name for it. Version 1 knows no other reason; version 2 also has
+# `error`, and allows reasons with a name of the agent's own.
+STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
 
 
 class Idle(Event, frozen=True, gc=False, tag="idle"):

@@ -15,6 +15,7 @@ from dragoman.dialects.codec.elicitations import unoffered
 from dragoman.dialects.codec.permissions import only_offered, refuse_duplicates, unfolded
 from dragoman.dialects.codec.transcriber import Renames, Transcriber, plain
 from dragoman.dialects.contract import (
+    FORWARDED_PREFIXES,
     DecodedNotification,
     DecodedReply,
     ErrorMessage,
@@ -61,13 +62,18 @@ from dragoman.vocabulary.services import (
 )
 from dragoman.wire import types as wire
 
-# Outside the vocabulary and passed on as they are: extensions, and what is typed on the wire but not served.
-EXTENSION_PREFIXES: Final = ("_", "providers/", "mcp/", "proxy/")
+# Methods outside the vocabulary, passed on as they are: extensions begin with an underscore; the others have types in
+# the schema, but no part of Dragoman serves them.
+EXTENSION_PREFIXES: Final = ("_", *FORWARDED_PREFIXES)
 # How every known peer begins an update. A frame that starts so, and whose rest is one object, has no second `method`.
 UPDATE_HEADS: Final = (
     b'{"jsonrpc":"2.0","method":"session/update","params":',
     b'{"jsonrpc": "2.0", "method": "session/update", "params": ',
 )
+_UPDATE: Final = UPDATE_HEADS[0] + b'{"sessionId":%b,"update":{'
+_TEXT_CHUNK: Final = b'"sessionUpdate":%b,%b"content":{"type":"text","text":'
+# Closes the content, the update, the params and the frame.
+TEXT_FRAME_TAIL: Final = b"}}}}"
 # Of a path that is refused, enough to know it by.
 _SHOWN_CHARACTERS: Final = 200
 UNLIMITED: Final = frozenset({"session/cancel", "session/close", "session/list", "sessions/list"})
@@ -271,6 +277,24 @@ class DialectBase:
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Only agents tell events."""
         raise UsageError("a client tells no events")
+
+
+def text_frame_head(session_id: str, kind: str, more: bytes = b"") -> bytes:
+    """Return a `session/update` frame up to the JSON string of its text; `more` are encoded fields before the content.
+
+    Every dialect sends text by this template: a chunk of text then costs one string encoding, whatever the dialect.
+    """
+    return _UPDATE % msgspec.json.encode(session_id) + text_chunk_head(kind, more)
+
+
+def text_chunk_head(kind: str, more: bytes = b"") -> bytes:
+    """Return the fields of a text chunk up to the JSON string of its text, without the brace before them."""
+    return _TEXT_CHUNK % (msgspec.json.encode(kind), more)
+
+
+def message_id_field(message_id: str) -> bytes:
+    """Return `messageId` as one of the `more` fields of a text frame."""
+    return b'"messageId":%b,' % msgspec.json.encode(message_id)
 
 
 def with_login(routes: Iterable[Route], agent: AgentHello, *only: type[Request]) -> list[Route]:

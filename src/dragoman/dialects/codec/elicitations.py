@@ -9,13 +9,13 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, plain
+from dragoman.dialects.handshake.json_fields import JsonDict
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, PeerMistake
 from dragoman.vocabulary import services
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.word import Extras
 from dragoman.wire import types as wire
 
-JsonObject = dict[str, Any]
 FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 
 
@@ -52,7 +52,7 @@ class Elicitation:
         if question.scope == services.RequestScope(None) and not self._null_ids:
             raise PeerMistake(INVALID_PARAMS, "There is no request with the id null")
         kind = self._w.CreateElicitationRequestUrl
-        said: JsonObject = {"message": question.message, "meta": question.meta, **_said_scope(question.scope)}
+        said: JsonDict = {"message": question.message, "meta": question.meta, **_said_scope(question.scope)}
         if isinstance(mode, services.Form):
             kind = self._w.CreateElicitationRequestForm
             form = msgspec.json.encode(mended_form(mode.requested_schema, FORMATS if self._closed else None))
@@ -113,13 +113,13 @@ def _scope(value: Any) -> services.SessionScope | services.RequestScope:
     return services.SessionScope(value.session_id, value.tool_call_id)
 
 
-def _loose_scope(fields: JsonObject) -> services.SessionScope | services.RequestScope:
+def _loose_scope(fields: JsonDict) -> services.SessionScope | services.RequestScope:
     if isinstance(fields.get("sessionId"), str):
         return services.SessionScope(fields["sessionId"])
     return services.RequestScope(fields.get("requestId"))
 
 
-def _said_scope(scope: services.SessionScope | services.RequestScope) -> JsonObject:
+def _said_scope(scope: services.SessionScope | services.RequestScope) -> JsonDict:
     if isinstance(scope, services.RequestScope):
         return {"request_id": scope.request_id}
     return {"session_id": scope.session_id, "tool_call_id": scope.tool_call_id}
@@ -133,12 +133,12 @@ def _is_plain(value: object) -> bool:
 # -- Form mending ----------------------------------------------------------------------------------------------------
 
 
-def mended_form(schema: dict[str, object], formats: frozenset[str] | None) -> JsonObject:
+def mended_form(schema: dict[str, object], formats: frozenset[str] | None) -> JsonDict:
     """Return the form as every version accepts it: an object with properties, without fields that offer no choice.
 
     Text formats that are not among `formats` are removed too, unless `formats` is None.
     """
-    form: JsonObject = {"type": "object", "properties": {}, **schema}
+    form: JsonDict = {"type": "object", "properties": {}, **schema}
     properties = form["properties"]
     if not isinstance(properties, dict):
         return form
@@ -152,7 +152,7 @@ def mended_form(schema: dict[str, object], formats: frozenset[str] | None) -> Js
 def _mended(field: object, formats: frozenset[str] | None) -> object:
     if not isinstance(field, dict) or field.get("type") != "string":
         return field
-    known = cast(JsonObject, field)
+    known = cast(JsonDict, field)
     dropped = {key for key in ("enum", "oneOf") if known.get(key) == []}
     if formats is not None and known.get("format") is not None and known["format"] not in formats:
         dropped.add("format")

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from dragoman.dialects.handshake.json_fields import (
-    Json,
+    JsonDict,
     as_object,
     decode_json,
     extras_of,
@@ -86,7 +86,7 @@ def check_hello_id(id: int | str | None, heard: DecodedClientHello) -> None:
         raise PeerMistake(INVALID_REQUEST, "Invalid request: `id` must not be null")
 
 
-def requested_version(params: msgspec.Raw) -> tuple[int, Json]:
+def requested_version(params: msgspec.Raw) -> tuple[int, JsonDict]:
     """The version that `initialize` asks for, and its whole body."""
     body = as_object(decode_json(params))
     requested = body.get("protocolVersion")
@@ -102,7 +102,7 @@ def encode_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     return msgspec.json.encode(with_unknown_fields(body, hello))
 
 
-def client_hello_1(body: Json) -> ClientHello:
+def client_hello_1(body: JsonDict) -> ClientHello:
     """A client of version 1."""
     known = object_field(body, "clientCapabilities")
     fs, auth, session, elicitation = (object_field(known, key) for key in ("fs", "auth", "session", "elicitation"))
@@ -125,7 +125,7 @@ def client_hello_1(body: Json) -> ClientHello:
     return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
-def client_hello_june(body: Json) -> ClientHello:
+def client_hello_june(body: JsonDict) -> ClientHello:
     """A client of the older draft of version 2: it has plans by id, and nothing that is offered by a capability."""
     known = object_field(body, "capabilities")
     capabilities = ClientCapabilities(plans=True, meta=meta_of(known), extras=extras_of(known, _CLIENT_2))
@@ -133,7 +133,7 @@ def client_hello_june(body: Json) -> ClientHello:
     return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
-def _client_hello_2(body: Json) -> ClientHello:
+def _client_hello_2(body: JsonDict) -> ClientHello:
     info = implementation(body.get("info"))
     if info is None and body.get("protocolVersion") == 2:
         raise PeerMistake(INVALID_PARAMS, "info must have a name and a version", {"path": "$.info"})
@@ -155,11 +155,11 @@ def _client_hello_2(body: Json) -> ClientHello:
     return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
-def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
+def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> JsonDict:
     can = hello.capabilities
-    session: Json = {name: {} for name, there in session_markers(can) if there}
+    session: JsonDict = {name: {} for name, there in session_markers(can) if there}
     session |= {name: {} for name in ("list", "resume", "close") if getattr(can, name)}
-    known: Json = {
+    known: JsonDict = {
         "loadSession": can.load,
         "promptCapabilities": {"image": can.image, "audio": can.audio, "embeddedContext": can.embedded_context},
         "mcpCapabilities": {"http": can.mcp_http, "sse": can.mcp_sse} | ({"acp": True} if can.mcp_acp else {}),
@@ -168,7 +168,7 @@ def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
     }
     if can.providers:
         known["providers"] = {}
-    body: Json = {
+    body: JsonDict = {
         "protocolVersion": 1,
         "agentCapabilities": with_unknown_fields(known, can, _AGENT_1),
         "authMethods": [encode_method_1(method) for method in methods if not isinstance(method, UnknownAuth)],
@@ -178,9 +178,9 @@ def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
     return body
 
 
-def _agent_hello_2(hello: AgentHello, methods: list[AuthMethod]) -> Json:
+def _agent_hello_2(hello: AgentHello, methods: list[AuthMethod]) -> JsonDict:
     can = hello.capabilities
-    known: Json = {}
+    known: JsonDict = {}
     if can.sessions:
         prompt = (("image", can.image), ("audio", can.audio), ("embeddedContext", can.embedded_context))
         mcp = (("stdio", can.mcp_stdio), ("http", can.mcp_http), ("acp", can.mcp_acp))
@@ -218,7 +218,7 @@ def session_markers(can: AgentCapabilities) -> list[tuple[str, bool]]:
 def encode_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes:
     """`initialize` in both shapes at once: every agent reads the one it knows, and no second handshake is needed."""
     info = hello.info or Implementation("dragoman", "0")
-    body: Json = {"protocolVersion": max(spoken)}
+    body: JsonDict = {"protocolVersion": max(spoken)}
     if 1 in spoken:
         body["clientCapabilities"] = _client_capabilities_1(hello.capabilities)
         body["clientInfo"] = encode_implementation(info)
@@ -244,13 +244,13 @@ def decode_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> Decod
     return DecodedAgentHello(shape, decode_agent_1(body) if shape == 1 else _decode_agent_2(body))
 
 
-def _client_capabilities_1(can: ClientCapabilities) -> Json:
-    known: Json = {
+def _client_capabilities_1(can: ClientCapabilities) -> JsonDict:
+    known: JsonDict = {
         "fs": {"readTextFile": can.read_text_file, "writeTextFile": can.write_text_file},
         "terminal": can.terminal,
         "auth": {"terminal": can.auth_terminal},
     }
-    session: Json = {}
+    session: JsonDict = {}
     if can.boolean_options:
         session["configOptions"] = {"boolean": {}}
     session |= {name: {} for name, there in (("compaction", can.compaction), ("notices", can.notices)) if there}
@@ -260,17 +260,19 @@ def _client_capabilities_1(can: ClientCapabilities) -> Json:
     return with_unknown_fields(known | _elicitation(can), can, _CLIENT_1)
 
 
-def _client_capabilities_2(can: ClientCapabilities) -> Json:
-    known: Json = {"auth": {"terminal": {}}} if can.auth_terminal else {}
+def _client_capabilities_2(can: ClientCapabilities) -> JsonDict:
+    known: JsonDict = {"auth": {"terminal": {}}} if can.auth_terminal else {}
     return with_unknown_fields(known | _elicitation(can), can, _CLIENT_2)
 
 
-def _elicitation(can: ClientCapabilities) -> Json:
-    modes: Json = {name: {} for name, there in (("form", can.elicitation_form), ("url", can.elicitation_url)) if there}
+def _elicitation(can: ClientCapabilities) -> JsonDict:
+    modes: JsonDict = {
+        name: {} for name, there in (("form", can.elicitation_form), ("url", can.elicitation_url)) if there
+    }
     return {"elicitation": modes} if modes else {}
 
 
-def decode_agent_1(body: Json) -> AgentHello:
+def decode_agent_1(body: JsonDict) -> AgentHello:
     """An agent of version 1."""
     known = object_field(body, "agentCapabilities")
     prompt, mcp = object_field(known, "promptCapabilities"), object_field(known, "mcpCapabilities")
@@ -296,7 +298,7 @@ def decode_agent_1(body: Json) -> AgentHello:
     return AgentHello(info, capabilities, without_none(methods), meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
-def _decode_agent_2(body: Json) -> AgentHello:
+def _decode_agent_2(body: JsonDict) -> AgentHello:
     known = object_field(body, "capabilities")
     session, auth = object_field(known, "session"), object_field(known, "auth")
     prompt, mcp = object_field(session, "prompt"), object_field(session, "mcp")
@@ -357,7 +359,7 @@ def implementation(value: object) -> Implementation | None:
     )
 
 
-def encode_implementation(info: Implementation) -> Json:
+def encode_implementation(info: Implementation) -> JsonDict:
     """Encode a program's name, title and version."""
     body = {"name": info.name} | optional_field("title", info.title) | {"version": info.version}
     return with_unknown_fields(body, info)

@@ -3,14 +3,15 @@
 Only here are messages read by hand: they decide which version follows, and the tables of no version are loaded yet.
 """
 
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary.word import Extras, Word
 
-Json = dict[str, object]
+# A JSON object that is read or made by hand.
+JsonDict = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -22,20 +23,20 @@ def decode_json(params: msgspec.Raw) -> object:
         raise PeerMistake(INVALID_PARAMS, "Invalid params") from None
 
 
-def as_object(value: object) -> Json:
+def as_object(value: object) -> JsonDict:
     """An object, or the peer is wrong."""
     if not isinstance(value, dict):
         raise PeerMistake(INVALID_PARAMS, "initialize needs an object")
-    return cast(Json, value)
+    return cast(JsonDict, value)
 
 
-def object_field(body: Json, key: str) -> Json:
+def object_field(body: JsonDict, key: str) -> JsonDict:
     """An object inside, or an empty one."""
     value = body.get(key)
-    return cast(Json, value) if isinstance(value, dict) else {}
+    return cast(JsonDict, value) if isinstance(value, dict) else {}
 
 
-def has_marker(body: Json, key: str) -> bool:
+def has_marker(body: JsonDict, key: str) -> bool:
     """Whether a marker is there: an object."""
     return isinstance(body.get(key), dict)
 
@@ -50,7 +51,7 @@ def without_none(found: list[T | None]) -> list[T]:
     return [one for one in found if one is not None]
 
 
-def has_texts(body: Json, *keys: str) -> bool:
+def has_texts(body: JsonDict, *keys: str) -> bool:
     """Whether these are all there and texts."""
     return all(isinstance(body.get(key), str) for key in keys)
 
@@ -60,25 +61,25 @@ def text_or_unset(value: object) -> str | msgspec.UnsetType:
     return value if isinstance(value, str) else msgspec.UNSET
 
 
-def meta_of(body: Json) -> dict[str, object] | msgspec.UnsetType:
+def meta_of(body: JsonDict) -> dict[str, object] | msgspec.UnsetType:
     """Its `_meta`."""
     value = body.get("_meta")
-    return cast(Json, value) if isinstance(value, dict) else msgspec.UNSET
+    return cast(JsonDict, value) if isinstance(value, dict) else msgspec.UNSET
 
 
-def extras_of(body: Json, known: frozenset[str]) -> Extras | msgspec.UnsetType:
+def extras_of(body: JsonDict, known: frozenset[str]) -> Extras | msgspec.UnsetType:
     """What in it is not known."""
     unknown = {key: value for key, value in body.items() if key not in known}
     return Extras(unknown) if unknown else msgspec.UNSET
 
 
-def with_unknown_fields(body: Json, word: Word, known: frozenset[str] = frozenset()) -> Json:
+def with_unknown_fields(body: JsonDict, word: Word, known: frozenset[str] = frozenset()) -> JsonDict:
     """The object with its `_meta` and what was unknown in it. What has a meaning here was not unknown: it is ours."""
     unknown = word.extras.fields if isinstance(word.extras, Extras) else {}
     unknown = {key: it for key, it in unknown.items() if key not in known}
     return {**unknown, **body, **optional_field("_meta", word.meta)}
 
 
-def optional_field(key: str, value: object) -> Json:
+def optional_field(key: str, value: object) -> JsonDict:
     """A field that has a value."""
     return {} if value is msgspec.UNSET else {key: value}

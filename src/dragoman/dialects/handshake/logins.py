@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from dragoman.dialects.handshake.json_fields import (
-    Json,
+    JsonDict,
     extras_of,
     has_texts,
     meta_of,
@@ -19,19 +19,21 @@ _METHOD_1: Final = frozenset({"id", "name", "description", "_meta"})
 _METHOD_2: Final = frozenset({"methodId", "name", "description", "_meta"})
 
 
-def encode_method_1(method: AgentAuth | TerminalAuth) -> Json:
+def encode_method_1(method: AgentAuth | TerminalAuth) -> JsonDict:
     """Unknown types have no place here: a reader of version 1 takes every one for the agent's own."""
-    body: Json = {"id": method.method_id, "name": method.name} | optional_field("description", method.description)
+    body: JsonDict = {"id": method.method_id, "name": method.name} | optional_field("description", method.description)
     if isinstance(method, TerminalAuth):
         body |= {"type": "terminal"} | optional_field("args", method.args) | optional_field("env", method.env)
     return with_unknown_fields(body, method)
 
 
-def encode_method_2(method: AuthMethod) -> Json:
+def encode_method_2(method: AuthMethod) -> JsonDict:
     """Every type has a name here."""
     if isinstance(method, UnknownAuth):
         return {**method.fields, "type": method.kind}
-    body: Json = {"methodId": method.method_id, "name": method.name} | optional_field("description", method.description)
+    body: JsonDict = {"methodId": method.method_id, "name": method.name} | optional_field(
+        "description", method.description
+    )
     body["type"] = "terminal" if isinstance(method, TerminalAuth) else "agent"
     if isinstance(method, TerminalAuth):
         body |= optional_field("args", method.args)
@@ -82,6 +84,6 @@ def _renamed(method: object, theirs: str, ours: str) -> object:
     return {(ours if key == theirs else key): value for key, value in method.items()}
 
 
-def _args(method: Json) -> list[str] | msgspec.UnsetType:
+def _args(method: JsonDict) -> list[str] | msgspec.UnsetType:
     args = method.get("args")
     return [arg for arg in args if isinstance(arg, str)] if isinstance(args, list) else msgspec.UNSET

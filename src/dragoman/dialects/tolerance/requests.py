@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from dragoman.dialects.handshake.json_fields import JsonDict
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.word import Extras
 
@@ -46,7 +47,6 @@ _BEGINNINGS: Final = (
     ("T2dnU", "audio/ogg"),
 )
 _BYTES: Final = "application/octet-stream"
-Json = dict[str, Any]
 
 
 def corrected_params(method: str, params: Raw) -> Raw | None:
@@ -61,14 +61,14 @@ def corrected_params(method: str, params: Raw) -> Raw | None:
     return Raw(msgspec.json.encode({**body, **change})) if change else None
 
 
-def _no_change(body: Json) -> Json:
+def _no_change(body: JsonDict) -> JsonDict:
     return {}
 
 
 # -- sessions --------------------------------------------------------------------------------------------------------
 
 
-def _opening(body: Json) -> Json:
+def _opening(body: JsonDict) -> JsonDict:
     """Servers that are missing are none; an object of them is a map by name; their empty lists may be left out."""
     servers = body.get("mcpServers")
     if isinstance(servers, dict):
@@ -84,15 +84,15 @@ def _is_server(value: object) -> bool:
     return isinstance(value, dict) and any(isinstance(value.get(key), str) for key in ("command", "url"))
 
 
-def _listed(server: Json) -> Json:
+def _listed(server: JsonDict) -> JsonDict:
     names = ("args", "env") if server.get("type", "stdio") == "stdio" else ("headers",)
-    lists: Json = {name: [] for name in names if name not in server}
+    lists: JsonDict = {name: [] for name in names if name not in server}
     if isinstance(server.get("env"), dict) and "env" in names:
         lists["env"] = [{"name": name, "value": value} for name, value in server["env"].items()]
     return {**server, **lists}
 
 
-def _option(body: Json) -> Json:
+def _option(body: JsonDict) -> JsonDict:
     """Row 13: a value says by itself whether it is a switch or one of several."""
     if "type" in body:
         return {}
@@ -104,7 +104,7 @@ def _option(body: Json) -> Json:
 # -- prompts ---------------------------------------------------------------------------------------------------------
 
 
-def _prompt(body: Json) -> Json:
+def _prompt(body: JsonDict) -> JsonDict:
     prompt = body.get("prompt")
     if isinstance(prompt, str):
         return {"prompt": [{"type": "text", "text": prompt}]}
@@ -114,7 +114,7 @@ def _prompt(body: Json) -> Json:
     return {"prompt": blocks} if blocks != prompt else {}
 
 
-def _block(block: Json) -> Json:
+def _block(block: JsonDict) -> JsonDict:
     """Row 8 of section 8.3: a link may go without its name, a picture or a sound without its type."""
     kind = block.get("type")
     if kind == "resource_link" and "name" not in block and isinstance(block.get("uri"), str):
@@ -126,12 +126,12 @@ def _block(block: Json) -> Json:
     return block
 
 
-def known_block(kind: str, fields: Json) -> Json | None:
+def known_block(kind: str, fields: JsonDict) -> JsonDict | None:
     """Return a block that has the name of its Python class, with its wire name; None for an unknown name."""
     return _block({**fields, "type": _BLOCKS[kind]}) if kind in _BLOCKS else None
 
 
-_CHANGES: Final[dict[str, Callable[[Json], Json]]] = {
+_CHANGES: Final[dict[str, Callable[[JsonDict], JsonDict]]] = {
     **dict.fromkeys(_OPENING, _opening),
     "session/prompt": _prompt,
     "session/set_config_option": _option,

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from dragoman.vocabulary.events import ToolCallUpdate
+from dragoman.dialects.handshake.json_fields import JsonDict
+from dragoman.vocabulary.events import CHUNK_TYPES, ToolCallUpdate
 from dragoman.vocabulary.options import Choice, Option, Select
 from dragoman.vocabulary.word import Extras
 
-Json = dict[str, Any]
 # Updates under the names of their Python classes, and of the functions that make them.
 UPDATE_ALIASES: Final = {
     "UserMessageChunk": "user_message_chunk",
@@ -30,7 +30,6 @@ UPDATE_ALIASES: Final = {
     "UsageUpdate": "usage_update",
 }
 _NAMES: Final = frozenset(UPDATE_ALIASES.values())
-_CHUNKS: Final = ("user_message_chunk", "agent_message_chunk", "agent_thought_chunk")
 _CALLS: Final = ("tool_call", "tool_call_update")
 # What of an odd tool call the schema calls otherwise.
 _ODD: Final = frozenset({"toolName", "input", "output", "error"})
@@ -53,7 +52,7 @@ def corrected_update(params: Raw) -> Raw | None:
     return Raw(msgspec.json.encode({**body, "update": _whole(meant)}))
 
 
-def _named(found: Json) -> Json | None:
+def _named(found: JsonDict) -> JsonDict | None:
     """Return the update with its wire name; None if it has no known name."""
     name = found.get("sessionUpdate", found.get("type"))
     if not isinstance(name, str):
@@ -62,10 +61,10 @@ def _named(found: Json) -> Json | None:
     return {**found, "sessionUpdate": name} if name in _NAMES else None
 
 
-def _whole(found: Json) -> Json:
+def _whole(found: JsonDict) -> JsonDict:
     name = found["sessionUpdate"]
     rest = {key: value for key, value in found.items() if key != "type" or UPDATE_ALIASES.get(value, value) != name}
-    if name in _CHUNKS and "content" not in rest and isinstance(rest.get("text"), str):
+    if name in CHUNK_TYPES and "content" not in rest and isinstance(rest.get("text"), str):
         text = rest.pop("text")
         return {**rest, "content": {"type": "text", "text": text}}
     if name in _CALLS:
@@ -77,7 +76,7 @@ def _whole(found: Json) -> Json:
     return rest
 
 
-def _call(call: Json) -> Json:
+def _call(call: JsonDict) -> JsonDict:
     said = {key: value for key, value in call.items() if key not in _ODD and key not in _RAW}
     if "toolName" in call and "title" not in said:
         said["title"] = call["toolName"]
@@ -101,7 +100,7 @@ def corrected_call(call: ToolCallUpdate) -> ToolCallUpdate:
     rest = {name: value for name, value in odd.items() if name not in _ODD}
     if "input" in odd and call.raw_input is not UNSET:
         rest["input"] = odd["input"]  # another one beside the one that counts, for those who judge
-    said: Json = {"extras": Extras(rest) if rest else UNSET}
+    said: JsonDict = {"extras": Extras(rest) if rest else UNSET}
     if isinstance(odd.get("toolName"), str) and not isinstance(call.title, str):
         said["title"] = odd["toolName"]
     if "input" in odd and call.raw_input is UNSET:
@@ -145,7 +144,7 @@ def with_complete_options(result: Raw) -> Raw:
     return Raw(msgspec.json.encode(body))
 
 
-def _option(option: Json) -> Json:
+def _option(option: JsonDict) -> JsonDict:
     if option.get("type") != "select" or not isinstance(option.get("options"), list):
         return option
     choices = [_choice(choice) if isinstance(choice, dict) else choice for choice in option["options"]]
@@ -156,7 +155,7 @@ def _option(option: Json) -> Json:
     return said
 
 
-def _choice(choice: Json) -> Json:
+def _choice(choice: JsonDict) -> JsonDict:
     return {**choice, "name": choice["value"]} if "value" in choice and "name" not in choice else choice
 
 
@@ -176,7 +175,7 @@ def model_option(extras: Any, known: list[Option]) -> Select | None:
     return Select(_MODEL, "Model", models["currentModelId"], list(choices), category=_MODEL)
 
 
-def _object(params: Raw) -> Json:
+def _object(params: Raw) -> JsonDict:
     try:
         body = msgspec.json.decode(params or b"{}")
     except (ValueError, RecursionError, OverflowError):

@@ -10,7 +10,15 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects.codec.dialect_base import DialectBase, busy_error, check_prompt, with_login
+from dragoman.dialects.codec.dialect_base import (
+    TEXT_FRAME_TAIL,
+    DialectBase,
+    busy_error,
+    check_prompt,
+    message_id_field,
+    text_frame_head,
+    with_login,
+)
 from dragoman.dialects.codec.terminal_display import without_terminals
 from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_outer
 from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, RequestMessage, ResultMessage
@@ -25,8 +33,6 @@ from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
-_TEXT_TAIL: Final = b"}}}}"
-_STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
 _decode_mode: Final = wire.decoder(w.SetSessionModeRequest).decode
 _OPENING: Final = (requests.NewSession, requests.ForkSession, requests.ResumeSession)
 
@@ -241,7 +247,7 @@ class AgentV1(DialectBase):
         """What a prompt is answered with when its turn has ended."""
         reason = event.stop_reason if isinstance(event.stop_reason, str) else "end_turn"
         meta = event.meta
-        if reason not in _STOP_REASONS:
+        if reason not in events.STOP_REASONS:
             meta = {**(event.meta or {}), "stopReason": reason}
             reason = "end_turn"
         result = w.PromptResponse(
@@ -255,12 +261,7 @@ class AgentV1(DialectBase):
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Everything but the text."""
         self._session(session_id).spoken[message_id] = None
-        encode = msgspec.json.encode
-        head = (
-            b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
-            b'{"sessionUpdate":%b,"messageId":%b,"content":{"type":"text","text":'
-        )
-        return head % (encode(session_id), encode(kind), encode(message_id)), _TEXT_TAIL
+        return text_frame_head(session_id, kind, message_id_field(message_id)), TEXT_FRAME_TAIL
 
     def _updates(self, session_id: str, session: V1SessionMemory, event: events.AnyEvent) -> Sequence[Any]:
         match event:

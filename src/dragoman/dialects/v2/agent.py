@@ -1,11 +1,17 @@
 """Version 2, as the agent: hears a client, tells events."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
-from dragoman.dialects.codec.dialect_base import DialectBase, check_prompt, with_login
+from dragoman.dialects.codec.dialect_base import (
+    TEXT_FRAME_TAIL,
+    DialectBase,
+    check_prompt,
+    message_id_field,
+    text_frame_head,
+    with_login,
+)
 from dragoman.dialects.codec.transcriber import encode_outer, plain
 from dragoman.dialects.contract import Id, NotificationMessage, Out
 from dragoman.dialects.v2.codec import CODEC, encode_event
@@ -16,8 +22,6 @@ from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.requests import PromptRequest
 from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
-
-_TEXT_TAIL: Final = b"}}}}"
 
 
 class AgentV2(DialectBase):
@@ -58,12 +62,7 @@ class AgentV2(DialectBase):
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Everything but the text."""
-        encode = msgspec.json.encode
-        head = (
-            b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
-            b'{"sessionUpdate":%b,"messageId":%b,"content":{"type":"text","text":'
-        )
-        return head % (encode(session_id), encode(kind), encode(message_id)), _TEXT_TAIL
+        return text_frame_head(session_id, kind, message_id_field(message_id)), TEXT_FRAME_TAIL
 
 
 def _from_start(params: msgspec.Raw) -> msgspec.Raw:

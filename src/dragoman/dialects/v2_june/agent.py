@@ -26,6 +26,7 @@ from dragoman.dialects.handshake.initialize import (
     session_markers,
 )
 from dragoman.dialects.handshake.json_fields import (
+    JsonDict,
     as_object,
     decode_json,
     has_marker,
@@ -41,7 +42,7 @@ from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import memory, updates
 from dragoman.dialects.v2_june.client import ClientJune
 from dragoman.dialects.vendors.named import NamedDialect
-from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPermissionOption
+from dragoman.dialects.vendors.vendor_agent import VendorAgent, VendorPermissionOption
 from dragoman.errors import WireError
 from dragoman.vocabulary import events, options, tools
 from dragoman.vocabulary.asking import Request
@@ -79,7 +80,7 @@ def decode_client(params: Raw) -> DecodedClientHello:
 def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
     """Markers for everything, also for what today's draft implies; a login method has an `id`."""
     can = agent.capabilities
-    known: Json = {"auth": {"logout": {}} if can.logout and agent.auth_methods else {}}
+    known: JsonDict = {"auth": {"logout": {}} if can.logout and agent.auth_methods else {}}
     if can.sessions:
         prompt = (("image", can.image), ("audio", can.audio), ("embeddedContext", can.embedded_context))
         mcp = (("stdio", can.mcp_stdio), ("http", can.mcp_http))
@@ -90,7 +91,7 @@ def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
             "mcp": {name: {} for name, it in mcp if it},
         } | {name: {} for name, it in there if it}
     methods = [_old_id(encode_method_2(method)) for method in agent.auth_methods if isinstance(method, AgentAuth)]
-    body: Json = {"protocolVersion": 2, "capabilities": with_unknown_fields(known, can), "authMethods": methods}
+    body: JsonDict = {"protocolVersion": 2, "capabilities": with_unknown_fields(known, can), "authMethods": methods}
     if agent.info is not None:
         body["agentInfo"] = encode_implementation(agent.info)
     return msgspec.json.encode(with_unknown_fields(body, agent))
@@ -132,7 +133,7 @@ def decode_agent(result: Raw) -> DecodedAgentHello:
     return DecodedAgentHello(2, AgentHello(info, capabilities, known_methods, meta=meta_of(body)), JUNE)
 
 
-def _old_id(method: Any) -> Json:
+def _old_id(method: Any) -> JsonDict:
     return {("id" if name == "methodId" else name): value for name, value in method.items()}
 
 
@@ -150,7 +151,7 @@ class AgentJune(VendorAgent):
         }
     )
     update_fields = {  # noqa: RUF012  # never changed
-        **dict.fromkeys(("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"), _CHUNK),
+        **dict.fromkeys(events.CHUNK_TYPES, _CHUNK),
         **dict.fromkeys(_MESSAGES.values(), _CHUNK),
         "tool_call_update": frozenset(
             {"toolCallId", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput", "_meta"}
@@ -197,7 +198,11 @@ class AgentJune(VendorAgent):
         """
         match event:
             case events.Message() if not self._is_echo_of(session_id, event):
-                body: Json = {"sessionUpdate": _MESSAGES[type(event)], "messageId": event.message_id, **_meta(event)}
+                body: JsonDict = {
+                    "sessionUpdate": _MESSAGES[type(event)],
+                    "messageId": event.message_id,
+                    **_meta(event),
+                }
                 if event.content is None or isinstance(event.content, list):
                     body["content"] = _said(v1.CODEC.encode(event.content))
                 return self._notify(session_id, [_Ready(body)])
@@ -246,7 +251,7 @@ class AgentJune(VendorAgent):
             known and not isinstance(event.content, tools.TerminalItem) and len(v1.encode_items([event.content])) == 1
         )
 
-    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
         """A call that is announced is an update like any other; a plan has an `id`."""
         if update["sessionUpdate"] == "tool_call":
             return [{**update, "sessionUpdate": "tool_call_update"}]
@@ -264,22 +269,22 @@ def _open_call(session: memory.V1SessionMemory, event: events.ToolCallUpdate) ->
     return replace(said, **_words(event), **cleared)
 
 
-def _words(call: events.ToolCallUpdate) -> Json:
+def _words(call: events.ToolCallUpdate) -> JsonDict:
     return {name: getattr(call, name) for name in ("kind", "status") if isinstance(getattr(call, name), str)}
 
 
-def _step(entry: options.PlanEntry) -> Json:
+def _step(entry: options.PlanEntry) -> JsonDict:
     return {"content": entry.content, "priority": entry.priority, "status": entry.status, **_meta(entry)}
 
 
-def _meta(word: Any) -> Json:
+def _meta(word: Any) -> JsonDict:
     return optional_field("_meta", word.meta)
 
 
 class _Ready(wire.UnknownVariant):
     """An update that is said already."""
 
-    def __init__(self, body: Json) -> None:
+    def __init__(self, body: JsonDict) -> None:
         super().__init__(body["sessionUpdate"], Raw(msgspec.json.encode(body)))
 
 

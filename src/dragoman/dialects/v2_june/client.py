@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import DecodedNotification, Id, RequestMessage, SessionEvent
-from dragoman.dialects.handshake.json_fields import extras_of, has_texts, items, meta_of
+from dragoman.dialects.handshake.json_fields import JsonDict, extras_of, has_texts, items, meta_of
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1.client import ClientV1
-from dragoman.dialects.vendors.vendor_agent import Json
 from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary import content, events, options, requests, services, tools
 from dragoman.vocabulary.asking import Note, Request
@@ -88,7 +87,7 @@ class ClientJune(ClientV1):
         heard = super().decode_notification(method, params)
         return [_whole(one, update) if isinstance(one, SessionEvent) else one for one in heard]
 
-    def _told_own(self, body: Json, event: events.AnyEvent) -> Sequence[DecodedNotification]:
+    def _told_own(self, body: JsonDict, event: events.AnyEvent) -> Sequence[DecodedNotification]:
         """Return an event that only the draft has; nothing for the echo of the current prompt or in a muted replay."""
         session = self._session(body["sessionId"])
         if isinstance(event, events.UserMessage) and session.live and not session.answering:
@@ -98,7 +97,7 @@ class ClientJune(ClientV1):
         told = replace(event, outer=Extras(outer)) if outer else event
         return [] if session.muted else self._session_events(body["sessionId"], told)
 
-    def _own(self, update: Json) -> Any:
+    def _own(self, update: JsonDict) -> Any:
         """What version 1 does not have."""
         name = update.get("sessionUpdate")
         if isinstance(name, str) and name in _WHOLE:
@@ -128,12 +127,12 @@ def _is_odd(option: Any) -> bool:
     return isinstance(option, dict) and has_texts(option, "optionId", "name", "kind") and option["kind"] not in _KINDS
 
 
-def _beside(update: Json, *known: str) -> Json:
+def _beside(update: JsonDict, *known: str) -> JsonDict:
     """`_meta` and what is unknown of an update."""
     return {"meta": meta_of(update), "extras": extras_of(update, frozenset({"sessionUpdate", "_meta", *known}))}
 
 
-def _whole(told: SessionEvent, update: Json) -> SessionEvent:
+def _whole(told: SessionEvent, update: JsonDict) -> SessionEvent:
     """What version 1 has closed words for, in the words it was told in; null clears."""
     match told.event:
         case events.ToolCallUpdate() as call:
@@ -145,7 +144,7 @@ def _whole(told: SessionEvent, update: Json) -> SessionEvent:
             return told
 
 
-def _whole_call(call: events.ToolCallUpdate, update: Json) -> events.ToolCallUpdate:
+def _whole_call(call: events.ToolCallUpdate, update: JsonDict) -> events.ToolCallUpdate:
     said = {name: update[name] for name in ("kind", "status") if isinstance(update.get(name), str)}
     gone = {name: None for name, theirs in _CLEARED.items() if update.get(theirs, 0) is None}
     return replace(call, **said, **gone)

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.dialects.codec.git_patches import git_patch
+from dragoman.dialects.handshake.json_fields import JsonDict
 from dragoman.vocabulary.tools import Diff, FileChange
 
-Json = dict[str, Any]
 _ODD: Final = (b'"id"', b'"group"', b'"availableCommands"', b'"newText"', b'"toolCall"')
 
 
@@ -34,7 +34,7 @@ def modern(message: Raw) -> Raw:
     return Raw(msgspec.json.encode(_with_options(body)))
 
 
-def _update(update: Json) -> Json:
+def _update(update: JsonDict) -> JsonDict:
     said = _with_options(update)
     plan = said.get("plan")
     if isinstance(plan, dict):
@@ -48,7 +48,7 @@ def _update(update: Json) -> Json:
     return said
 
 
-def _permission(body: Json) -> Json:
+def _permission(body: JsonDict) -> JsonDict:
     """A question is about a tool call and has no words of its own."""
     call = _update(body["toolCall"])
     title = call.get("title") if isinstance(call.get("title"), str) else "Permission needed"
@@ -56,7 +56,7 @@ def _permission(body: Json) -> Json:
     return {"title": title, **rest, "subject": {"type": "tool_call", "toolCall": call}}
 
 
-def _with_options(body: Json) -> Json:
+def _with_options(body: JsonDict) -> JsonDict:
     found = body.get("configOptions")
     return {**body, "configOptions": [_option(option) for option in found]} if isinstance(found, list) else dict(body)
 
@@ -95,7 +95,7 @@ def _item(item: Any) -> Any:
     return {**rest, "changes": [{"operation": change.operation, "path": path}], **text}
 
 
-def _renamed(body: Json, old: str, new: str) -> Json:
+def _renamed(body: JsonDict, old: str, new: str) -> JsonDict:
     if new in body or old not in body:
         return dict(body)
     return {(new if name == old else name): value for name, value in body.items()}

@@ -20,14 +20,14 @@ from dragoman.dialects.handshake.initialize import (
     decode_agent_1,
     requested_version,
 )
-from dragoman.dialects.handshake.json_fields import as_object, decode_json, object_field
+from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json, object_field
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.vendors import vendor_agent
 from dragoman.dialects.vendors.extensions import ASK_USER, EXTENSIONS, SET_MODEL, SET_MODEL_ADAPTER, of_provider
 from dragoman.dialects.vendors.named import NamedDialect
-from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPermissionOption
+from dragoman.dialects.vendors.vendor_agent import VendorAgent, VendorPermissionOption
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PeerMistake, WireError, echo
 from dragoman.vocabulary import content, events, options, requests, services, tools
 from dragoman.vocabulary.asking import Note, Reply, Request
@@ -101,7 +101,7 @@ class AgentAgentao(VendorAgent):
         }
     )
     update_fields = {  # noqa: RUF012  # never changed
-        **dict.fromkeys(("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"), frozenset({"content"})),
+        **dict.fromkeys(events.CHUNK_TYPES, frozenset({"content"})),
         "tool_call": _CALL,
         "tool_call_update": frozenset({"toolCallId", "status", "content"}),
     }
@@ -113,7 +113,7 @@ class AgentAgentao(VendorAgent):
     )
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
-        super().__init__(client, vendor_agent.narrowed(agent, **vendor_agent.unclaimed(agent)))
+        super().__init__(client, vendor_agent.limited_agent(agent))
         # Requests that are answered with the mode they name.
         self._modes_asked: dict[Id, str] = {}
 
@@ -225,7 +225,7 @@ class AgentAgentao(VendorAgent):
         told = self.text_message(session_id, "agent_thought_chunk", error.message)
         return [*told, *super().encode_failed_turn(session_id, id, error)]
 
-    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
         """Pending first; content at the end, once; text where a message is something else."""
         if update["sessionUpdate"] == "tool_call":
             announced = {"kind": "other", **update, "status": "pending"}
@@ -242,7 +242,7 @@ class AgentAgentao(VendorAgent):
         return [update]
 
 
-def as_text(block: Json) -> str:
+def as_text(block: JsonDict) -> str:
     """A block that is no text, in words."""
     heard = v1.CODEC.decode(wire.decode(msgspec.json.encode(block), w.ContentBlock), content.UnknownContent)
     return content.text_of([heard])

@@ -15,12 +15,12 @@ from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import Id, Out
 from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
 from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
-from dragoman.dialects.handshake.json_fields import as_object, decode_json
+from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.vendors import vendor_agent
 from dragoman.dialects.vendors.agentao import refuse_servers
 from dragoman.dialects.vendors.named import NamedDialect
-from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPermissionOption
+from dragoman.dialects.vendors.vendor_agent import VendorAgent, VendorPermissionOption
 from dragoman.errors import INVALID_PARAMS, PeerMistake, WireError
 from dragoman.vocabulary import requests
 from dragoman.vocabulary.asking import Note, Request
@@ -90,7 +90,7 @@ class AgentElephant(VendorAgent):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         # One plan, whole: a plan by its id is no update of this document.
         plain_client = replace(client, capabilities=replace(client.capabilities, plans=False))
-        super().__init__(plain_client, vendor_agent.narrowed(agent, **vendor_agent.unclaimed(agent)))
+        super().__init__(plain_client, vendor_agent.limited_agent(agent))
 
     def decode_named_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode as `super()` does, but accept `authenticate` and ignore it (the document has no login).
@@ -137,7 +137,7 @@ class AgentElephant(VendorAgent):
         super()._is_echo(session_id, message_id)
         return False
 
-    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
         """A call is in progress from its first word; modes have their own names."""
         name = update["sessionUpdate"]
         if name == "current_mode_update":

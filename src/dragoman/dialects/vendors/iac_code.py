@@ -12,17 +12,18 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from dragoman.dialects.codec.dialect_base import text_frame_head
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import DecodedReply, Id, Out, RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
 from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
-from dragoman.dialects.handshake.json_fields import as_object, decode_json
+from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json
 from dragoman.dialects.tolerance import updates as tolerance
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.vendors import refusals, vendor_agent
 from dragoman.dialects.vendors.named import NamedDialect
-from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPermissionOption
+from dragoman.dialects.vendors.vendor_agent import VendorAgent, VendorPermissionOption
 from dragoman.errors import (
     AUTH_REQUIRED,
     INTERNAL_ERROR,
@@ -68,7 +69,7 @@ def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
     return vendor_agent.encode_agent(agent, capabilities)
 
 
-def models_of(found: list[options.Option]) -> Json:
+def models_of(found: list[options.Option]) -> JsonDict:
     """The model option as the `models` that it once was."""
     for option in found:
         if isinstance(option, options.Select) and option.category == _CATEGORY:
@@ -96,7 +97,7 @@ class AgentIacCode(VendorAgent):
         }
     )
     update_fields = {  # noqa: RUF012  # never changed
-        **dict.fromkeys(("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"), _MESSAGE),
+        **dict.fromkeys(events.CHUNK_TYPES, _MESSAGE),
         "tool_call": _CALL,
         "tool_call_update": _CALL | set(_RAW) | set(_RAW.values()),
     }
@@ -110,8 +111,8 @@ class AgentIacCode(VendorAgent):
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         can = agent.capabilities
-        kept = {"resume": can.resume, "fork": can.fork, "list": can.list, "close": can.close}
-        super().__init__(client, vendor_agent.narrowed(agent, **{**vendor_agent.unclaimed(agent), **kept}))
+        limited = vendor_agent.limited_agent(agent, resume=can.resume, fork=can.fork, list=can.list, close=can.close)
+        super().__init__(client, limited)
         self._plain_models: set[Id] = set()
 
     # -- hearing -----------------------------------------------------------------------------------------------------
@@ -207,7 +208,7 @@ class AgentIacCode(VendorAgent):
         told = self.text_message(session_id, "agent_message_chunk", f"[Error] {error.message}\n")
         return [*told, *super().encode_failed_turn(session_id, id, error)]
 
-    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
         """A call begins in progress, its input follows, its end has its result."""
         if update["sessionUpdate"] == "tool_call":
             first = {**update, "status": "in_progress"}
@@ -227,7 +228,7 @@ class AgentIacCode(VendorAgent):
                 return [{**update, "rawOutput": said} if said else update]
         return [update]
 
-    def only_known_fields(self, update: Json) -> Json:
+    def only_known_fields(self, update: JsonDict) -> JsonDict:
         """Only the document's fields, each under both names."""
         return super().only_known_fields(twice(update))
 
@@ -236,15 +237,10 @@ class AgentIacCode(VendorAgent):
         self._session(session_id).spoken[message_id] = None
         if kind not in self.update_fields:
             return ()
-        encode = msgspec.json.encode
-        head = (
-            b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
-            b'{"sessionUpdate":%b,"type":%b,"content":{"type":"text","text":'
-        )
-        return head % (encode(session_id), encode(kind), encode(kind)), b'},"text":', b"}}}"
+        return text_frame_head(session_id, kind, vendor_agent.type_field(kind)), b'},"text":', b"}}}"
 
 
-def twice(update: Json) -> Json:
+def twice(update: JsonDict) -> JsonDict:
     """An update under the names of both spellings."""
     said = {**update, "type": update["sessionUpdate"]}
     inner = update.get("content")
@@ -277,7 +273,7 @@ class ClientIacCode(ClientV1):
             return call
         name = _OTHERWISE[call.method]
         if isinstance(request, requests.SetOption) and isinstance(request.value, (str, bool)):
-            body: Json = {"sessionId": request.session_id, "configId": request.config_id, "value": request.value}
+            body: JsonDict = {"sessionId": request.session_id, "configId": request.config_id, "value": request.value}
             return RequestMessage(name, msgspec.json.encode(body))
         return replace(call, method=name)
 

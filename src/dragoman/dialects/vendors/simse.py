@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from dragoman.dialects.codec.dialect_base import text_chunk_head, text_frame_head
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import (
     AnswerByNotification,
@@ -24,13 +25,13 @@ from dragoman.dialects.contract import (
 )
 from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
 from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
-from dragoman.dialects.handshake.json_fields import as_object, decode_json
+from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.v1.permissions import subject_call
 from dragoman.dialects.vendors import vendor_agent
 from dragoman.dialects.vendors.named import NamedDialect
-from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPermissionOption
+from dragoman.dialects.vendors.vendor_agent import VendorAgent, VendorPermissionOption
 from dragoman.errors import WireError
 from dragoman.vocabulary import content, events, options, requests, services
 from dragoman.vocabulary.asking import Extension, ExtensionResult, Reply, Request
@@ -75,7 +76,7 @@ class AgentSimse(VendorAgent):
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         plain_client = replace(client, capabilities=replace(client.capabilities, plans=False))
-        super().__init__(plain_client, vendor_agent.narrowed(agent, **{**vendor_agent.unclaimed(agent), "load": False}))
+        super().__init__(plain_client, vendor_agent.limited_agent(agent, load=False))
         self._questions = 0
 
     def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
@@ -129,7 +130,7 @@ class AgentSimse(VendorAgent):
         text = w.TextContent(text=f"\n[{notices.text_of(notice)}]\n")
         return [w.SessionUpdateAgentMessageChunk(content=text)]
 
-    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
         """A call is told as ours; it ends completed, with an output or an error."""
         name = update["sessionUpdate"]
         if name == "agent_message_chunk" and update["content"].get("type") == "text":
@@ -150,11 +151,11 @@ class AgentSimse(VendorAgent):
             return [{**update, "status": "completed", **end}]
         return [update]
 
-    def only_known_fields(self, update: Json) -> Json:
+    def only_known_fields(self, update: JsonDict) -> JsonDict:
         """Only the document's fields, and the second name of the update."""
         return super().only_known_fields({**update, "type": update["sessionUpdate"]})
 
-    def update_params(self, session_id: str, update: Json) -> Json:
+    def update_params(self, session_id: str, update: JsonDict) -> JsonDict:
         """The update beside its session, and where the protocol has it."""
         return {"sessionId": session_id, **update, "update": update}
 
@@ -163,11 +164,8 @@ class AgentSimse(VendorAgent):
         self._session(session_id).spoken[message_id] = None
         if kind not in self.update_fields:
             return ()
-        encode = msgspec.json.encode
-        name = encode(kind)
-        said = b'"sessionUpdate":%b,"type":%b,"content":{"type":"text","text":' % (name, name)
-        head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":{' % encode(session_id)
-        return head + said, b"}}," + said, b"}}}"
+        more = vendor_agent.type_field(kind)
+        return text_frame_head(session_id, kind, more), b"}}," + text_chunk_head(kind, more), b"}}}"
 
 
 def _key(session_id: object, request_id: object) -> str:
@@ -239,7 +237,7 @@ class ClientSimse(ClientV1):
         return super().encode_failure(id, request, error)
 
 
-def _question(session_id: str, update: Json) -> services.RequestPermission:
+def _question(session_id: str, update: JsonDict) -> services.RequestPermission:
     """The four answers are the document's; what it is about is one text."""
     action, about = update.get("action"), update.get("description")
     title = about if isinstance(about, str) and about else str(action or "Permission needed")

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from dragoman.dialects.codec.dialect_base import TEXT_FRAME_TAIL, message_id_field, text_frame_head
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import DecodedReply, ErrorMessage, Id, NotificationMessage, Out, RequestMessage
 from dragoman.dialects.handshake.initialize import (
@@ -20,6 +21,7 @@ from dragoman.dialects.handshake.initialize import (
     encode_implementation,
     requested_version,
 )
+from dragoman.dialects.handshake.json_fields import JsonDict
 from dragoman.dialects.tolerance.requests import ALIASES
 from dragoman.dialects.v1.agent import AgentV1
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, NOT_FOUND, PeerMistake, WireError
@@ -28,9 +30,6 @@ from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.tools import FINAL_STATUSES
 from dragoman.wire import types as wire
-
-Json = dict[str, Any]
-_STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
 
 
 class VendorPermissionOption(NamedTuple):
@@ -47,15 +46,15 @@ def decode_client(params: Raw, name: str) -> DecodedClientHello:
     return DecodedClientHello(1, client_hello_1(body), name)
 
 
-def encode_agent(agent: AgentHello, capabilities: Json, **more: Any) -> bytes:
+def encode_agent(agent: AgentHello, capabilities: JsonDict, **more: Any) -> bytes:
     """The answer. Whatever the document calls its agent, `agentInfo` is ours."""
-    body: Json = {"protocolVersion": 1, "agentCapabilities": capabilities, "authMethods": []}
+    body: JsonDict = {"protocolVersion": 1, "agentCapabilities": capabilities, "authMethods": []}
     if agent.info is not None:
         body["agentInfo"] = encode_implementation(agent.info)
     return msgspec.json.encode({**body, **more})
 
 
-def shown_text(update: Json) -> str:
+def shown_text(update: JsonDict) -> str:
     """The text of what a call shows."""
     blocks = [item.get("content") for item in update.get("content") or () if item.get("type") == "content"]
     return "".join(block["text"] for block in blocks if isinstance(block, dict) and block.get("type") == "text")
@@ -146,16 +145,16 @@ class VendorAgent(AgentV1):
         known = self._session(session_id).calls.get(event.tool_call_id)
         return event if known is None or not known.content else replace(event, content=list(known.content))
 
-    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
         """An update of version 1 as this document has it: itself, others, or nothing."""
         return [update]
 
-    def only_known_fields(self, update: Json) -> Json:
+    def only_known_fields(self, update: JsonDict) -> JsonDict:
         """Only the document's fields."""
         fields = self.update_fields[update["sessionUpdate"]]
         return {name: value for name, value in update.items() if name == "sessionUpdate" or name in fields}
 
-    def update_params(self, session_id: str, update: Json) -> Json:
+    def update_params(self, session_id: str, update: JsonDict) -> JsonDict:
         """The params of the notification."""
         return {"sessionId": session_id, "update": update}
 
@@ -164,19 +163,14 @@ class VendorAgent(AgentV1):
         self._session(session_id).spoken[message_id] = None
         if kind not in self.update_fields:
             return ()
-        encode = msgspec.json.encode
-        named = b'"messageId":%b,' % encode(message_id) if "messageId" in self.update_fields[kind] else b""
-        head = (
-            b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
-            b'{"sessionUpdate":%b,%b"content":{"type":"text","text":'
-        )
-        return head % (encode(session_id), encode(kind), named), b"}}}}"
+        more = message_id_field(message_id) if "messageId" in self.update_fields[kind] else b""
+        return text_frame_head(session_id, kind, more), TEXT_FRAME_TAIL
 
     def text_message(self, session_id: str, kind: str, text: str) -> Sequence[Out]:
         """Something of ours, told as a piece of a message."""
         return self.update_message(session_id, {"sessionUpdate": kind, "content": {"type": "text", "text": text}})
 
-    def update_message(self, session_id: str, update: Json) -> Sequence[Out]:
+    def update_message(self, session_id: str, update: JsonDict) -> Sequence[Out]:
         """One update, cut and carried."""
         return [
             NotificationMessage(
@@ -193,7 +187,7 @@ class VendorAgent(AgentV1):
 
     def encode_end(self, event: events.Idle) -> bytes:
         """The reason, and nothing beside it."""
-        reason = event.stop_reason if event.stop_reason in _STOP_REASONS else "end_turn"
+        reason = event.stop_reason if event.stop_reason in events.STOP_REASONS else "end_turn"
         return msgspec.json.encode({"stopReason": reason})
 
     def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
@@ -204,25 +198,33 @@ class VendorAgent(AgentV1):
 _ANSWER: Final = services.PermissionAnswer
 
 
-def narrowed(agent: AgentHello, **capabilities: bool) -> AgentHello:
-    """The agent as a dialect offers it: no way to log in, and of its capabilities no more than these."""
-    return replace(agent, capabilities=replace(agent.capabilities, **capabilities), auth_methods=[])
+def type_field(kind: str) -> bytes:
+    """Return `type`, the second name of an update in two of the documents, as a field of a text frame."""
+    return b'"type":%b,' % msgspec.json.encode(kind)
 
 
-def unclaimed(agent: AgentHello) -> dict[str, bool]:
-    """Every capability that is a method of its own, switched off."""
-    names = ("resume", "list", "close", "delete", "fork", "archive", "status", "title", "additional_directories")
-    return dict.fromkeys((*names, "logout", "auth_status", "providers"), False)
+def limited_agent(agent: AgentHello, **capabilities: bool) -> AgentHello:
+    """Return the agent as a document offers it: no login, and no method of its own but those in `capabilities`."""
+    limited = replace(agent.capabilities, **{**_NO_METHODS, **capabilities})
+    return replace(agent, capabilities=limited, auth_methods=[])
 
+
+# Capabilities that are methods of their own; a document names those that it has.
+_NO_METHODS: Final = dict.fromkeys(
+    (
+        *("resume", "list", "close", "delete", "fork", "archive", "status", "title", "additional_directories"),
+        *("logout", "auth_status", "providers"),
+    ),
+    False,
+)
 
 __all__ = [
     "ClientHello",
-    "Json",
     "VendorAgent",
     "VendorPermissionOption",
     "decode_client",
     "encode_agent",
-    "narrowed",
+    "limited_agent",
     "shown_text",
-    "unclaimed",
+    "type_field",
 ]
