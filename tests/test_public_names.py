@@ -14,6 +14,7 @@ import dragoman
 from dragoman.client.settings import ConnectSettings
 from dragoman.testing import AgentSettings
 from tests.needs import ROOT
+from tests.public_surface import MEMBERS_FILE, members
 
 # Of ours, what `import dragoman` loads; and of what others wrote, nothing.
 AT_ONCE = {"dragoman", "dragoman.version"}
@@ -146,3 +147,9 @@ def test_completion_shows_every_parameter(name: str) -> None:
         if one.kind is inspect.Parameter.VAR_KEYWORD and get_origin(one.annotation) is not Unpack
     ]
     assert untyped == []
+
+
+def test_the_members_of_the_public_classes_are_those_that_are_listed() -> None:
+    """A change of the surface is seen in a diff. If it is meant: `python -m tests.public_surface` writes the list."""
+    listed = MEMBERS_FILE.read_text(encoding="utf-8").splitlines()
+    assert (sorted(set(members()) - set(listed)), sorted(set(listed) - set(members()))) == ([], [])

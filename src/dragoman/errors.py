@@ -36,7 +36,7 @@ CANCELLED: Final = -32800
 
 
 class DragomanError(Exception):
-    """Everything this package raises on purpose."""
+    """The base of everything that this package raises on purpose."""
 
 
 class UsageError(DragomanError):
@@ -68,7 +68,10 @@ class LargeFrameHead(FrameTooLarge):
 
 
 class RequestFailed(PeerError):
-    """A JSON-RPC error: received as the answer to our request, or raised by a handler as the answer to theirs."""
+    """A JSON-RPC error: received as the answer to our request, or raised by a handler as the answer to theirs.
+
+    `code` is that of JSON-RPC or ACP, `message` a sentence for people, `data` any JSON with details, or None.
+    """
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -81,7 +84,7 @@ class RequestFailed(PeerError):
 
 
 class AuthRequired(RequestFailed):
-    """The agent wants a login first (-32000)."""
+    """The agent wants a login before it serves the request (-32000): `client.login`, then try again."""
 
 
 class RequestCancelled(RequestFailed):
@@ -93,11 +96,11 @@ class VersionMismatch(PeerError):
 
 
 class WorldError(DragomanError):
-    """Something outside both programs went wrong."""
+    """Something outside of both programs failed: the network, a process, a disk."""
 
 
 class LinkClosed(WorldError):
-    """The connection ended; every call that waited for an answer fails with this, once."""
+    """The connection ended; every call that waited for a reply fails with this, once."""
 
 
 class StartFailed(WorldError):
@@ -109,7 +112,7 @@ class TimedOut(WorldError):
 
 
 def how_to_install(*extras: str) -> str:
-    """What to type for packages that are left out of the core: from an index, and from a clone."""
+    """Return what to type to install optional packages (`extras`): from an index, and from a clone."""
     names = ",".join(extras)
     return f"pip install 'dragoman[{names}]' (from a clone: pip install '.[{names}]')"
 
@@ -123,7 +126,7 @@ class WireError(NamedTuple):
 
 
 def request_failed(code: int, message: str, data: object = None) -> RequestFailed:
-    """The exception for an error answer: the code chooses the class."""
+    """Return the exception for an error reply with this `code`, `message` and `data`; the code decides its class."""
     if code == AUTH_REQUIRED:
         return AuthRequired(code, message, data)
     if code == CANCELLED:
@@ -144,7 +147,7 @@ def echo_in_words(text: str) -> str:
 
 
 def wire_error(error: BaseException) -> WireError:
-    """What the peer is told about `error`."""
+    """Return the error reply for an exception: its own text only if that was written for the peer."""
     if isinstance(error, (PeerMistake, RequestFailed)):
         return WireError(error.code, error.message, error.data)
     return WireError(INTERNAL_ERROR, "Internal error")

@@ -55,7 +55,7 @@ class Bridge:
 
     @property
     def fault(self) -> LinkClosed | None:
-        """Why the bridge has ended by itself, where the bytes of a side left nothing else to do; else None."""
+        """Return why the bridge has ended by itself, where the bytes of a side left nothing else to do; else None."""
         return self._client_side.link.fault or self._agent_side.link.fault
 
     async def run(self) -> None:

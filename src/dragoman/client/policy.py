@@ -98,9 +98,11 @@ class PermissionHandler:
         protected_paths: Sequence[str] = (),
         on_decision: OnDecision | None = None,
     ) -> None:
-        """`protected_paths` are real paths of files that are protected beside those with a protected name.
+        """Judge by `policy` what is inside of the folders `roots`, and ask `ask` where the policy says so.
 
-        `on_decision` is told of every decision; a question that was called off is none.
+        Without `ask` such a request is decided by `policy.unasked`. `protected_paths` are real paths of files that are
+        protected beside those with a protected name. `on_decision` is called with every decision; a question that was
+        cancelled is none.
         """
         self.policy: Final = policy
         self._protected_paths: Final = frozenset(protected_paths)
@@ -215,7 +217,7 @@ class PermissionHandler:
         return self._deny(request, Verdict("reject", reason, basis="changed while it was shown"))
 
     def new_turn(self) -> None:
-        """A person's no was for the turn that is over, and so was a yes."""
+        """Forget the answers of the last turn: a no, and a yes to an edit, count until its end."""
         self._said_no.clear()
         self._granted.clear()
         self._dismissed = False

@@ -173,14 +173,15 @@ class AgentRegistry:
         """Return the registry's own connection to an agent; wait for its start, or its restart, if it needs one.
 
         `settings` are those of `dragoman.connect`. Raise `AgentFailed` if it has failed as often as its entry allows,
-        else what `connect` and `async with` raise.
+        `UsageError` for a name that is not among `names`, else what `connect` and `async with` raise.
         """
         return await self._agent(name).client(settings)
 
     async def check(self, name: str, *, seconds: float) -> None:
         """Start an agent, wait at most `seconds` for its answer to `initialize`, and stop it again.
 
-        Raise what `connect` and `async with` raise; `status` has the outcome.
+        Raise `UsageError` for a name that is not among `names`, else what `connect` and `async with` raise; `status`
+        has the outcome.
         """
         await self._agent(name).check(seconds)
 

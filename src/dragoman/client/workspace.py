@@ -43,7 +43,10 @@ class Callbacks(TypedDict):
 
 
 class Workspace:
-    """The folders an agent works in. `environment` is ours; what looks like a secret in it is not passed on."""
+    """The folders that an agent works in, as the callbacks of `connect`. Use it with `async with`, or `close` it.
+
+    The callbacks raise `RequestFailed` for what is not allowed, and that is the error reply which the agent gets.
+    """
 
     def __init__(
         self,
@@ -53,6 +56,12 @@ class Workspace:
         permissions: "PermissionHandler | None" = None,
         decider: "PermissionHandler | None" = None,
     ) -> None:
+        """Lend `roots`, the first of which is the folder where terminals start.
+
+        `environment` is ours; variables that look like secrets are not given to terminals. `permissions` judges every
+        request; without it everything inside of the roots is lent. `decider` is its former name. Raise `UsageError`
+        if there is no root.
+        """
         if decider is not None:
             warnings.warn("decider= is called permissions= now", DeprecationWarning, stacklevel=2)
             permissions = decider
@@ -64,7 +73,7 @@ class Workspace:
         self.terminals: Final[RealTerminals] = _LentTerminals(self, environment)
 
     def callbacks(self) -> Callbacks:
-        """Everything there is, for `connect(..., **workspace.callbacks())`."""
+        """Return the callbacks as settings: `connect(..., **workspace.callbacks())`."""
         return {
             "read_text_file": self.read_text_file,
             "write_text_file": self.write_text_file,
@@ -80,11 +89,14 @@ class Workspace:
         await self.close()
 
     async def close(self) -> None:
-        """End every terminal, within two seconds."""
+        """End every terminal and wait for that, at most two seconds."""
         await self.terminals.close()
 
     async def read_text_file(self, request: ReadTextFile) -> str:
-        """The text of a file, or the lines of it that were asked for: `line` counts from 1."""
+        """Return the text of a file, or the lines of it that `request` names; its `line` counts from 1.
+
+        Waits for the user where the policy asks. Raise `RequestFailed` if it is denied, missing, too large or no text.
+        """
         place = self._place(request.path, request)
         await self._permit(replace(request, path=place.path))
         text = await asyncio.to_thread(_read, place)
@@ -93,7 +105,10 @@ class Workspace:
         return text
 
     async def write_text_file(self, request: WriteTextFile) -> None:
-        """Put a file there, whole or not at all."""
+        """Write a file, whole or not at all.
+
+        Waits for the user where the policy asks. Raise `RequestFailed` if it is denied or cannot be written.
+        """
         place = self._place(request.path, request)
         data = request.content.encode("utf-8", errors="surrogatepass")
         try:

@@ -36,7 +36,7 @@ class Chunk(Event, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The piece as text; empty for other content."""
+        """Return the piece as text; empty for other content."""
         return self.content.text if type(self.content) is Text else ""
 
 

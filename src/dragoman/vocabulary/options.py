@@ -38,7 +38,7 @@ class Select(Word, frozen=True, gc=False, tag_field="type", tag="select"):
     category: str | None | UnsetType = UNSET
 
     def choices(self) -> list[Choice]:
-        """Every value, groups opened."""
+        """Return every choice in order, those of groups included."""
         flat: list[Choice] = []
         for entry in self.options:
             if isinstance(entry, ChoiceGroup):
