@@ -20,7 +20,7 @@ from typing import Final
 from bench.gateway_client import Client
 from bench.lines import Line, told
 from bench.roster import PEERS
-from tests.gateway.serving import free_port
+from tests.support.gateway import free_port
 
 HERE: Final = Path(__file__).parent
 CLIENTS: Final = 1000

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import dragoman
 from dragoman import errors, events, testing
-from tests.needs import ROOT
+from tests.support.needs import ROOT
 
 MEMBERS_FILE: Final = ROOT / "tests" / "public_members.txt"
 # What a public function gives back, and is not made by users themselves.

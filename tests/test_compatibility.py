@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.dialects.vendors import named
-from tests.needs import ROOT
+from tests.support.needs import ROOT
 from tools import peers
 from tools.compatibility import NAMES, PAGES, compatibility, losses, tried
 from tools.requirements import FINDINGS, LOSSES, ROWS, SYSTEMS

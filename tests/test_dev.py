@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.needs import ROOT
+from tests.support.needs import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
 from dragoman.vocabulary.requests import CancelTurn, CloseSession, ListSessions, NewSession, SessionInfo, SessionList
-from tests.agent.raw import PIPE, Message, Wire, greeting, hello, turns, until
+from tests.support.raw_peer import PIPE, Message, RawPeer, greeting, hello, turns, until
 
 pytestmark = pytest.mark.anyio
 both_versions = pytest.mark.parametrize("version", [1, 2])
@@ -70,7 +70,7 @@ class Above:
 class End:
     """A link of ours and the raw wire at its other end."""
 
-    def __init__(self, link: Link, above: Above, wire: Wire, transport: MemoryTransport) -> None:
+    def __init__(self, link: Link, above: Above, wire: RawPeer, transport: MemoryTransport) -> None:
         self.link = link
         self.above = above
         self.wire = wire
@@ -86,7 +86,7 @@ async def agent_link(
     above = Above()
     link = Link(ours, above, "agent", trace=trace, **settings)
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     wire.say(hello(version))
     await wire.answer(0)
     try:
@@ -103,7 +103,7 @@ async def client_link(version: int = 2, *, capacity: int = PIPE, **settings: Any
     above = Above()
     link = Link(ours, above, "client", **settings)
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     greeted = asyncio.ensure_future(link.initialize(ClientHello()))
     wire.say({"id": (await wire.hear())["id"], "result": greeting(version)})
     await greeted
@@ -171,7 +171,7 @@ async def test_torn_bytes_are_heard_like_whole_ones(pieces: int) -> None:
     above = Above()
     link = Link(ours, above, "agent")
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     wire.say(hello(1), ping(1), ping(2, text="ü" * 50), {"method": "_note", "params": {}})
     assert (await wire.answer(2))["result"] == "done"
     await until(lambda: len(above.log) == 3)
@@ -185,7 +185,7 @@ async def test_content_length_is_answered_in_kind() -> None:
     link.start()
     received = bytearray()
 
-    class Bytes(Wire):
+    class Bytes(RawPeer):
         def data_received(self, data: bytes) -> None:
             received.extend(data)
 
@@ -203,7 +203,7 @@ async def test_nothing_is_done_before_initialize_and_a_second_one_is_refused() -
     above = Above()
     link = Link(ours, above, "agent")
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     wire.say(ping(1), {"method": "_note", "params": {}}, hello(1), {**hello(1), "id": 2}, ping(3))
     await wire.answer(3)
     assert [(m["id"], m.get("error", {}).get("code")) for m in wire.heard] == [
@@ -223,7 +223,7 @@ async def test_an_agent_that_asks_before_it_has_answered_initialize_is_refused()
     above = Above()
     link = Link(ours, above, "client")
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     wire.say(ping(1))
     assert (await wire.answer(1))["error"]["code"] == -32600
     assert above.bugs == []
@@ -235,7 +235,7 @@ async def test_what_follows_the_answer_to_initialize_in_the_same_breath_is_heard
     above = Above()
     link = Link(ours, above, "client")
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     greeted = asyncio.ensure_future(link.initialize(ClientHello()))
     number = (await wire.hear())["id"]
     wire.say({"id": number, "result": greeting(2)}, {"method": "_note", "params": {}}, chunk("x"))
@@ -258,7 +258,7 @@ async def test_an_agent_that_cannot_be_spoken_with_says_so_once(answer: Message,
     ours, theirs = memory_pair(PIPE)
     link = Link(ours, Above(), "client", spoken=(1,))
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     greeted = asyncio.ensure_future(link.initialize(ClientHello()))
     wire.say({"id": (await wire.hear())["id"], **answer})
     with pytest.raises(error):
@@ -273,7 +273,7 @@ async def test_while_our_own_hello_is_awaited_what_is_heard_waits_in_order() -> 
     above.on_initialize = lambda hello: ready  # type: ignore[method-assign]
     link = Link(ours, above, "agent")
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     wire.say(hello(1), ping(1), *[{"method": "_note", "params": {}}] * 300)
     await turns()
     assert (wire.heard, above.log) == ([], [])
@@ -399,7 +399,7 @@ NOT_FOUND = {"code": -32601, "message": "Method not found"}
 RENAMING = "iac-code"  # a dialect in which a list has two names
 
 
-async def _refuse(wire: Wire, **error: Any) -> tuple[int, str]:
+async def _refuse(wire: RawPeer, **error: Any) -> tuple[int, str]:
     """The next call, refused: its number and its name."""
     call = await _next_call(wire)
     wire.say({"id": call["id"], "error": {**NOT_FOUND, **error}})
@@ -507,7 +507,7 @@ async def test_a_text_that_is_no_unicode_is_our_callers_mistake(version: int) ->
         assert await call == ExtensionResult(1)
 
 
-async def _next_call(wire: Wire, method: str = "") -> Message:
+async def _next_call(wire: RawPeer, method: str = "") -> Message:
     while True:
         message = await wire.hear()
         if "method" in message and message["method"] not in ("initialize", "$/cancel_request"):
@@ -564,7 +564,7 @@ async def test_a_call_cancelled_while_it_waits_for_room_is_never_sent_and_leaves
         assert "_never" not in {m.get("method") for m in end.wire.heard}
 
 
-async def _next_call_of(wire: Wire, method: str) -> Message:
+async def _next_call_of(wire: RawPeer, method: str) -> Message:
     def found() -> list[Message]:
         return [m for m in wire.heard if m.get("method") == method]
 
@@ -943,7 +943,7 @@ async def test_every_pending_call_fails_once_and_later_ones_at_once(how: str) ->
     above = Above()
     link = Link(ours, above, "client")
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     greeted = asyncio.ensure_future(link.initialize(ClientHello()))
     wire.say({"id": (await wire.hear())["id"], "result": greeting(2)})
     await greeted
@@ -1007,7 +1007,7 @@ async def test_a_loss_drops_what_waits_and_cancels_what_runs() -> None:
     above.answer = work
     link = Link(ours, above, "agent")
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     wire.say(hello(1), ping(1))
     await until(lambda: bool(above.log))
     wire.say(ping(2, pad="x" * 600))

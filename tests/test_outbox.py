@@ -8,7 +8,7 @@ import pytest
 from dragoman import limits
 from dragoman.errors import LinkClosed
 from dragoman.outbox import Outbox, TextStream
-from tests.agent.raw import turns
+from tests.support.raw_peer import turns
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,8 @@ import pytest
 import dragoman
 from dragoman.client.settings import ConnectSettings
 from dragoman.testing import AgentSettings
-from tests.needs import ROOT
 from tests.public_surface import MEMBERS_FILE, members
+from tests.support.needs import ROOT
 
 # Of ours, what `import dragoman` loads; and of what others wrote, nothing.
 AT_ONCE = {"dragoman", "dragoman.version"}

@@ -21,9 +21,9 @@ import pytest
 from dragoman import connect
 from tests.docs.settings import commands_of
 from tests.docs.snippets import Snippet, commands_in, is_balanced, lines_of, snippets
-from tests.gateway.serving import free_port
-from tests.needs import ROOT, need
-from tests.nursery.nursery import nursery
+from tests.support.fork_server.client import fork_server
+from tests.support.gateway import free_port
+from tests.support.needs import ROOT, need
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = ("README.md", "docs/how-to/editors.md")
@@ -66,7 +66,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def program(file: Path, arguments: str) -> None:
     """Write one that is a forked `dragoman` with these arguments."""
-    file.write_text(f"#!/bin/sh\nexec {shlex.join(nursery().dragoman())} {arguments}\n")
+    file.write_text(f"#!/bin/sh\nexec {shlex.join(fork_server().dragoman())} {arguments}\n")
     file.chmod(0o755)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.needs import ROOT, need
+from tests.support.needs import ROOT, need
 
 # Put together here, so that this file is clean itself.
 REGISTRIES = tuple(

@@ -18,7 +18,7 @@ from dragoman.link import Trace
 from dragoman.testing import ScriptedAgent, ScriptedClient, pair
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary.events import AgentMessageChunk
-from tests.needs import ROOT
+from tests.support.needs import ROOT
 
 # Far more than any of these mistakes takes, and less than `pair` waits for an agent that does not end.
 BOUND_SECONDS = 4.0

@@ -9,8 +9,8 @@ import pytest
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.store.sqlite import SqliteStore
-from tests.agent.raw import Message, prompt, turns, until
-from tests.agent.served import opened, served
+from tests.support.raw_peer import Message, prompt, turns, until
+from tests.support.served_agent import opened, served
 
 pytestmark = pytest.mark.anyio
 

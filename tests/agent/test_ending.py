@@ -14,9 +14,9 @@ from typing import cast
 
 import pytest
 
-from tests.agent.raw import Message, hello, prompt
 from tests.agent.test_process import SECONDS, hear_until, noticed, say
-from tests.nursery.nursery import Forked, nursery
+from tests.support.fork_server.client import Forked, fork_server
+from tests.support.raw_peer import Message, hello, prompt
 
 HOW = ["EOF", "SIGTERM", "SIGINT"]
 PROGRAM = """
@@ -142,7 +142,7 @@ def started(case: Case, folder: Path, afterwards: str = "") -> Forked:
     source = case.source(folder) + afterwards
     if case.shuts_down:  # a Popen has everything that is used of a Forked here
         return cast(Forked, Popen([sys.executable, "-c", source], stdin=PIPE, stdout=PIPE, stderr=PIPE))
-    return nursery().child(source)
+    return fork_server().child(source)
 
 
 @contextmanager
@@ -243,7 +243,7 @@ await asyncio.sleep(60)
         assert process.stderr.readline() == b"blocked\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=SECONDS) == 143
-    with nursery().child(blocks.source(tmp_path)) as process:
+    with fork_server().child(blocks.source(tmp_path)) as process:
         say(process, hello(1))
         params = {"sessionId": session_id, "cwd": os.getcwd(), "mcpServers": []}
         say(process, {"id": 1, "method": "session/load", "params": params})
@@ -295,7 +295,7 @@ def test_a_pool_that_is_idle_keeps_no_program_from_going_on_after_its_agent(tmp_
     await asyncio.get_running_loop().run_in_executor(pool, time.sleep, 0)
     """
     source = Case(pool).source(tmp_path) + 'print("and goes on", file=sys.stderr, flush=True)\n'
-    with nursery().child(source) as process:
+    with fork_server().child(source) as process:
         say(process, hello(1))
         say(process, {"id": 1, "method": "session/new", "params": {"cwd": os.getcwd(), "mcpServers": []}})
         session_id = hear_until(process, lambda message: message.get("id") == 1)["result"]["sessionId"]

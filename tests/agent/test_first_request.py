@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.agent.raw import hello
-from tests.nursery.nursery import Forked, nursery
+from tests.support.fork_server.client import Forked, fork_server
+from tests.support.raw_peer import hello
 
 # What it does runs when asyncio is first imported: that is after the answer, and before the loop.
 HOOK = """
@@ -67,7 +67,7 @@ def agent_process(
         source = HOOK.format(hook=hook) + PROGRAM.format(run=run)
         process = subprocess.Popen([sys.executable, "-c", source], stdin=PIPE, stdout=PIPE, stderr=PIPE)
     else:
-        process = nursery().child(PROGRAM.format(run=run), **pipes)
+        process = fork_server().child(PROGRAM.format(run=run), **pipes)
     try:
         yield process
     finally:
@@ -144,7 +144,7 @@ def test_what_is_said_is_the_same_as_without_the_early_answer(opening: str) -> N
 
 def answers(run: str, pieces: list[bytes]) -> tuple[bytes, bytes, int]:
     """Stdout, stderr and the exit code of an agent that is told these pieces, one after the other."""
-    with nursery().child(PROGRAM.format(run=run)) as agent:
+    with fork_server().child(PROGRAM.format(run=run)) as agent:
         for piece in pieces:
             waiting_for_input(agent.pid)
             agent.stdin.write(piece)

@@ -11,8 +11,8 @@ from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import UsageError
 from dragoman.transports.memory import memory_pair
-from tests.agent.raw import PIPE, prompt
-from tests.agent.served import Reporting, end_of_turn, opened, served
+from tests.support.raw_peer import PIPE, prompt
+from tests.support.served_agent import Reporting, end_of_turn, opened, served
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ import pytest
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.store.sqlite import SqliteStore
-from tests.agent.raw import Message, Wire, prompt, texts
-from tests.agent.served import both_versions, end_of_turn, opened, served
 from tests.store.test_lease import holding
+from tests.support.raw_peer import Message, RawPeer, prompt, texts
+from tests.support.served_agent import both_versions, end_of_turn, opened, served
 
 OPENING = "The session is just being opened on this connection: wait for that answer, then ask again"
 CLOSING = "The session is just being closed on this connection: wait for that answer, then ask again"
@@ -64,7 +64,7 @@ async def stored(agent: Agent, version: int) -> str:
     return session_id
 
 
-async def refusal(wire: Wire, id: int) -> tuple[int, str, object]:
+async def refusal(wire: RawPeer, id: int) -> tuple[int, str, object]:
     error = (await wire.answer(id))["error"]
     return error["code"], error["message"], error["data"]
 

@@ -11,8 +11,8 @@ from dragoman.agent.session import Permission, Prompt, Session
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.services import Dismissed, PermissionAnswer, PermissionOption, RequestPermission, Selected
-from tests.agent.raw import Message, Wire, prompt, texts, turns, until, updates
-from tests.agent.served import both_versions, end_of_turn, opened, served
+from tests.support.raw_peer import Message, RawPeer, prompt, texts, turns, until, updates
+from tests.support.served_agent import both_versions, end_of_turn, opened, served
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +28,7 @@ def asking_agent(answers: list[Permission]) -> Agent:
     return agent
 
 
-async def question(wire: Wire) -> Message:
+async def question(wire: RawPeer) -> Message:
     def found() -> list[Message]:
         return [m for m in wire.heard if m.get("method") == "session/request_permission"]
 

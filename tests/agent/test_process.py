@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.agent.raw import Message, hello, prompt
-from tests.nursery.nursery import Forked, nursery
+from tests.support.fork_server.client import Forked, fork_server
+from tests.support.raw_peer import Message, hello, prompt
 
 # Longer than anything takes on a busy machine; the handlers below sleep longer still, and are never waited for.
 SECONDS = 30
@@ -66,7 +66,7 @@ def agent_process(handler: str) -> Iterator[Forked]:
         "import asyncio, os, sys, time\nfrom dragoman import Agent\nagent = Agent('x')\n"
         f"@agent.prompt\nasync def work(session, prompt):\n{body}\nagent.run()\nprint('after', file=sys.stderr)\n"
     )
-    with nursery().child(source) as process:
+    with fork_server().child(source) as process:
         try:
             yield process
         finally:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.editor import HELLO, Editor, Message, turns
+from tests.support.editor import HELLO, Editor, Message, turns
 
 versions = pytest.mark.parametrize("version", [1, 2])
 # What ends by itself here takes many minutes. The promise is two seconds, and is held to where a machine has time.

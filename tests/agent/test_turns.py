@@ -11,8 +11,8 @@ from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import AUTH_REQUIRED, LinkClosed, RequestFailed
 from dragoman.vocabulary.events import AnyEvent, Idle, Usage
-from tests.agent.raw import Message, prompt, texts, turns, until, updates
-from tests.agent.served import Reporting, both_versions, end_of_turn, opened, served
+from tests.support.raw_peer import Message, prompt, texts, turns, until, updates
+from tests.support.served_agent import Reporting, both_versions, end_of_turn, opened, served
 
 pytestmark = pytest.mark.anyio
 

@@ -11,9 +11,9 @@ import pytest
 from dragoman.coder.agent import coding_agent
 from dragoman.coder.setup import Setup
 from dragoman.store.sqlite import SqliteStore
-from tests.coder.whole import ENVIRONMENT, Fixed, scripted
-from tests.gateway.serving import Served, gateway
-from tests.needs import need
+from tests.support.gateway import Served, gateway
+from tests.support.needs import need
+from tests.support.whole_agent import ENVIRONMENT, Fixed, scripted
 
 from .chrome import Tab, browser, tab
 

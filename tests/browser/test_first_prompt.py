@@ -6,7 +6,7 @@ import pytest
 
 from dragoman import connect
 from dragoman.vocabulary.requests import SessionInfo
-from tests.gateway.serving import Served
+from tests.support.gateway import Served
 
 from .chrome import Tab
 from .conftest import Serve

@@ -13,8 +13,8 @@ from dragoman.coder.models.offline.model import OfflineModel
 from dragoman.coder.setup import Setup
 from dragoman.errors import RequestFailed
 from dragoman.store.sqlite import SqliteStore
-from tests.coder.whole import ENVIRONMENT, Fixed
-from tests.gateway.serving import Served, gateway
+from tests.support.gateway import Served, gateway
+from tests.support.whole_agent import ENVIRONMENT, Fixed
 
 from .chrome import Tab
 from .test_page import enter, prompt

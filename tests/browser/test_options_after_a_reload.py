@@ -9,7 +9,7 @@ import pytest
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Session
 from dragoman.vocabulary.options import Choice, Option, Select
-from tests.gateway.serving import gateway
+from tests.support.gateway import gateway
 
 from .chrome import Tab
 from .conftest import Serve

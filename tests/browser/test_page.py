@@ -13,8 +13,8 @@ import pytest
 from msgspec.json import encode
 
 from dragoman.gateway import hub
-from tests.gateway.serving import Served, counting, gateway
-from tests.needs import ROOT
+from tests.support.gateway import Served, counting, gateway
+from tests.support.needs import ROOT
 from tests.transports.pairs import until
 
 from .chrome import ALT, Tab, tab

@@ -15,8 +15,8 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.gateway.serving import free_port, hello, http_client
-from tests.gateway.started import Serving, serving
+from tests.support.gateway import free_port, hello, http_client
+from tests.support.gateway_process import Serving, serving
 
 from .chrome import Tab, tab
 

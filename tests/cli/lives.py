@@ -17,9 +17,9 @@ from dragoman.coder import context
 from dragoman.store.entries import Entry, EventEntry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import Idle, UserMessage
-from tests.cli.editor import HELLO, PATIENCE_SECONDS, Editor, Message, turns
 from tests.cli.picture import FINAL, Deed, Item, Picture, check_kept, check_true
-from tests.needs import ROOT
+from tests.support.editor import HELLO, PATIENCE_SECONDS, Editor, Message, turns
+from tests.support.needs import ROOT
 
 SCRIPT = turns(
     [
@@ -50,7 +50,7 @@ PROMPTS = ("first of all", "and then", "at last")
 COUNT = """
 import sys
 sys.path.append({root!r})
-from tests.store.children import die_at
+from tests.support.store_processes import die_at
 die_at({number})
 """
 

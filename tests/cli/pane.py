@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.needs import need
+from tests.support.needs import need
 
 # A busy machine is not a bug: a test waits this long for what must appear.
 PATIENCE_SECONDS = 30.0

@@ -3,7 +3,7 @@
 import base64
 from typing import Any, NamedTuple
 
-from tests.cli.editor import Message
+from tests.support.editor import Message
 
 FINAL = ("completed", "failed", "cancelled")
 # Moments, not parts of what is drawn.

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.editor import HELLO, Editor, Message, turns
-from tests.cli.versions import slow, versions
-from tests.ids import plain_ids
+from tests.support.editor import HELLO, Editor, Message, turns
+from tests.support.ids import plain_ids
+from tests.support.versions import slow, versions
 
 
 def chunk(name: str, message: str, text: str) -> Message:

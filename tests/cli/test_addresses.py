@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.called import Called, call
-from tests.coder.models.provider_server import KEY, SAID, provider_server
+from tests.support.command import Called, call
+from tests.support.provider_server import KEY, SAID, provider_server
 
 VARIABLES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OLLAMA_HOST")
 # Nothing listens on this port, which is reserved and refused at once.

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dragoman.cli.errors import print_error, print_warning, warn_about_plain_http
-from tests.cli import rogue
-from tests.cli.called import Called, call
-from tests.cli.rogue import text
+from tests.support import rogue_agent
+from tests.support.command import Called, call
+from tests.support.rogue_agent import text
 
 EVIL = "a\x1b]0;PWNED\x07\x9b31m\u202e"
 
@@ -22,7 +22,7 @@ class Place:
         self.work = folder / "work"
         self.file.parent.mkdir()
         self.work.mkdir()
-        command, *args = rogue.written(folder, text("Hello."))
+        command, *args = rogue_agent.written(folder, text("Hello."))
         self.fine: dict[str, Any] = {"command": command, "args": args}
 
     def write(self, **servers: object) -> None:

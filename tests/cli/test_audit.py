@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman.gateway.guard import SCOPES
-from tests.cli.called import Called, call
-from tests.cli.editor import Editor, turns
-from tests.gateway.principals import Household, bash, calling
+from tests.support.command import Called, call
+from tests.support.editor import Editor, turns
+from tests.support.principals import Household, bash, calling
 
 pytestmark = pytest.mark.timeout(120)
 

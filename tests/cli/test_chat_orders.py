@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from tests.cli import rogue
 from tests.cli.pane import Pane
-from tests.cli.rogue import text
 from tests.cli.test_chat import PROMPT, chat, ready, scripted
-from tests.nursery.nursery import nursery
+from tests.support import rogue_agent
+from tests.support.fork_server.client import fork_server
+from tests.support.rogue_agent import text
 
 REVIEW: dict[str, Any] = {"name": "review", "description": "Look at it"}
 COMMANDS: dict[str, Any] = {"update": {"sessionUpdate": "available_commands_update", "availableCommands": [REVIEW]}}
@@ -22,7 +22,7 @@ sys.exit(main())
 
 
 def prompts(folder: Path) -> list[str]:
-    return [one["prompt"][0]["text"] for one in rogue.heard(folder, "session/prompt")]
+    return [one["prompt"][0]["text"] for one in rogue_agent.heard(folder, "session/prompt")]
 
 
 def test_a_mistyped_command_is_not_sent_and_the_nearest_is_named(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_no_word_with_one_slash_reaches_the_agent_unless_it_has_such_a_command(t
     odd = {"name": "ünï!", "description": "An odd name"}
     announced = {"update": {**COMMANDS["update"], "availableCommands": [REVIEW, odd]}}
     wrong = ["/help?", "/exit!", "/models,", "/mode=plan", "/ünknown", "/1abc", "/review,", "/", "/ help"]
-    with chat(tmp_path, "--", *rogue.written(tmp_path, text("Yes."), then=[announced])) as pane:
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, text("Yes."), then=[announced])) as pane:
         ready(pane)
         (tmp_path / "plan.json.go").touch()
         pane.say("/ünï! now")
@@ -60,7 +60,7 @@ def test_no_word_with_one_slash_reaches_the_agent_unless_it_has_such_a_command(t
 
 def test_a_path_an_escaped_word_and_a_word_after_a_blank_are_said_to_the_agent(tmp_path: Path) -> None:
     said = ["/etc is odd", "/etc/hosts is odd", "/usr/bin/x", " /nosuch at all", "//help me"]
-    with chat(tmp_path, "--", *rogue.written(tmp_path, COMMANDS, text("Yes."))) as pane:
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, COMMANDS, text("Yes."))) as pane:
         ready(pane)
         for number, words in enumerate(said, 1):
             pane.say(words)
@@ -72,8 +72,8 @@ def test_a_path_an_escaped_word_and_a_word_after_a_blank_are_said_to_the_agent(t
 
 def test_a_command_that_the_agent_is_yet_to_announce_is_waited_for(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
-    agent = rogue.written(tmp_path, text("Yes."), then=[COMMANDS])
-    program = nursery().command(PATIENT, imports="dragoman.cli.main")
+    agent = rogue_agent.written(tmp_path, text("Yes."), then=[COMMANDS])
+    program = fork_server().command(PATIENT, imports="dragoman.cli.main")
     command = [*program, "chat", "--cwd", str(tmp_path / "work"), "--", *agent]
     with Pane(tmp_path, command, {"DRAGOMAN_HOME": str(tmp_path / "home"), "COLORTERM": ""}) as pane:
         ready(pane)
@@ -85,7 +85,7 @@ def test_a_command_that_the_agent_is_yet_to_announce_is_waited_for(tmp_path: Pat
 
 
 def test_an_agent_that_announces_nothing_is_not_waited_for_longer_than_a_moment(tmp_path: Path) -> None:
-    with chat(tmp_path, "--", *rogue.written(tmp_path, text("Yes."))) as pane:
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, text("Yes."))) as pane:
         ready(pane)
         pane.say("/nosuch")
         pane.wait_for("^no such command: /nosuch", PROMPT)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
-from tests.cli.editor import DRAGOMAN
 from tests.cli.pane import PATIENCE_SECONDS
 from tests.cli.test_chat import ASKED, PROMPT, chat, ready, scripted
-from tests.gateway.serving import free_port
-from tests.gateway.started import serving
+from tests.support.editor import DRAGOMAN
+from tests.support.gateway import free_port
+from tests.support.gateway_process import serving
 
 AGAIN: dict[str, object] = {"turns": [{"steps": [{"say": "Hello again."}]}]}
 # What a terminal is told when a line is read from it: that what is pasted shall be marked.

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import rogue
-from tests.cli.editor import DRAGOMAN
 from tests.cli.pane import Pane
-from tests.cli.rogue import permission
 from tests.cli.test_chat import ASKED, until
+from tests.support import rogue_agent
+from tests.support.editor import DRAGOMAN
+from tests.support.rogue_agent import permission
 
 
 def is_running(folder: Path) -> bool:
@@ -24,7 +24,7 @@ def is_running(folder: Path) -> bool:
 
 @pytest.mark.parametrize("command", [["chat"], ["run", "hi"]], ids=["chat", "run"])
 def test_closing_the_window_during_a_question_is_no_failure_of_ours(command: list[str], tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, permission("Do it"), permission("Do more"))
+    agent = rogue_agent.written(tmp_path, permission("Do it"), permission("Do more"))
     settings = {"DRAGOMAN_HOME": str(tmp_path / "home"), "COLORTERM": ""}
     with Pane(tmp_path, [*DRAGOMAN, *command, "--", *agent], settings) as pane:
         if command == ["chat"]:

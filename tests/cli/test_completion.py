@@ -10,8 +10,8 @@ import pytest
 
 from dragoman.cli.completion_candidates import FILES, FOLDERS, candidates
 from dragoman.cli.main import COMMANDS, command_line, main
-from tests.cli.called import call
-from tests.needs import need
+from tests.support.command import call
+from tests.support.needs import need
 
 PROGRAM = Path(sys.executable).parent
 PATH = os.pathsep.join([str(PROGRAM), os.environ["PATH"]])

@@ -10,10 +10,10 @@ import pytest
 from dragoman.cli import decisions
 from dragoman.cli.failure_log import FILE_BYTES
 from dragoman.client import decision
-from tests.cli import rogue
-from tests.cli.called import Called, call
-from tests.cli.rogue import permission, text
 from tests.cli.test_run import at_terminal, left, run
+from tests.support import rogue_agent
+from tests.support.command import Called, call
+from tests.support.rogue_agent import permission, text
 
 
 def audit(folder: Path, id: str) -> Called:
@@ -27,7 +27,7 @@ def lines(folder: Path, id: str = "s1") -> list[dict[str, Any]]:
 
 
 def configured(folder: Path, *steps: dict[str, Any], **entry: Any) -> None:
-    command = rogue.written(folder, *steps, text("ok"))
+    command = rogue_agent.written(folder, *steps, text("ok"))
     (folder / "home").mkdir(exist_ok=True)
     entry = {"command": command[0], "args": command[1:], **entry}
     (folder / "home" / "acp.json").write_text(json.dumps({"servers": {"mine": entry}}))
@@ -61,7 +61,7 @@ def test_every_decision_is_recorded_without_content(tmp_path: Path) -> None:
 
 
 def test_what_a_user_has_chosen_is_recorded(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, permission("Do it", kind="execute", rawInput={"command": "make"}), text("ok"))
+    agent = rogue_agent.written(tmp_path, permission("Do it", kind="execute", rawInput={"command": "make"}), text("ok"))
     child = at_terminal(tmp_path, "hi", "--", *agent)
     child.expect_exact("║ 1-2, y or n: ")
     child.sendline("y")
@@ -79,7 +79,7 @@ def test_what_a_user_has_chosen_about_a_file_is_recorded(
 ) -> None:
     (tmp_path / "in.txt").write_text("inside")
     params = {"path": str(tmp_path / "in.txt"), "content": "new"}
-    agent = rogue.written(tmp_path, {"ask": method, "params": params}, text("ok"))
+    agent = rogue_agent.written(tmp_path, {"ask": method, "params": params}, text("ok"))
     child = at_terminal(tmp_path, "hi", "--allow", "none", "--", *agent)
     child.expect_exact("║ 1-2, y or n: ")
     child.sendline(answer)
@@ -93,7 +93,7 @@ def test_content_is_recorded_where_the_user_wants_it_and_keys_never(
 ) -> None:
     monkeypatch.setenv("DRAGOMAN_AUDIT_CONTENT", "true")
     key = "sk-" + "a1" * 20
-    agent = rogue.written(tmp_path, permission(f"Run curl {key}", kind="execute", rawInput={"command": "x"}))
+    agent = rogue_agent.written(tmp_path, permission(f"Run curl {key}", kind="execute", rawInput={"command": "x"}))
     assert run(tmp_path, "hi", "--", *agent).code == 5
     (line,) = lines(tmp_path)
     assert (line["title"], line["rule"]) == ("Run curl [hidden]", "it runs a command, and there is no user to ask")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.version import VERSION
-from tests.cli.called import call
-from tests.cli.editor import DRAGOMAN
-from tests.nursery.nursery import MAIN, nursery
+from tests.support.command import call
+from tests.support.editor import DRAGOMAN
+from tests.support.fork_server.client import MAIN, fork_server
 
 SHOWN = """\
 ── ACP v{protocol}: dragoman {version}
@@ -52,7 +52,7 @@ def test_a_terminal_that_knows_ascii_alone_is_enough() -> None:
 
 
 def test_whoever_has_seen_enough_may_close_the_pipe() -> None:
-    command = f"{shlex.join(nursery().dragoman())} demo | head -n 1"
+    command = f"{shlex.join(fork_server().dragoman())} demo | head -n 1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == (f"── ACP v1: dragoman {VERSION}\n", "")
 
@@ -60,7 +60,7 @@ def test_whoever_has_seen_enough_may_close_the_pipe() -> None:
 def test_ctrl_c_at_a_terminal_ends_it_without_a_traceback_or_an_orphan(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with nursery().at_terminal(MAIN, "demo", "--trace", str(trace), env=environment) as child:
+    with fork_server().at_terminal(MAIN, "demo", "--trace", str(trace), env=environment) as child:
         child.expect_exact("tick")
         (agent,) = children(child.pid)
         child.sendintr()

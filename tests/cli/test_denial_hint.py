@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli import rogue
-from tests.cli.rogue import permission, text
 from tests.cli.test_run import run
+from tests.support import rogue_agent
+from tests.support.rogue_agent import permission, text
 
 Step = dict[str, Any]
 
@@ -29,7 +29,7 @@ def command() -> Step:
 
 
 def hint(folder: Path, level: str, *steps: Step) -> str:
-    agent = rogue.written(folder, *steps, text("ok"))
+    agent = rogue_agent.written(folder, *steps, text("ok"))
     done = run(folder, "hi", "--cwd", str(folder / "work"), "--allow", level, "--", *agent)
     assert done.code == 5, done
     return done.error.splitlines()[-1].removeprefix("dragoman: ")
@@ -56,7 +56,7 @@ def test_credentials_are_covered_by_all_alone(level: str, work: Path) -> None:
             "--allow",
             "all",
             "--",
-            *rogue.written(work.parent, read(work, ".env")),
+            *rogue_agent.written(work.parent, read(work, ".env")),
         ).code
         == 0
     )

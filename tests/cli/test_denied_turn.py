@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import rogue
-from tests.cli.rogue import permission, text
 from tests.cli.test_run import at_terminal, left, run, started
+from tests.support import rogue_agent
+from tests.support.rogue_agent import permission, text
 
 HINT = "dragoman: 1 request was denied; --allow all covers it\n"
 ENDS = [permission("Run make", kind="execute", rawInput={"command": "make"}), {"end": "cancelled"}]
@@ -16,19 +16,19 @@ ENDS = [permission("Run make", kind="execute", rawInput={"command": "make"}), {"
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_refusal_that_ends_the_turn_is_exit_5_with_the_hint(version: int, tmp_path: Path) -> None:
-    done = run(tmp_path, "hi", "--format", "json", "--", *rogue.written(tmp_path, *ENDS, version=version))
+    done = run(tmp_path, "hi", "--format", "json", "--", *rogue_agent.written(tmp_path, *ENDS, version=version))
     assert (done.code, done.error.endswith(HINT)) == (5, True), done
     result = done.events[-1]
     assert (result["stopReason"], [one["what"] for one in result["denied"]]) == ("cancelled", ["Run make"])
 
 
 def test_a_turn_that_the_agent_cancels_by_itself_is_exit_130(tmp_path: Path) -> None:
-    done = run(tmp_path, "hi", "--", *rogue.written(tmp_path, {"end": "cancelled"}))
+    done = run(tmp_path, "hi", "--", *rogue_agent.written(tmp_path, {"end": "cancelled"}))
     assert (done.code, done.error) == (130, "")
 
 
 def test_a_no_of_a_person_is_told_in_json_too(tmp_path: Path) -> None:
-    child = at_terminal(tmp_path, "hi", "--format", "json", "--", *rogue.written(tmp_path, *ENDS))
+    child = at_terminal(tmp_path, "hi", "--format", "json", "--", *rogue_agent.written(tmp_path, *ENDS))
     child.expect("y or n: ")
     child.sendline("n")
     child.expect_exact("dragoman: you refused 1 request")
@@ -37,7 +37,7 @@ def test_a_no_of_a_person_is_told_in_json_too(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_after_a_refusal_is_still_exit_130_without_a_hint(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, ENDS[0], text("Hm."), {"wait": "cancel"}, {"end": "cancelled"})
+    agent = rogue_agent.written(tmp_path, ENDS[0], text("Hm."), {"wait": "cancel"}, {"end": "cancelled"})
     process = started(tmp_path, *agent)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=40)
@@ -46,7 +46,7 @@ def test_ctrl_c_after_a_refusal_is_still_exit_130_without_a_hint(tmp_path: Path)
 
 
 def test_a_person_who_allows_all_is_not_told_to_allow_all(tmp_path: Path) -> None:
-    program, *arguments = rogue.written(tmp_path, ENDS[0])
+    program, *arguments = rogue_agent.written(tmp_path, ENDS[0])
     strict = {"command": program, "args": arguments, "permissions": {"reject": [{"command": "make"}]}}
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "acp.json").write_text(json.dumps({"servers": {"strict": strict}}))

@@ -13,8 +13,8 @@ from dragoman.coder.permissions import JudgedCall, RememberedRule, decide
 from dragoman.coder.resolver import Resolver, provider_of
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.options import Choice
-from tests.cli.called import call
-from tests.cli.editor import DRAGOMAN, Editor, turns
+from tests.support.command import call
+from tests.support.editor import DRAGOMAN, Editor, turns
 
 HELLO = {"protocolVersion": 1, "clientCapabilities": {}}
 WRITE = {"call": "write_file", "input": {"path": "new.txt", "content": "new"}}

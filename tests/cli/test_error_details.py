@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.cli import rogue
-from tests.cli.editor import Editor, turns
 from tests.cli.test_chat import PROMPT, chat, ready
 from tests.cli.test_run import run
+from tests.support import rogue_agent
+from tests.support.editor import Editor, turns
 
 FAILURE: dict[str, Any] = {"code": -32603, "message": "Internal error", "data": {"details": "401 fake \x1b[31mfailure"}}
 SAID = "Internal error: 401 fake \\x1b[31mfailure"
 
 
 def test_run_tells_the_details_of_a_failed_turn(tmp_path: Path) -> None:
-    done = run(tmp_path, "hi", "--", *rogue.written(tmp_path, {"fail": FAILURE}))
+    done = run(tmp_path, "hi", "--", *rogue_agent.written(tmp_path, {"fail": FAILURE}))
     assert (done.code, done.error) == (6, f"dragoman: {SAID}\n")
 
 
@@ -32,7 +32,7 @@ def test_run_tells_the_details_of_a_refusal_and_json_has_all_of_it(
 ) -> None:
     modes = {"currentModeId": "slow", "availableModes": [{"id": "slow", "name": "S"}, {"id": "fast", "name": "F"}]}
     hello = {"agentCapabilities": {"loadSession": True}}
-    agent = rogue.written(tmp_path, errors={method: FAILURE}, hello=hello, opened={"modes": modes})
+    agent = rogue_agent.written(tmp_path, errors={method: FAILURE}, hello=hello, opened={"modes": modes})
     done = run(tmp_path, "hi", "--format", "json", *arguments, "--", *agent)
     assert (done.code, done.error) == (2, f"dragoman: {said}\n")
     assert done.events[-1]["error"] == FAILURE
@@ -42,7 +42,7 @@ def test_chat_tells_the_details_without_codes(tmp_path: Path) -> None:
     modes = {"currentModeId": "slow", "availableModes": [{"id": "slow", "name": "S"}]}
     refused = {"code": -32602, "message": "No such mode"}
     plan = {"errors": {"session/set_mode": refused}, "opened": {"modes": modes}}
-    with chat(tmp_path, "--", *rogue.written(tmp_path, {"fail": FAILURE}, **plan)) as pane:
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, {"fail": FAILURE}, **plan)) as pane:
         ready(pane)
         pane.say("hi")
         pane.wait_for(r"^Internal error: 401 fake \\x1b\[31mfailure$", PROMPT)

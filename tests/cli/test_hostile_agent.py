@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli import rogue
-from tests.cli.rogue import call, permission, text
 from tests.cli.test_run import Done, run
+from tests.support import rogue_agent
+from tests.support.rogue_agent import call, permission, text
 
 RULES = {
     "allow": [{"kind": "execute", "command": "git status"}, {"kind": "execute", "command": "git add"}],
@@ -24,7 +24,7 @@ OPTIONS = [
 
 def ruled(folder: Path, *steps: dict[str, Any]) -> Done:
     """A run of an agent that acp.json has rules for."""
-    command = rogue.written(folder, *steps, text("ok"))
+    command = rogue_agent.written(folder, *steps, text("ok"))
     entry = {"command": command[0], "args": command[1:], "permissions": RULES}
     (folder / "home").mkdir(exist_ok=True)
     (folder / "home" / "acp.json").write_text(json.dumps({"servers": {"mine": entry}}))
@@ -50,14 +50,14 @@ def test_the_name_of_a_variable_is_no_command(tmp_path: Path) -> None:
         terminal("rm", "victim", env={"git status #": "x"}),
     ]
     done = ruled(tmp_path, *steps)
-    assert [answer["code"] for answer in rogue.answers(tmp_path)] == [-32602, -32602], done
+    assert [answer["code"] for answer in rogue_agent.answers(tmp_path)] == [-32602, -32602], done
     assert [path.name for path in project(tmp_path).iterdir()] == ["victim"]
 
 
 @pytest.mark.parametrize("command", ["git add &>/dev/null touch made", "git status 12>&1 touch made"])
 def test_a_line_that_another_shell_reads_as_two_commands_makes_nothing(command: str, tmp_path: Path) -> None:
     ruled(tmp_path, terminal(command), terminal("sh", "-c", command))
-    assert "terminalId" not in rogue.answers(tmp_path)[1]
+    assert "terminalId" not in rogue_agent.answers(tmp_path)[1]
     assert list(project(tmp_path).iterdir()) == []
 
 
@@ -71,7 +71,7 @@ def test_rules_hold_for_what_is_told_in_words_and_variables(tmp_path: Path) -> N
         terminal("rm", "victim"),
         terminal("sh", "-c", "git add &>/dev/null rm victim"),
     )
-    allowed, *refused = rogue.answers(tmp_path)
+    allowed, *refused = rogue_agent.answers(tmp_path)
     assert (done.code, "terminalId" in allowed, victim.exists()) == (5, True, True), done
     assert [answer["data"]["reason"] for answer in refused] == [
         "it runs a command, and there is no user to ask",
@@ -108,19 +108,19 @@ def test_edits_outside_are_not_allowed_however_they_are_told(
         if before
         else [permission("Edit", **{**inside, **fields})]
     )
-    agent = rogue.written(tmp_path, *steps, text("ok"))
+    agent = rogue_agent.written(tmp_path, *steps, text("ok"))
     done = run(tmp_path, "hi", "--allow", "edit", "--", *agent, cwd=project(tmp_path))
     assert done.code == 5, done
-    assert [answer["outcome"] for answer in rogue.answers(tmp_path)] == [NO["outcome"]]
+    assert [answer["outcome"] for answer in rogue_agent.answers(tmp_path)] == [NO["outcome"]]
 
 
 @pytest.mark.parametrize("kind", ["edit", "other"])
 def test_an_edit_inside_is_allowed_and_what_is_called_other_is_not(kind: str, tmp_path: Path) -> None:
     path = str(project(tmp_path) / "in.txt")
     asked = permission("Edit", kind=kind, locations=[{"path": path}], rawInput={"file_path": path, "new_string": "a b"})
-    done = run(tmp_path, "hi", "--allow", "edit", "--", *rogue.written(tmp_path, asked), cwd=project(tmp_path))
+    done = run(tmp_path, "hi", "--allow", "edit", "--", *rogue_agent.written(tmp_path, asked), cwd=project(tmp_path))
     assert done.code == (0 if kind == "edit" else 5), done
-    assert [one["outcome"] for one in rogue.answers(tmp_path)] == [(YES if kind == "edit" else NO)["outcome"]]
+    assert [one["outcome"] for one in rogue_agent.answers(tmp_path)] == [(YES if kind == "edit" else NO)["outcome"]]
 
 
 CHUNKS: dict[str, dict[str, Any]] = {
@@ -147,7 +147,7 @@ def test_a_diff_told_in_chunks_is_judged(content: dict[str, Any], inside: bool, 
         {"update": {"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c1", "content": told}},
         {"ask": "session/request_permission", "params": {"title": "Edit", "options": OPTIONS, "subject": subject}},
     ]
-    agent = rogue.written(tmp_path, *steps, version=2)
+    agent = rogue_agent.written(tmp_path, *steps, version=2)
     done = run(tmp_path, "hi", "--allow", "edit", "--", *agent, cwd=project(tmp_path))
     assert done.code == (0 if inside else 5), done
-    assert [one["outcome"] for one in rogue.answers(tmp_path)] == [(YES if inside else NO)["outcome"]]
+    assert [one["outcome"] for one in rogue_agent.answers(tmp_path)] == [(YES if inside else NO)["outcome"]]

@@ -19,10 +19,10 @@ import pytest
 
 from dragoman.cli.key_variables import key_variables
 from dragoman.cli.settings import read_settings
-from tests.cli.editor import DRAGOMAN, turns
-from tests.gateway.serving import free_port
-from tests.host.machine import as_a_user, lives
-from tests.needs import need_other_users
+from tests.support.editor import DRAGOMAN, turns
+from tests.support.gateway import free_port
+from tests.support.machine import as_a_user, lives
+from tests.support.needs import need_other_users
 
 CANARY = "canary-8a41"
 # Spelled as secrets are; the last one is known by the configuration alone.

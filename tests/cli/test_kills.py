@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.editor import Editor, turns
 from tests.cli.lives import lived, whole_truth
 from tests.cli.picture import Item
+from tests.support.editor import Editor, turns
 
 # Two are promised, and looked at in the slow lane; here only what is not ended at all takes longer.
 SECONDS = 20.0

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.editor import DRAGOMAN, HELLO, PATIENCE_SECONDS, Editor, turns
-from tests.cli.versions import slow, versions
-from tests.nursery.nursery import MAIN, nursery
+from tests.support.editor import DRAGOMAN, HELLO, PATIENCE_SECONDS, Editor, turns
+from tests.support.fork_server.client import MAIN, fork_server
+from tests.support.versions import slow, versions
 
 WAIT = turns([{"say": "wait"}, {"say": "never", "delay_ms": 60_000}])
 FLOOD = turns([{"say": "x"}], [{"say": "x" * 1000, "repeat": 10_000_000}])
@@ -143,7 +143,7 @@ def test_a_full_device_as_stdout_ends_the_agent_without_a_traceback(tmp_path: Pa
     script.write_text('{"turns": [{"steps": []}]}')
     hello = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}\n'
     with open("/dev/full", "wb") as full:
-        process = nursery().child(MAIN, "acp", "--model", f"script:{script}", stdout=full)
+        process = fork_server().child(MAIN, "acp", "--model", f"script:{script}", stdout=full)
     assert process.communicate(hello, timeout=40)[1] == b""
     assert process.returncode == 0
 

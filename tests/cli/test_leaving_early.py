@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.editor import HELLO, PATIENCE_SECONDS, Editor
-from tests.nursery.nursery import MAIN, nursery
+from tests.support.editor import HELLO, PATIENCE_SECONDS, Editor
+from tests.support.fork_server.client import MAIN, fork_server
 
 # Says that it was reached, and never returns.
 STUCK = """
@@ -61,7 +61,7 @@ def test_ctrl_c_ends_a_run_that_looks_up_its_server(tmp_path: Path) -> None:
     env = {**os.environ, "DRAGOMAN_HOME": str(tmp_path / "home")}
     words = ("run", "hi", "--agent", "https://agents.test/acp")
     program = f"{stuck_at(mark, LOOKUP)}\n{MAIN}"
-    process = nursery().child(program, *words, env=env, cwd=tmp_path, stdin=subprocess.DEVNULL)
+    process = fork_server().child(program, *words, env=env, cwd=tmp_path, stdin=subprocess.DEVNULL)
     try:
         wait_for(mark)
         process.send_signal(signal.SIGINT)

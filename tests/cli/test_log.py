@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.cli import doctor, failure_log, main
 from dragoman.version import VERSION
-from tests.cli.editor import Editor
-from tests.nursery.nursery import nursery
+from tests.support.editor import Editor
+from tests.support.fork_server.client import fork_server
 
 SECRET = "sk-" + "a" * 30
 
@@ -132,7 +132,7 @@ def test_an_agent_that_fails_inside_is_recorded(tmp_path: Path) -> None:
     )
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
     opening = {"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": str(tmp_path), "mcpServers": []}}
-    process = nursery().child(program, env={**os.environ, "DRAGOMAN_HOME": str(tmp_path)})
+    process = fork_server().child(program, env={**os.environ, "DRAGOMAN_HOME": str(tmp_path)})
     said = "".join(json.dumps(message) + "\n" for message in (hello, opening))
     out, _ = process.communicate(said.encode(), timeout=40)
     assert b'"code":-32603' in out

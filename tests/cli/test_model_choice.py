@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.editor import HELLO, Editor, Message
 from tests.cli.test_builtin_agent import Plain
+from tests.support.editor import HELLO, Editor, Message
 
 KEYS = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
 # Of these the first two think, each in its own levels, and the last does not.

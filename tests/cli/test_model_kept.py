@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.editor import HELLO, Editor, Message
+from tests.support.editor import HELLO, Editor, Message
 
 NAMED = "openai/a-model-nobody-lists"
 

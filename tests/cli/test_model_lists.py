@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.editor import HELLO, PATIENCE_SECONDS, Editor, Message
 from tests.cli.test_addresses import dragoman
 from tests.cli.test_builtin_agent import Plain
 from tests.cli.test_model_choice import choose, named, versions
-from tests.coder.models.provider_server import KEY, ProviderServer, provider_server
+from tests.support.editor import HELLO, PATIENCE_SECONDS, Editor, Message
+from tests.support.provider_server import KEY, ProviderServer, provider_server
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli import rogue
-from tests.cli.rogue import text
 from tests.cli.test_decisions import lines
 from tests.cli.test_run import at_terminal, left, run
+from tests.support import rogue_agent
+from tests.support.rogue_agent import text
 
 Step = dict[str, Any]
 NEVER = "dragoman: 1 request was denied; no --allow lends files outside of the folder"
@@ -43,14 +43,14 @@ def reason(path: Path | str) -> str:
 @pytest.mark.parametrize("method", ["fs/read_text_file", "fs/write_text_file"])
 def test_it_is_told_and_exit_5_at_every_level(method: str, way: str, allow: str, tmp_path: Path) -> None:
     path = os.path.join(work(tmp_path), way)
-    agent = rogue.written(tmp_path, wanting(method, path), text("ok"))
+    agent = rogue_agent.written(tmp_path, wanting(method, path), text("ok"))
     done = run(tmp_path, "hi", "--format", "json", "--cwd", str(tmp_path / "work"), "--allow", allow, "--", *agent)
     assert (done.code, done.error.splitlines()) == (
         5,
         [f"dragoman: not allowed: {shown(method, path)} ({reason(path)})", NEVER],
     ), done
     assert done.events[-1]["denied"] == [{"what": shown(method, path), "reason": reason(path)}]
-    assert rogue.answers(tmp_path) == [
+    assert rogue_agent.answers(tmp_path) == [
         {"code": -32600, "message": f"Not allowed: {reason(path)}", "data": {"reason": reason(path)}}
     ]
     assert ((tmp_path / "out.txt").read_text(), (tmp_path / "new").exists()) == ("outside", False)
@@ -60,7 +60,7 @@ def test_it_is_told_and_exit_5_at_every_level(method: str, way: str, allow: str,
 def test_it_is_recorded_with_its_reason(content: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_AUDIT_CONTENT", str(content).lower())
     path = work(tmp_path) / "link"
-    agent = rogue.written(tmp_path, wanting("fs/read_text_file", path))
+    agent = rogue_agent.written(tmp_path, wanting("fs/read_text_file", path))
     run(tmp_path, "hi", "--cwd", str(tmp_path / "work"), "--", *agent)
     (line,) = lines(tmp_path)
     told = {name: line[name] for name in ("tool", "title", "decision", "rule", "by")}
@@ -75,14 +75,14 @@ def test_it_is_recorded_with_its_reason(content: bool, tmp_path: Path, monkeypat
 
 def test_a_turn_that_the_agent_ends_because_of_it_is_exit_5(tmp_path: Path) -> None:
     path = work(tmp_path) / "link"
-    agent = rogue.written(tmp_path, wanting("fs/write_text_file", path), {"end": "cancelled"})
+    agent = rogue_agent.written(tmp_path, wanting("fs/write_text_file", path), {"end": "cancelled"})
     done = run(tmp_path, "hi", "--cwd", str(tmp_path / "work"), "--", *agent)
     assert (done.code, done.error.splitlines()[-1]) == (5, NEVER)
 
 
 def test_at_a_terminal_it_is_denied_without_a_question(tmp_path: Path) -> None:
     path = work(tmp_path) / "link"
-    agent = rogue.written(tmp_path, wanting("fs/read_text_file", path), text("ok"))
+    agent = rogue_agent.written(tmp_path, wanting("fs/read_text_file", path), text("ok"))
     child = at_terminal(tmp_path, "hi", "--cwd", str(tmp_path / "work"), "--", *agent)
     child.expect_exact("dragoman: 1 request was denied; no --allow lends files outside of the folder")
     assert left(child) == 5
@@ -90,7 +90,7 @@ def test_at_a_terminal_it_is_denied_without_a_question(tmp_path: Path) -> None:
 
 def test_a_rule_against_the_file_is_the_reason_where_there_is_one(tmp_path: Path) -> None:
     path = work(tmp_path) / "link"
-    program, *arguments = rogue.written(tmp_path, wanting("fs/read_text_file", path))
+    program, *arguments = rogue_agent.written(tmp_path, wanting("fs/read_text_file", path))
     entry = {"command": program, "args": arguments, "permissions": {"reject": [{"path": "out.txt"}]}}
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "acp.json").write_text(json.dumps({"servers": {"mine": entry}}))
@@ -104,13 +104,13 @@ def test_a_rule_against_the_file_is_the_reason_where_there_is_one(tmp_path: Path
 def test_a_command_in_a_folder_outside_is_denied_too(tmp_path: Path) -> None:
     folder = work(tmp_path)
     step = {"ask": "terminal/create", "params": {"command": "ls", "cwd": str(tmp_path)}}
-    agent = rogue.written(tmp_path, step, text("ok"))
+    agent = rogue_agent.written(tmp_path, step, text("ok"))
     done = run(tmp_path, "hi", "--cwd", str(folder), "--allow", "all", "--", *agent)
     assert (done.code, done.error.splitlines()) == (5, [f"dragoman: not allowed: Run ls ({reason(tmp_path)})", NEVER])
 
 
 @pytest.mark.parametrize("path", ["in.txt", "/\0", "/" + "x" * 5_000], ids=["relative", "zero", "long"])
 def test_a_path_that_no_file_can_have_is_the_agents_mistake_and_no_denial(path: str, tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, wanting("fs/read_text_file", path), text("ok"))
+    agent = rogue_agent.written(tmp_path, wanting("fs/read_text_file", path), text("ok"))
     done = run(tmp_path, "hi", "--", *agent)
-    assert (done.code, done.error, rogue.answers(tmp_path)[0]["code"]) == (0, "", -32602)
+    assert (done.code, done.error, rogue_agent.answers(tmp_path)[0]["code"]) == (0, "", -32602)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.editor import Editor
+from tests.support.editor import Editor
 
 
 def told(editor: Editor, method: str, params: dict[str, Any]) -> list[Any]:

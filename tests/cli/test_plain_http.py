@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.client.targets import is_readable_on_the_way
-from tests.cli import called
+from tests.support import command as called
 
 FAR = "http://192.0.2.7:9"
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.cli.editor import HELLO, PATIENCE_SECONDS, Editor, Message, turns
 from tests.cli.picture import Picture, Words
-from tests.cli.versions import mostly_v1, mostly_v2, slow, versions
+from tests.support.editor import HELLO, PATIENCE_SECONDS, Editor, Message, turns
+from tests.support.versions import mostly_v1, mostly_v2, slow, versions
 
 MIB = 1024 * 1024
 NOBODY = "sess_0123456789abcdef0123456789abcdef"

@@ -18,10 +18,11 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from dragoman.cli import one_turn
-from tests.cli import called, rogue
-from tests.cli.editor import DRAGOMAN, turns
-from tests.cli.rogue import call, permission, text
-from tests.nursery.nursery import MAIN, Forked, nursery
+from tests.support import command as called
+from tests.support import rogue_agent
+from tests.support.editor import DRAGOMAN, turns
+from tests.support.fork_server.client import MAIN, Forked, fork_server
+from tests.support.rogue_agent import call, permission, text
 
 Step = dict[str, Any]
 
@@ -60,7 +61,7 @@ def scripted(folder: Path, *steps: list[Step]) -> list[str]:
 def at_terminal(folder: Path, *arguments: str, **more: str) -> Any:
     """The same at a terminal of 100 columns."""
     surroundings = environment(folder, **{"TERM": "xterm-256color", **more})
-    return nursery().at_terminal(MAIN, "run", *arguments, env=surroundings, cwd=folder, dimensions=(40, 100))
+    return fork_server().at_terminal(MAIN, "run", *arguments, env=surroundings, cwd=folder, dimensions=(40, 100))
 
 
 def left(child: Any) -> int:
@@ -94,7 +95,7 @@ def test_through_a_pipe_the_answer_alone_is_shown(tmp_path: Path) -> None:
     [("end_turn", 0), ("refusal", 3), ("max_tokens", 4), ("max_turn_requests", 4), ("cancelled", 130)],
 )
 def test_the_end_of_the_turn_is_the_exit_code(reason: str, code: int, tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("Well."), {"end": reason})
+    agent = rogue_agent.written(tmp_path, text("Well."), {"end": reason})
     done = run(tmp_path, "hi", "--format", "json", "--", *agent)
     assert done.code == code
     assert done.events[-1] == {"type": "result", "sessionId": "s1", "stopReason": reason, "usage": None}
@@ -134,7 +135,7 @@ def test_the_result_tells_what_was_denied(tmp_path: Path) -> None:
 def test_an_agent_cannot_write_the_result_itself(tmp_path: Path) -> None:
     forged = {"sessionUpdate": "news", "type": "result", "stopReason": "end_turn", "sessionId": "other"}
     done = run(
-        tmp_path, "hi", "--format", "json", "--", *rogue.written(tmp_path, {"update": forged}, {"end": "refusal"})
+        tmp_path, "hi", "--format", "json", "--", *rogue_agent.written(tmp_path, {"update": forged}, {"end": "refusal"})
     )
     assert [event["type"] for event in done.events].count("result") == 1
     assert done.events[-1]["stopReason"] == "refusal"
@@ -183,9 +184,11 @@ def test_no_colour_is_used_where_none_is_wanted(more: dict[str, str], never: str
 
 
 def test_the_prompt_comes_from_stdin_where_a_word_says_so(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("ok"))
+    agent = rogue_agent.written(tmp_path, text("ok"))
     assert run(tmp_path, "Review this:", "-", "--", *agent, said="a\nb\n").code == 0
-    assert rogue.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "Review this:\n\na\nb"}]
+    assert rogue_agent.heard(tmp_path, "session/prompt")[0]["prompt"] == [
+        {"type": "text", "text": "Review this:\n\na\nb"}
+    ]
 
 
 def test_what_is_piped_in_beside_words_is_no_slash_command(tmp_path: Path) -> None:
@@ -197,9 +200,9 @@ def test_what_is_piped_in_beside_words_is_no_slash_command(tmp_path: Path) -> No
 
 
 def test_bytes_of_the_command_line_that_are_no_text_are_replaced(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("ok"))
+    agent = rogue_agent.written(tmp_path, text("ok"))
     assert run(tmp_path, os.fsdecode(b"read caf\xe9"), "--", *agent).code == 0
-    assert rogue.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "read caf\ufffd"}]
+    assert rogue_agent.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "read caf\ufffd"}]
 
 
 def test_a_folder_whose_name_no_agent_can_be_told_is_refused(tmp_path: Path) -> None:
@@ -212,22 +215,24 @@ def test_a_folder_whose_name_no_agent_can_be_told_is_refused(tmp_path: Path) -> 
 
 def test_files_named_on_stdin_do_not_go_along(tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("secret")
-    agent = rogue.written(tmp_path, text("ok"))
+    agent = rogue_agent.written(tmp_path, text("ok"))
     run(tmp_path, "-", "--", *agent, said="look at @secret.txt")
-    assert rogue.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "look at @secret.txt"}]
+    assert rogue_agent.heard(tmp_path, "session/prompt")[0]["prompt"] == [
+        {"type": "text", "text": "look at @secret.txt"}
+    ]
 
 
 def test_a_picture_that_is_none_is_told_before_anything_is_sent(tmp_path: Path) -> None:
     (tmp_path / "broken.png").write_text("<html>not found</html>")
     able = {"agentCapabilities": {"promptCapabilities": {"image": True}}}
-    done = run(tmp_path, "look at @broken.png", "--", *rogue.written(tmp_path, text("ok"), hello=able))
+    done = run(tmp_path, "look at @broken.png", "--", *rogue_agent.written(tmp_path, text("ok"), hello=able))
     sentence = "dragoman: @broken.png: the image is no PNG, JPEG, GIF or WebP. Nothing was sent\n"
     assert (done.code, done.out, done.error) == (2, "", sentence)
-    assert rogue.heard(tmp_path, "session/prompt") == []
+    assert rogue_agent.heard(tmp_path, "session/prompt") == []
 
 
 def test_a_binary_file_on_stdin_is_told_before_anything_is_sent(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("ok"))
+    agent = rogue_agent.written(tmp_path, text("ok"))
     done = run(tmp_path, "what is this?", "-", "--", *agent, said=b"\x89PNG\r\n\x1a\n\0\0")
     sentence = "dragoman: stdin is not text: PNG image, 10 bytes; name a file with @path instead\n"
     assert (done.code, done.out, done.error) == (2, "", sentence)
@@ -237,10 +242,10 @@ def test_a_file_goes_along_whole_where_the_agent_takes_that(tmp_path: Path) -> N
     (tmp_path / "a.txt").write_text("hello")
     (tmp_path / "b c.bin").write_bytes(b"\xff\x00")
     able = {"agentCapabilities": {"promptCapabilities": {"embeddedContext": True}}}
-    agent = rogue.written(tmp_path, text("ok"), hello=able)
+    agent = rogue_agent.written(tmp_path, text("ok"), hello=able)
     words = 'Compare @a.txt, and @"b c.bin" by @nobody of @no/such.file'
     done = run(tmp_path, words, "--", *agent)
-    blocks = rogue.heard(tmp_path, "session/prompt")[0]["prompt"]
+    blocks = rogue_agent.heard(tmp_path, "session/prompt")[0]["prompt"]
     assert blocks == [
         {"type": "text", "text": words},
         {"type": "resource", "resource": {"text": "hello", "uri": (tmp_path / "a.txt").as_uri()}},
@@ -251,8 +256,8 @@ def test_a_file_goes_along_whole_where_the_agent_takes_that(tmp_path: Path) -> N
 
 def test_a_file_goes_along_as_a_link_where_it_does_not(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
-    run(tmp_path, "Read @a.txt", "--", *rogue.written(tmp_path, text("ok")))
-    block = rogue.heard(tmp_path, "session/prompt")[0]["prompt"][1]
+    run(tmp_path, "Read @a.txt", "--", *rogue_agent.written(tmp_path, text("ok")))
+    block = rogue_agent.heard(tmp_path, "session/prompt")[0]["prompt"][1]
     assert block == {"type": "resource_link", "name": "a.txt", "uri": (tmp_path / "a.txt").as_uri()}
 
 
@@ -269,17 +274,17 @@ def test_a_run_goes_on_with_a_session(tmp_path: Path) -> None:
 
 
 def test_an_agent_of_the_fleet_is_found_by_its_name(tmp_path: Path) -> None:
-    command = rogue.written(tmp_path, permission("Do it"), text("Hello from the fleet."))
+    command = rogue_agent.written(tmp_path, permission("Do it"), text("Hello from the fleet."))
     entry = {"command": command[0], "args": command[1:], "permissionPolicy": "auto-approve"}
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "acp.json").write_text(json.dumps({"servers": {"mine": entry}}))
     done = run(tmp_path, "hi", "--agent", "mine")
     assert (done.code, done.out) == (0, "Hello from the fleet.\n"), done
-    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
+    assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
 
 
 def test_a_mistake_in_one_agent_stops_that_one_alone(tmp_path: Path) -> None:
-    command = rogue.written(tmp_path, text("Hello."))
+    command = rogue_agent.written(tmp_path, text("Hello."))
     good = {"command": command[0], "args": command[1:]}
     servers = {"good": good, "bad": {**good, "permissions": {"allow": [{"command": "touch *"}]}}, "gemini": {"arg": []}}
     (tmp_path / "home").mkdir()
@@ -295,16 +300,16 @@ def test_a_mistake_in_one_agent_stops_that_one_alone(tmp_path: Path) -> None:
 
 def test_a_reject_rule_with_a_wildcard_holds_under_allow_all(tmp_path: Path) -> None:
     asking = permission("Touch", kind="execute", rawInput={"command": "touch x"})
-    command = rogue.written(tmp_path, asking, text("ok"))
+    command = rogue_agent.written(tmp_path, asking, text("ok"))
     entry = {"command": command[0], "args": command[1:], "permissions": {"reject": [{"command": "touch *"}]}}
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "acp.json").write_text(json.dumps({"servers": {"mine": entry}}))
     assert run(tmp_path, "hi", "--agent", "mine", "--allow", "all").code == 5
-    assert rogue.answers(tmp_path)[0]["outcome"] == {"outcome": "selected", "optionId": "no"}
+    assert rogue_agent.answers(tmp_path)[0]["outcome"] == {"outcome": "selected", "optionId": "no"}
 
 
 def test_what_passes_is_traced(tmp_path: Path) -> None:
-    run(tmp_path, "hi", "--trace", "trace.jsonl", "--", *rogue.written(tmp_path, text("Hello.")))
+    run(tmp_path, "hi", "--trace", "trace.jsonl", "--", *rogue_agent.written(tmp_path, text("Hello.")))
     frames = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text().splitlines()]
     assert [frame["frame"]["method"] for frame in frames if frame["direction"] == "out"] == [
         "initialize",
@@ -329,9 +334,9 @@ def test_modules_in_the_folder_are_not_loaded(tmp_path: Path) -> None:
 
 def test_mode_and_model_are_set_where_the_agent_has_them(tmp_path: Path) -> None:
     modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "yolo", "name": "Yolo"}]}
-    agent = rogue.written(tmp_path, text("ok"), opened={"modes": modes})
+    agent = rogue_agent.written(tmp_path, text("ok"), opened={"modes": modes})
     assert run(tmp_path, "hi", "--mode", "yolo", "--", *agent).code == 0
-    assert rogue.heard(tmp_path, "session/set_mode") == [{"sessionId": "s1", "modeId": "yolo"}]
+    assert rogue_agent.heard(tmp_path, "session/set_mode") == [{"sessionId": "s1", "modeId": "yolo"}]
     done = run(tmp_path, "hi", "--model", "gpt", "--", *agent)
     assert (done.code, done.error) == (2, "dragoman: the agent offers no model to set in this session\n")
 
@@ -443,7 +448,7 @@ def test_changes_and_a_refusal_are_shown_once(tmp_path: Path) -> None:
 
 
 def test_what_was_typed_before_the_question_is_no_answer_to_it(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("Wait."), {"wait": "go"}, permission("Do it"), text("Done."))
+    agent = rogue_agent.written(tmp_path, text("Wait."), {"wait": "go"}, permission("Do it"), text("Done."))
     child = at_terminal(tmp_path, "hi", "--", *agent)
     child.expect_exact("Wait.")
     child.sendline("y")
@@ -453,12 +458,12 @@ def test_what_was_typed_before_the_question_is_no_answer_to_it(tmp_path: Path) -
     child.sendline("n")
     child.expect_exact("Done.")
     assert left(child) == 5
-    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "no"}}]
+    assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "no"}}]
 
 
 def test_nothing_is_written_under_a_question(tmp_path: Path) -> None:
     asked = {**permission("Do it"), "then": [text("\n║ 1-2, y or n: y\nYou said yes."), call(title="Later")]}
-    child = at_terminal(tmp_path, "hi", "--", *rogue.written(tmp_path, text("Before."), asked, text("After.")))
+    child = at_terminal(tmp_path, "hi", "--", *rogue_agent.written(tmp_path, text("Before."), asked, text("After.")))
     child.expect_exact("Before.")
     child.expect_exact("║ 1-2, y or n: ")
     (tmp_path / "plan.json.go").touch()
@@ -472,11 +477,11 @@ def test_nothing_is_written_under_a_question(tmp_path: Path) -> None:
 
 
 def test_the_end_of_input_is_a_no(tmp_path: Path) -> None:
-    child = at_terminal(tmp_path, "hi", "--", *rogue.written(tmp_path, permission("Do it")))
+    child = at_terminal(tmp_path, "hi", "--", *rogue_agent.written(tmp_path, permission("Do it")))
     child.expect_exact("║ 1-2, y or n: ")
     child.sendeof()
     assert left(child) == 5
-    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "no"}}]
+    assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "no"}}]
 
 
 def test_a_question_of_the_agent_is_asked_at_a_terminal(tmp_path: Path) -> None:
@@ -496,7 +501,9 @@ def test_a_question_of_the_agent_is_asked_at_a_terminal(tmp_path: Path) -> None:
 
 
 def test_a_failed_turn_is_exit_6_with_the_agents_words(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, {"fail": {"code": -32603, "message": "Out of \x1b[31mluck", "data": {"n": 1}}})
+    agent = rogue_agent.written(
+        tmp_path, {"fail": {"code": -32603, "message": "Out of \x1b[31mluck", "data": {"n": 1}}}
+    )
     done = run(tmp_path, "hi", "--format", "json", "--", *agent)
     assert (done.code, done.error) == (6, "dragoman: Out of \\x1b[31mluck\n")
     assert done.events[-1] == {
@@ -509,7 +516,7 @@ def test_a_failed_turn_is_exit_6_with_the_agents_words(tmp_path: Path) -> None:
 
 
 def test_the_last_lines_of_an_agent_that_dies_are_shown_inert(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("Well,"), {"stderr": "Panic!\n\x1b]0;evil\x07 at line 3\n"}, {"exit": 7})
+    agent = rogue_agent.written(tmp_path, text("Well,"), {"stderr": "Panic!\n\x1b]0;evil\x07 at line 3\n"}, {"exit": 7})
     done = run(tmp_path, "hi", "--", *agent)
     assert (done.code, done.out) == (6, "Well,\n")
     assert "exited with code 7" in done.error
@@ -526,7 +533,7 @@ def test_an_agent_that_does_not_start_is_exit_6(command: list[str], tmp_path: Pa
 
 
 def test_a_timeout_cancels_politely_and_is_exit_124(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("Hm."), {"wait": "cancel"}, text(" Bye."), {"end": "cancelled"})
+    agent = rogue_agent.written(tmp_path, text("Hm."), {"wait": "cancel"}, text(" Bye."), {"end": "cancelled"})
     done = run(tmp_path, "hi", "--timeout", "1.5", "--", *agent)
     assert (done.code, done.out) == (124, "Hm. Bye.\n")
     assert done.error == "dragoman: not done after 1.5 s: cancelled\n"
@@ -534,18 +541,18 @@ def test_a_timeout_cancels_politely_and_is_exit_124(tmp_path: Path) -> None:
 
 def test_a_timeout_ends_an_agent_that_does_not_listen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_turn, "CANCEL_SECONDS", 0.1)
-    agent = rogue.written(tmp_path, text("Hm."), {"wait": "for ever"})
+    agent = rogue_agent.written(tmp_path, text("Hm."), {"wait": "for ever"})
     done = run(tmp_path, "hi", "--timeout", "1.5", "--format", "json", "--", *agent)
     assert done.code == 124
     assert done.events[-1]["stopReason"] == "cancelled"
     assert done.events[-1]["error"] == {"message": "not done after 1.5 s: cancelled"}
-    assert rogue.is_gone(tmp_path)
+    assert rogue_agent.is_gone(tmp_path)
 
 
 def started(folder: Path, *agent: str, program: str = MAIN) -> Forked:
     """A run whose agent has said something."""
     surroundings = environment(folder)
-    process = nursery().child(
+    process = fork_server().child(
         program, "run", "hi", "--", *agent, stdin=subprocess.DEVNULL, cwd=folder, env=surroundings
     )
     assert process.stdout.read(3) == b"Hm."
@@ -554,12 +561,12 @@ def started(folder: Path, *agent: str, program: str = MAIN) -> Forked:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_cancels_the_turn_politely(number: signal.Signals, tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("Hm."), {"wait": "cancel"}, text(" Bye."), {"end": "cancelled"})
+    agent = rogue_agent.written(tmp_path, text("Hm."), {"wait": "cancel"}, text(" Bye."), {"end": "cancelled"})
     process = started(tmp_path, *agent)
     process.send_signal(number)
     out, error = process.communicate(timeout=40)
     assert (process.returncode, out, error) == (130, b" Bye.\n", b"")
-    assert rogue.is_gone(tmp_path)
+    assert rogue_agent.is_gone(tmp_path)
 
 
 # Waits so long for a turn that was cancelled that nobody could take it for leaving at once.
@@ -573,7 +580,7 @@ sys.exit(main())
 
 
 def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("Hm."), {"wait": "cancel"}, {"wait": "for ever"})
+    agent = rogue_agent.written(tmp_path, text("Hm."), {"wait": "cancel"}, {"wait": "for ever"})
     process = started(tmp_path, *agent, program=PATIENT)
     process.send_signal(signal.SIGINT)
     while '"session/cancel"' not in (tmp_path / "plan.json.heard").read_text():
@@ -582,31 +589,31 @@ def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=40)
     assert process.returncode == 130
-    assert rogue.is_gone(tmp_path)
+    assert rogue_agent.is_gone(tmp_path)
 
 
 def test_ctrl_c_at_a_question_cancels_the_turn_and_invents_no_answer(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, permission("Do it"), {"end": "cancelled"})
+    agent = rogue_agent.written(tmp_path, permission("Do it"), {"end": "cancelled"})
     child = at_terminal(tmp_path, "hi", "--", *agent)
     child.expect_exact("║ 1-2, y or n: ")
     child.sendintr()
     assert left(child) == 130
-    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "cancelled"}}]
+    assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "cancelled"}}]
 
 
 def test_ctrl_c_at_a_question_about_a_file_answers_it_as_cancelled(tmp_path: Path) -> None:
     file = tmp_path / "new.txt"
     writing = {"ask": "fs/write_text_file", "params": {"path": str(file), "content": "x"}}
-    child = at_terminal(tmp_path, "hi", "--", *rogue.written(tmp_path, writing, writing, {"end": "cancelled"}))
+    child = at_terminal(tmp_path, "hi", "--", *rogue_agent.written(tmp_path, writing, writing, {"end": "cancelled"}))
     child.expect_exact("║ 1-2, y or n: ")
     child.sendintr()
     assert left(child) == 130
-    assert [answer["code"] for answer in rogue.answers(tmp_path)] == [-32800, -32800]
+    assert [answer["code"] for answer in rogue_agent.answers(tmp_path)] == [-32800, -32800]
     assert not file.exists()
 
 
 def test_noise_of_an_agent_is_reported_and_skipped(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, {"raw": "Loading \x1b[2J model…"}, text("Hello."))
+    agent = rogue_agent.written(tmp_path, {"raw": "Loading \x1b[2J model…"}, text("Hello."))
     done = run(tmp_path, "hi", "--", *agent)
     assert (done.code, done.out) == (0, "Hello.\n")
     assert "dragoman: skipped what the agent wrote" in done.error
@@ -614,7 +621,7 @@ def test_noise_of_an_agent_is_reported_and_skipped(tmp_path: Path) -> None:
 
 
 def test_whoever_has_seen_enough_may_close_the_pipe(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, *[text("line\n")] * 5000)  # more than any pipe holds
+    agent = rogue_agent.written(tmp_path, *[text("line\n")] * 5000)  # more than any pipe holds
     program = " ".join([*DRAGOMAN, "run", "hi", "--", *agent])
     done = subprocess.run(
         ["/bin/bash", "-o", "pipefail", "-c", f"{program} | head -1"],
@@ -625,20 +632,22 @@ def test_whoever_has_seen_enough_may_close_the_pipe(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.stdout, done.stderr) == (b"line\n", b"")
-    assert rogue.is_gone(tmp_path)
+    assert rogue_agent.is_gone(tmp_path)
 
 
 def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("Hello."))
+    agent = rogue_agent.written(tmp_path, text("Hello."))
     with open("/dev/full", "wb") as full:
-        process = nursery().child(MAIN, "run", "hi", "--", *agent, stdout=full, cwd=tmp_path, env=environment(tmp_path))
+        process = fork_server().child(
+            MAIN, "run", "hi", "--", *agent, stdout=full, cwd=tmp_path, env=environment(tmp_path)
+        )
     _, error = process.communicate(timeout=50)
     assert (process.returncode, error) == (1, b"dragoman: stdout: cannot write there: No space left on device\n")
-    assert rogue.is_gone(tmp_path)
+    assert rogue_agent.is_gone(tmp_path)
 
 
 def test_through_a_pipe_nothing_is_loaded_that_only_a_terminal_needs(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("Hello."))
+    agent = rogue_agent.written(tmp_path, text("Hello."))
     program = (
         "import sys\nfrom dragoman.cli.main import main\nmain(sys.argv[1:])\n"
         "print([name for name in ('rich', 'prompt_toolkit', 'dragoman.client.policy', 'dragoman.wire.v2',"
@@ -683,7 +692,7 @@ def acts(shown: str) -> set[str]:
 
 @pytest.mark.requirement("M1")
 def test_agent_text_is_printed_inert(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, *[text(f"<{name}>{attack}</{name}>\n") for name, attack in ATTACKS.items()])
+    agent = rogue_agent.written(tmp_path, *[text(f"<{name}>{attack}</{name}>\n") for name, attack in ATTACKS.items()])
     done = run(tmp_path, "hi", "--", *agent)
     assert [name for name in ATTACKS if f"<{name}>" not in done.out or f"</{name}>" not in done.out] == []
     assert acts(done.out) == set()
@@ -692,14 +701,14 @@ def test_agent_text_is_printed_inert(tmp_path: Path) -> None:
 @pytest.mark.requirement("M1")
 def test_an_attack_cut_in_pieces_is_inert_too(tmp_path: Path) -> None:
     everything = "".join(ATTACKS.values())
-    done = run(tmp_path, "hi", "--", *rogue.written(tmp_path, *[text(character) for character in everything]))
+    done = run(tmp_path, "hi", "--", *rogue_agent.written(tmp_path, *[text(character) for character in everything]))
     assert acts(done.out) == set()
 
 
 @pytest.mark.requirement("M1")
 def test_json_is_valid_and_its_controls_are_escaped(tmp_path: Path) -> None:
     everything = "".join(ATTACKS.values())
-    done = run(tmp_path, "hi", "--format", "json", "--", *rogue.written(tmp_path, text(everything)))
+    done = run(tmp_path, "hi", "--format", "json", "--", *rogue_agent.written(tmp_path, text(everything)))
     assert acts(done.out) == set()
     told = [event["content"]["text"] for event in done.events if event["type"] == "agent_message_chunk"]
     assert told == [everything]
@@ -711,7 +720,7 @@ def test_titles_files_output_and_plans_are_inert_on_a_terminal(tmp_path: Path) -
     diff = {"type": "diff", "path": f"/tmp/{bad}", "oldText": bad, "newText": f"{bad}\nnew {bad}"}
     output = {"type": "content", "content": {"type": "text", "text": f"out {bad}\n"}}
     plan = {"sessionUpdate": "plan", "entries": [{"content": bad, "priority": "high", "status": "pending"}]}
-    agent = rogue.written(
+    agent = rogue_agent.written(
         tmp_path,
         call(title=f"Do {bad}", kind="execute", content=[output], locations=[{"path": bad}]),
         call("c2", title=f"Edit {bad}", kind="edit", content=[diff]),
@@ -738,7 +747,7 @@ def test_titles_files_output_and_plans_are_inert_on_a_terminal(tmp_path: Path) -
 
 @pytest.mark.requirement("M2")
 def test_a_megabyte_without_spaces_and_a_heap_of_marks_hold_nothing_up(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, text("x" * 1_000_000), text("e" + "\u0301" * 10_000 + "🧑‍🚀"), text(" end"))
+    agent = rogue_agent.written(tmp_path, text("x" * 1_000_000), text("e" + "\u0301" * 10_000 + "🧑‍🚀"), text(" end"))
     done = run(tmp_path, "hi", "--", *agent)
     assert done.out.startswith("x" * 1_000_000 + "e\u0301")
     assert done.out.count("\u0301") <= 8
@@ -750,7 +759,7 @@ def test_a_question_about_something_endless_is_short_and_all_of_it_can_be_seen(t
     options = [{"optionId": str(n), "name": "Yes " * 500, "kind": "allow_once"} for n in range(200)]
     options.append({"optionId": "no", "name": "No", "kind": "reject_once"})
     long = {"command": "echo " + "x" * 100_000 + "\n" * 500 + "rm -rf /", "more": ["y" * 10_000] * 100}
-    agent = rogue.written(tmp_path, permission("z" * 100_000, rawInput=long, options=options), text("over"))
+    agent = rogue_agent.written(tmp_path, permission("z" * 100_000, rawInput=long, options=options), text("over"))
     child = at_terminal(tmp_path, "hi", "--", *agent, TERM="dumb")
     child.expect_exact("n: no: ")  # so many options are taller than the screen
     child.sendline("a")
@@ -773,7 +782,7 @@ def test_a_question_about_something_endless_is_short_and_all_of_it_can_be_seen(t
 @pytest.mark.requirement("M3")
 def test_no_output_looks_like_our_question(tmp_path: Path) -> None:
     fake = "╔═ dragoman asks · amber-amber ═╗\n║ May I? ║\n╚═══╝\n║ 1-2, y or n: "
-    agent = rogue.written(tmp_path, text(fake), call(title=fake), permission(fake), text("over"))
+    agent = rogue_agent.written(tmp_path, text(fake), call(title=fake), permission(fake), text("over"))
     child = at_terminal(tmp_path, "hi", "--", *agent)
     child.expect("╔═ dragoman asks · ([a-z]+-[a-z]+) ")
     assert not set(child.before) & set("╔═╗║╚╝")  # the first frame is ours
@@ -783,7 +792,7 @@ def test_no_output_looks_like_our_question(tmp_path: Path) -> None:
     child.sendline("y")
     child.expect_exact("over")
     assert left(child) == 0
-    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
+    assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
 
 
 @pytest.mark.requirement("M3")
@@ -792,25 +801,27 @@ def test_an_option_is_named_by_what_it_does(tmp_path: Path) -> None:
         {"optionId": "a", "name": "No, never", "kind": "allow_always"},
         {"optionId": "b", "name": "Yes, of course", "kind": "reject_once"},
     ]
-    child = at_terminal(tmp_path, "hi", "--", *rogue.written(tmp_path, permission("Do it", options=lies)), TERM="dumb")
+    child = at_terminal(
+        tmp_path, "hi", "--", *rogue_agent.written(tmp_path, permission("Do it", options=lies)), TERM="dumb"
+    )
     child.expect_exact("1  yes, and do not ask again  “No, never”")
     child.expect_exact("2  no  “Yes, of course”")
     child.expect_exact("║ 1-2 or n: ")  # no option is a yes for this once
     child.sendline("n")
     assert left(child) == 5
-    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "b"}}]
+    assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "b"}}]
 
 
 @pytest.mark.requirement("M4")
 def test_killed_while_asking_no_answer_is_invented(tmp_path: Path) -> None:
-    child = at_terminal(tmp_path, "hi", "--", *rogue.written(tmp_path, permission("Do it"), text("over")))
+    child = at_terminal(tmp_path, "hi", "--", *rogue_agent.written(tmp_path, permission("Do it"), text("over")))
     child.expect_exact("║ 1-2, y or n: ")
     before = child.getecho()
     child.kill(signal.SIGKILL)
     child.expect(pexpect.EOF)
     child.close()
     assert before  # the terminal was never taken out of its own mode, so there is nothing to restore
-    assert rogue.answers(tmp_path) == []
+    assert rogue_agent.answers(tmp_path) == []
 
 
 # -- an agent that is being written ---------------------------------------------------------------------------------

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.cli import called, rogue
-from tests.cli.rogue import call, text
 from tests.cli.test_run import Done, run
+from tests.support import command as called
+from tests.support import rogue_agent
+from tests.support.rogue_agent import call, text
 
 KEY = "sk-from-the-environment"
 
 
 def installed(folder: Path, file: Path, *steps: dict[str, Any], **plan: Any) -> Path:
     """A program by this name that plays a plan, and says on stderr which keys it has."""
-    agent = rogue.written(folder, *steps, text("ok"), **plan)
+    agent = rogue_agent.written(folder, *steps, text("ok"), **plan)
     file.parent.mkdir(parents=True, exist_ok=True)
     program = (
         f"#!{sys.executable} -I\nimport os, sys\n"
@@ -46,7 +47,7 @@ def test_a_known_agent_is_given_its_keys_and_lent_what_suits_it(work: Path, tmp_
     done = started(tmp_path, "gemini", "--acp")
     assert (done.code, done.out, done.error) == (0, "ok\n", "")
     assert (tmp_path / "keys").read_text() == KEY
-    (hello,) = rogue.heard(tmp_path, "initialize")
+    (hello,) = rogue_agent.heard(tmp_path, "initialize")
     assert hello["clientCapabilities"].get("fs", {}).get("writeTextFile", False) is False
 
 
@@ -56,7 +57,7 @@ def test_a_program_of_the_project_is_lent_the_same_and_given_no_keys(work: Path,
     for command in ("./gemini", str(work / "gemini")):
         assert started(tmp_path, command, "--acp").code == 0
         assert (tmp_path / "keys").read_text() == ""
-    for hello in rogue.heard(tmp_path, "initialize"):
+    for hello in rogue_agent.heard(tmp_path, "initialize"):
         assert hello["clientCapabilities"].get("fs", {}).get("writeTextFile", False) is False
 
 
@@ -89,7 +90,7 @@ def changed(id: str, status: str, path: str = "/w/a.txt", kind: str = "edit") ->
 
 @pytest.mark.parametrize("options", [[], ["--format", "json"]])
 def test_a_change_that_failed_is_not_passed_over_in_silence(options: list[str], tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, changed("c1", "failed"), text("Done."))
+    agent = rogue_agent.written(tmp_path, changed("c1", "failed"), text("Done."))
     done = run(tmp_path, "hi", *options, "--", *agent)
     assert (done.code, done.error) == (0, "dragoman: a change failed: Write a.txt (Error: no such file)\n")
 
@@ -104,7 +105,7 @@ def test_a_change_that_failed_is_not_passed_over_in_silence(options: list[str], 
     ids=["made later", "made", "no change"],
 )
 def test_a_change_that_was_made_after_all_is_none_that_failed(steps: list[dict[str, Any]], tmp_path: Path) -> None:
-    done = run(tmp_path, "hi", "--", *rogue.written(tmp_path, *steps, text("Done.")))
+    done = run(tmp_path, "hi", "--", *rogue_agent.written(tmp_path, *steps, text("Done.")))
     assert (done.code, done.error) == (0, "")
 
 
@@ -112,7 +113,7 @@ def test_a_change_that_was_made_after_all_is_none_that_failed(steps: list[dict[s
 
 
 def default(folder: Path, name: str, file: Path, *steps: dict[str, Any]) -> None:
-    command = rogue.written(folder, *steps)
+    command = rogue_agent.written(folder, *steps)
     file.parent.mkdir(parents=True, exist_ok=True)
     servers = {"mine": {"command": command[0], "args": command[1:]}}
     file.write_text(json.dumps({"servers": servers, "defaultServer": name}))

@@ -9,9 +9,9 @@ import pytest
 
 from dragoman.cli.target import reopen
 from dragoman.client.connect import connect
-from tests.cli import rogue
-from tests.cli.rogue import permission, text
 from tests.cli.test_run import Done, at_terminal, left, run
+from tests.support import rogue_agent
+from tests.support.rogue_agent import permission, text
 
 Step = dict[str, Any]
 # An agent runs behind a wrapper that does nothing but start it: its name is what counts.
@@ -54,10 +54,10 @@ def asked(
     folder: Path, work: Path, *steps: Step, allow: str = "", before: tuple[str, ...] = ()
 ) -> tuple[Done, list[str]]:
     """The run of an agent that asks these things, and what it was told."""
-    agent = rogue.written(folder, *steps, text("ok"))
+    agent = rogue_agent.written(folder, *steps, text("ok"))
     options = ["--allow", allow] if allow else []
     done = run(folder, "hi", "--cwd", str(work), *options, "--", *before, *agent)
-    return done, [says(answer) for answer in rogue.answers(folder)]
+    return done, [says(answer) for answer in rogue_agent.answers(folder)]
 
 
 def test_an_agent_started_here_reads_inside_its_folder_and_nowhere_else(tmp_path: Path) -> None:
@@ -122,12 +122,12 @@ def test_nothing_is_read_where_the_user_says_none(tmp_path: Path) -> None:
 
 def test_at_a_terminal_none_means_that_reading_is_asked(tmp_path: Path) -> None:
     work = project(tmp_path)
-    agent = rogue.written(tmp_path, reading(work / "in.txt"), text("ok"))
+    agent = rogue_agent.written(tmp_path, reading(work / "in.txt"), text("ok"))
     child = at_terminal(tmp_path, "hi", "--cwd", str(work), "--allow", "none", "--", *agent)
     child.expect_exact("║ 1-2, y or n: ")
     child.sendline("y")
     assert left(child) == 0
-    assert rogue.answers(tmp_path) == [{"content": "inside"}]
+    assert rogue_agent.answers(tmp_path) == [{"content": "inside"}]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_copies_of_credentials_and_logins_of_agents_are_not_read_by_default(tmp_
 
 
 def configured(folder: Path, *steps: Step, **entry: Any) -> None:
-    command = rogue.written(folder, *steps, text("ok"))
+    command = rogue_agent.written(folder, *steps, text("ok"))
     entry = {"command": command[0], "args": command[1:], **entry}
     (folder / "home").mkdir(exist_ok=True)
     (folder / "home" / "acp.json").write_text(json.dumps({"servers": {"mine": entry}}))
@@ -201,16 +201,16 @@ def test_an_agent_known_by_name_reads_as_one_that_is_typed(tmp_path: Path) -> No
     work = project(tmp_path)
     configured(tmp_path, reading(work / "in.txt"))
     assert run(tmp_path, "hi", "--cwd", str(work), "--agent", "mine").code == 0
-    assert rogue.answers(tmp_path) == [{"content": "inside"}]
+    assert rogue_agent.answers(tmp_path) == [{"content": "inside"}]
 
 
 def test_a_configured_connect_is_an_agent_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = project(tmp_path)
     install_carriers(tmp_path / "bin", monkeypatch)
-    command = rogue.written(tmp_path, reading(work / "in.txt"))
+    command = rogue_agent.written(tmp_path, reading(work / "in.txt"))
     configured(tmp_path, reading(work / "in.txt"), command="dragoman", args=["connect", "https://x.y", "--", *command])
     done = run(tmp_path, "hi", "--cwd", str(work), "--agent", "mine")
-    assert [says(answer) for answer in rogue.answers(tmp_path)] == ["no"], done
+    assert [says(answer) for answer in rogue_agent.answers(tmp_path)] == ["no"], done
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_what_is_configured_counts_before_the_default(
     work = project(tmp_path)
     configured(tmp_path, reading(work / "in.txt"), **entry)
     done = run(tmp_path, "hi", "--cwd", str(work), "--agent", "mine")
-    assert ([says(one) for one in rogue.answers(tmp_path)], done.code) == ([answer], code), done
+    assert ([says(one) for one in rogue_agent.answers(tmp_path)], done.code) == ([answer], code), done
 
 
 def test_after_a_rule_has_said_no_the_hint_promises_nothing(tmp_path: Path) -> None:
@@ -246,17 +246,17 @@ async def test_a_session_is_gone_on_with_by_the_method_that_the_agent_knows(
     other = {"session/load": "session/resume", "session/resume": "session/load"}[known]
     able = {"agentCapabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}}}}
     missing = {other: {"code": -32601, "message": "Method not found"}}
-    agent = rogue.written(tmp_path, text("ok"), hello=able, errors=missing)
+    agent = rogue_agent.written(tmp_path, text("ok"), hello=able, errors=missing)
     async with connect(agent) as client:
         conversation = await reopen(client, "s1", str(tmp_path), replay=replay)
         assert (await conversation.ask("hi")).text == "ok"
-    methods = [one["method"] for one in rogue.heard(tmp_path) if "session/" in one.get("method", "")]
+    methods = [one["method"] for one in rogue_agent.heard(tmp_path) if "session/" in one.get("method", "")]
     assert methods == [other, known, "session/prompt"]
 
 
 def test_a_run_goes_on_with_a_session_of_an_agent_that_only_says_it_can_resume(tmp_path: Path) -> None:
     able = {"agentCapabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}}}}
     missing = {"session/resume": {"code": -32601, "message": "Method not found"}}
-    agent = rogue.written(tmp_path, text("ok"), hello=able, errors=missing)
+    agent = rogue_agent.written(tmp_path, text("ok"), hello=able, errors=missing)
     done = run(tmp_path, "hi", "--session", "s1", "--", *agent)
     assert (done.code, done.out) == (0, "ok\n"), done

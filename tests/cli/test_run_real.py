@@ -12,10 +12,10 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
-from tests.cli.editor import DRAGOMAN
-from tests.coder.models.upstream import upstream
-from tests.interop.real import GEMINI_CLI, OPENCODE, RealAgent
-from tests.interop.voices import FakeModel
+from tests.support.editor import DRAGOMAN
+from tests.support.fake_model import FakeModel
+from tests.support.real_agents import GEMINI_CLI, OPENCODE, RealAgent
+from tests.support.upstream import upstream
 
 pytestmark = [pytest.mark.anyio, pytest.mark.interop]
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from dragoman.agent.agent import Agent
-from tests.cli.called import call
-from tests.gateway.serving import gateway
-from tests.nursery.nursery import MAIN, nursery
+from tests.support.command import call
+from tests.support.fork_server.client import MAIN, fork_server
+from tests.support.gateway import gateway
 
 SECONDS = 40
 # Where the agent works; there is no such folder here.
@@ -27,7 +27,7 @@ class Done(NamedTuple):
 
 async def run(folder: Path, *arguments: str, token: str = "") -> Done:
     environment = {**os.environ, "DRAGOMAN_HOME": str(folder / "home"), "DRAGOMAN_TOKEN": token}
-    process = nursery().child(MAIN, "run", *arguments, env=environment, cwd=folder)
+    process = fork_server().child(MAIN, "run", *arguments, env=environment, cwd=folder)
     out, error = await asyncio.to_thread(process.communicate, timeout=SECONDS)
     return Done(process.returncode, out.decode(), error.decode())
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_builtin_agent import dragoman
-from tests.needs import need
+from tests.support.needs import need
 
 
 def certificate(folder: Path, name: str, *protection: str) -> tuple[str, str]:

@@ -18,9 +18,9 @@ from dragoman.store.entries import Entry, EventEntry, TextEntry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import Idle, UserMessage
-from tests.cli.called import Called, call
-from tests.cli.editor import DRAGOMAN, Editor, turns
-from tests.nursery.nursery import MAIN, Terminal, nursery
+from tests.support.command import Called, call
+from tests.support.editor import DRAGOMAN, Editor, turns
+from tests.support.fork_server.client import MAIN, Terminal, fork_server
 
 EVIL = "\x1b]0;evil\x07 \x9b31m \u202egnp.exe \x7f"
 SHOWN = r"\x1b]0;evil\x07 \x9b31m \u202egnp.exe \x7f"
@@ -397,7 +397,7 @@ def test_a_damaged_session_is_a_sentence_and_can_be_deleted(many: Home) -> None:
 
 def terminal(home: Home, *arguments: str, columns: int = 80, **env: str) -> Terminal:
     environment = {**surroundings(home), **env}
-    return nursery().at_terminal(MAIN, "sessions", *arguments, env=environment, dimensions=(24, columns))
+    return fork_server().at_terminal(MAIN, "sessions", *arguments, env=environment, dimensions=(24, columns))
 
 
 def surroundings(home: Home) -> dict[str, str]:
@@ -464,7 +464,7 @@ def test_ctrl_c_while_we_wait_for_an_answer_is_exit_130(tmp_path: Path) -> None:
 def test_whoever_has_read_enough_may_leave(tmp_path: Path) -> None:
     keep(tmp_path, "sess_1", *(EventEntry(Idle(stop_reason=f"reason {n}")) for n in range(20_000)))
     environment = {**os.environ, "DRAGOMAN_HOME": str(tmp_path)}
-    with nursery().child(MAIN, "sessions", "export", "sess_1", env=environment) as process:
+    with fork_server().child(MAIN, "sessions", "export", "sess_1", env=environment) as process:
         assert b"reason 0" in process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -514,7 +514,7 @@ def without_list(hundred: Home, tmp_path: Path) -> Home:
 
 
 def slow(home: Home, pace: str) -> Terminal:
-    return nursery().at_terminal(SLOW, pace, env={**os.environ, "DRAGOMAN_HOME": str(home)})
+    return fork_server().at_terminal(SLOW, pace, env={**os.environ, "DRAGOMAN_HOME": str(home)})
 
 
 def test_a_list_that_takes_long_to_make_shows_a_bar_and_takes_it_away(without_list: Home) -> None:
@@ -541,6 +541,6 @@ def test_ctrl_c_while_the_list_is_made_is_exit_130_at_once_and_leaves_no_half_of
 
 
 def test_without_a_terminal_there_is_no_bar(without_list: Home) -> None:
-    process = nursery().child(SLOW, SLOWLY, env={**os.environ, "DRAGOMAN_HOME": str(without_list)})
+    process = fork_server().child(SLOW, SLOWLY, env={**os.environ, "DRAGOMAN_HOME": str(without_list)})
     out, error = process.communicate(timeout=30)
     assert (process.returncode, len(json.loads(out)), error) == (0, 100, b"")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.editor import HELLO, Editor
-from tests.cli.versions import mostly_v1, versions
+from tests.support.editor import HELLO, Editor
+from tests.support.versions import mostly_v1, versions
 
 # Runs in the agent's process before it: prints at once, and goes on printing once descriptor 1 is not the protocol.
 NOISE = """

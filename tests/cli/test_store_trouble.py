@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.editor import HELLO, Editor, Message, turns
 from tests.cli.picture import Item, Picture, Words, check_kept
-from tests.cli.versions import mostly_v1, mostly_v2, versions
+from tests.support.editor import HELLO, Editor, Message, turns
+from tests.support.versions import mostly_v1, mostly_v2, versions
 
 NOTICES: Message = {"clientCapabilities": {"session": {"notices": {}}}}
 SCRIPT = turns([{"say": "word ", "repeat": 3}])

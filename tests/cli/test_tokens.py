@@ -11,7 +11,7 @@ from dragoman.cli.token_fields import expiry_of
 from dragoman.errors import UsageError
 from dragoman.gateway.guard import Token, TokenLimits, Unsure, digest_of
 from dragoman.gateway.token_store import TokenStore
-from tests.cli.called import Called, call
+from tests.support.command import Called, call
 
 
 def tokens(folder: Path, *words: str) -> Called:

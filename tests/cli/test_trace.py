@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman.cli.trace import open_trace, redacted, secrets_of
-from tests.cli.editor import HELLO, Editor
-from tests.cli.versions import versions
 from tests.host.test_environment import HARMLESS, SECRETS
+from tests.support.editor import HELLO, Editor
+from tests.support.versions import versions
 
 
 def lines(file: Path) -> list[dict[str, Any]]:

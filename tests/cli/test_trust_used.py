@@ -9,12 +9,12 @@ from threading import Thread
 
 import pytest
 
-from tests.cli import rogue
-from tests.cli.called import Called
-from tests.cli.editor import turns
-from tests.cli.rogue import permission, text
 from tests.cli.test_builtin_agent import CANARY, dragoman
-from tests.needs import need
+from tests.support import rogue_agent
+from tests.support.command import Called
+from tests.support.editor import turns
+from tests.support.needs import need
+from tests.support.rogue_agent import permission, text
 
 
 class Recorder(ThreadingHTTPServer):
@@ -160,7 +160,7 @@ def test_a_changed_script_is_not_started_and_is_named(server: object, file: str,
 
 
 def test_an_agent_of_a_project_is_allowed_nothing_by_its_project(project: Path) -> None:
-    command = rogue.written(project, permission("Do it"), text("Done."))
+    command = rogue_agent.written(project, permission("Do it"), text("Done."))
     entry = {
         "command": command[0],
         "args": command[1:],
@@ -172,7 +172,7 @@ def test_an_agent_of_a_project_is_allowed_nothing_by_its_project(project: Path) 
     trust(project)
     done = run(project, "--agent", "theirs", "hi")
     assert (done.code, done.out) == (5, "Done.\n"), done
-    (answer,) = rogue.answers(project)
+    (answer,) = rogue_agent.answers(project)
     assert answer["outcome"] == {"outcome": "selected", "optionId": "no"}
 
 
@@ -232,7 +232,7 @@ def test_a_script_that_trust_covers_is_not_among_the_files_that_an_agent_may_edi
         {"ask": "fs/write_text_file", "params": {"path": str(project / name), "content": "evil"}}
         for name in ("srv.sh", "other.sh")
     ]
-    done = run(project, "--allow", "edit", "hi", "--", *rogue.written(project.parent, *writes))
+    done = run(project, "--allow", "edit", "hi", "--", *rogue_agent.written(project.parent, *writes))
     assert (done.code, script.read_text(), (project / "other.sh").read_text()) == (5, "as it was", "evil"), done
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.cli.main import COMMANDS, command_line, main
 from dragoman.version import VERSION
-from tests.cli.called import call
+from tests.support.command import call
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["acp", "--version"], ["demo", "--version"]])

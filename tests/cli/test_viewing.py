@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.cli import rogue
-from tests.cli.editor import DRAGOMAN
 from tests.cli.pane import Pane
-from tests.cli.rogue import permission, text
 from tests.cli.test_chat import ASKED, BAD, PROMPT, acts, chat, ready, scripted, until
-from tests.needs import need
+from tests.support import rogue_agent
+from tests.support.editor import DRAGOMAN
+from tests.support.needs import need
+from tests.support.rogue_agent import permission, text
 
 OPTIONS = [
     {"optionId": "once", "name": "Once", "kind": "allow_once"},
@@ -31,13 +31,13 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def answer(folder: Path) -> list[Any]:
-    return [one["outcome"]["optionId"] for one in rogue.answers(folder)]
+    return [one["outcome"]["optionId"] for one in rogue_agent.answers(folder)]
 
 
 @pytest.mark.parametrize("about", WAYS)
 def test_all_of_it_is_shown_in_less_and_then_it_can_be_allowed_for_ever(about: str, tmp_path: Path) -> None:
     need("less")
-    agent = rogue.written(tmp_path, permission("Do it", options=OPTIONS, **WAYS[about]), text("over"))
+    agent = rogue_agent.written(tmp_path, permission("Do it", options=OPTIONS, **WAYS[about]), text("over"))
     touched = tmp_path / "touched"
     env = {"PAGER": "", "LESSOPEN": f"||-touch {touched}", "LESS": "-F"}
     with chat(tmp_path, "--", *agent, rows=24, env=env) as pane:
@@ -61,7 +61,7 @@ def test_the_pager_of_the_user_is_used_and_gets_no_secrets(tmp_path: Path) -> No
     pager = tmp_path / "own-pager"
     pager.write_text(f"#!/bin/sh\nenv > {tmp_path}/environment\ncat > {tmp_path}/viewed\necho $1\n")
     pager.chmod(pager.stat().st_mode | stat.S_IXUSR)
-    agent = rogue.written(tmp_path, permission("Do it", options=OPTIONS, **WAYS["a diff"]), text("over"))
+    agent = rogue_agent.written(tmp_path, permission("Do it", options=OPTIONS, **WAYS["a diff"]), text("over"))
     env = {"PAGER": f"{pager} 'two words'", "MY_TOKEN": "canary-0123"}
     with chat(tmp_path, "--", *agent, rows=24, env=env) as pane:
         ready(pane)
@@ -80,7 +80,7 @@ def test_the_pager_of_the_user_is_used_and_gets_no_secrets(tmp_path: Path) -> No
 
 
 def test_a_pager_that_fails_is_replaced_by_pages(tmp_path: Path) -> None:
-    agent = rogue.written(tmp_path, permission("Do it", options=OPTIONS, **WAYS["a diff"]), text("over"))
+    agent = rogue_agent.written(tmp_path, permission("Do it", options=OPTIONS, **WAYS["a diff"]), text("over"))
     with chat(tmp_path, "--", *agent, rows=24, env={"PAGER": "false"}) as pane:
         ready(pane)
         pane.say("hi")
@@ -96,7 +96,7 @@ def test_a_pager_that_fails_is_replaced_by_pages(tmp_path: Path) -> None:
 
 def test_ctrl_c_in_the_pager_stops_the_turn_and_gives_the_terminal_back(tmp_path: Path) -> None:
     need("less")
-    agent = rogue.written(tmp_path, permission("Do it", **WAYS["a diff"]), {"end": "cancelled"})
+    agent = rogue_agent.written(tmp_path, permission("Do it", **WAYS["a diff"]), {"end": "cancelled"})
     with chat(tmp_path, "--", *agent, rows=24, env={"PAGER": ""}) as pane:
         ready(pane)
         pane.say("hi")
@@ -107,7 +107,7 @@ def test_ctrl_c_in_the_pager_stops_the_turn_and_gives_the_terminal_back(tmp_path
         pane.wait_for("^║ The question has gone away", "^Stopped", PROMPT)
         pane.type("still here")
         pane.wait_for("^> still here")
-    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "cancelled"}}]
+    assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "cancelled"}}]
 
 
 def test_our_own_agent_writes_a_long_file_that_was_viewed(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_our_own_agent_writes_a_long_file_that_was_viewed(tmp_path: Path) -> Non
 
 def test_run_shows_all_of_it_too_and_its_stdout_has_none_of_it(tmp_path: Path) -> None:
     need("less")
-    agent = rogue.written(tmp_path, permission("Do it", **WAYS["a diff"]), text("over"))
+    agent = rogue_agent.written(tmp_path, permission("Do it", **WAYS["a diff"]), text("over"))
     program = [*DRAGOMAN, "run", "hi", "--", *agent]
     command = ["sh", "-c", '"$@" > out; cat out', "sh", *program]
     with Pane(tmp_path, command, {"DRAGOMAN_HOME": str(tmp_path / "home"), "PAGER": ""}, rows=24) as pane:
@@ -143,4 +143,4 @@ def test_run_shows_all_of_it_too_and_its_stdout_has_none_of_it(tmp_path: Path) -
         pane.say("y")
         pane.wait_for("^over")
         until(lambda: (tmp_path / "out").read_text() == "over\n")
-    assert json.dumps(rogue.answers(tmp_path)) == '[{"outcome": {"outcome": "selected", "optionId": "yes"}}]'
+    assert json.dumps(rogue_agent.answers(tmp_path)) == '[{"outcome": {"outcome": "selected", "optionId": "yes"}}]'

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.client.ask_user import UserQuestion
 from dragoman.dialects.vendors.extensions import ASK_USER
-from tests.client.connected import RawAgent, both_versions, connected, new_session
+from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
 
 pytestmark = pytest.mark.anyio
 

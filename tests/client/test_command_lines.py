@@ -13,7 +13,7 @@ from dragoman.client.workspace import Workspace
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.vocabulary.requests import EnvVariable
 from dragoman.vocabulary.services import CommandSubject, CreateTerminal, RequestPermission, WaitForTerminalExit
-from tests.client.connected import connected, new_session
+from tests.client.raw_agent import connected, new_session
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ from dragoman.client.policy import PermissionHandler, PermissionPolicy
 from dragoman.client.registry import AgentRegistry
 from dragoman.client.workspace import Workspace
 from dragoman.vocabulary.events import ToolCallUpdate
-from tests.coder.models.upstream import upstream
-from tests.interop.real import GEMINI_CLI
-from tests.interop.voices import FakeModel
+from tests.support.fake_model import FakeModel
+from tests.support.real_agents import GEMINI_CLI
+from tests.support.upstream import upstream
 
 pytestmark = [pytest.mark.anyio, pytest.mark.interop]
 

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman import PermissionPolicy, connect
 from dragoman.errors import PeerMistake, UsageError
-from tests.client.connected import connected, new_session
+from tests.client.raw_agent import connected, new_session
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,8 @@ import pytest
 from dragoman import limits
 from dragoman.client.turn import Turn
 from dragoman.vocabulary.events import AgentMessageChunk
-from tests.agent.raw import turns, until
-from tests.client.connected import RawAgent, both_versions, connected, new_session
+from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
+from tests.support.raw_peer import turns, until
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dragoman.vocabulary.services import Elicit, PermissionOption, RequestPermission
-from tests.agent.raw import Message, turns, until
-from tests.client.connected import both_versions, connected, new_session
+from tests.client.raw_agent import both_versions, connected, new_session
+from tests.support.raw_peer import Message, turns, until
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,7 @@ from dragoman.host.scripts import named_files
 from dragoman.host.trust import trust
 from dragoman.vocabulary.services import Elicit
 from tests.client.test_robustness import rough
-from tests.host.machine import lives
+from tests.support.machine import lives
 
 pytestmark = pytest.mark.anyio
 

@@ -20,7 +20,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.gateway.serving import Served, free_port, gateway
+from tests.support.gateway import Served, free_port, gateway
 
 pytestmark = pytest.mark.anyio
 both_transports = pytest.mark.parametrize("scheme", ["http", "ws"])

@@ -18,10 +18,10 @@ from dragoman.errors import DragomanError, RequestFailed, UsageError
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.hello import AgentCapabilities
 from dragoman.vocabulary.services import RequestPermission, WriteTextFile
-from tests.agent.raw import PIPE, Message, greeting, turns, until
-from tests.client.connected import RawAgent, both_versions, connected, new_session
+from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
 from tests.client.test_robustness import SCRIPT
-from tests.coder.rows import swapper
+from tests.support.raw_peer import PIPE, Message, greeting, turns, until
+from tests.support.scripted_turns import swapper
 
 pytestmark = pytest.mark.anyio
 

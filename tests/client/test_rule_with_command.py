@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dragoman.client.rule import Effect, PermissionRule, RuleRefused
-from tests.cli import rogue
-from tests.cli.rogue import permission
 from tests.cli.test_run import run
+from tests.support import rogue_agent
+from tests.support.rogue_agent import permission
 
 
 @pytest.mark.parametrize("command", ["touch x", "*"])
@@ -45,7 +45,7 @@ def test_the_agent_that_has_such_a_rule_does_not_start(
     effect: str, rule: dict[str, Any], field: str, tmp_path: Path
 ) -> None:
     asks = permission("Make it", kind="execute", rawInput={"command": "touch x"})
-    program, *arguments = rogue.written(tmp_path, asks)
+    program, *arguments = rogue_agent.written(tmp_path, asks)
     entry = {"command": program, "args": arguments, "permissions": {effect: [rule]}}
     (tmp_path / "home").mkdir()
     file = tmp_path / "home" / "acp.json"

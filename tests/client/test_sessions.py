@@ -11,8 +11,8 @@ from dragoman.client.connect import connect
 from dragoman.errors import LinkClosed, RequestFailed, TimedOut, UsageError
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent
-from tests.agent.raw import PIPE, Wire, turns, until
-from tests.client.connected import RawAgent, both_versions, connected, new_session
+from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
+from tests.support.raw_peer import PIPE, RawPeer, turns, until
 
 pytestmark = pytest.mark.anyio
 
@@ -157,7 +157,7 @@ async def test_extensions_are_asked_and_told(version: int) -> None:
 
 async def test_an_agent_that_does_not_answer_initialize_is_given_up_in_time() -> None:
     ours, theirs = memory_pair(PIPE)
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     with pytest.raises(TimedOut, match=r"did not answer initialize within 0\.01 s"):
         async with connect(ours, start_timeout=0.01):
             pass

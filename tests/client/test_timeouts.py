@@ -11,11 +11,11 @@ from dragoman.client.connect import Client, connect
 from dragoman.client.timeouts import Timeouts
 from dragoman.errors import TimedOut
 from dragoman.transports.memory import memory_pair
-from tests.agent.raw import PIPE, Message, greeting, until
-from tests.client.connected import RawAgent, both_versions, connected, new_session
+from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
 from tests.client.test_questions import permission
 from tests.client.test_robustness import rough
-from tests.host.machine import lives
+from tests.support.machine import lives
+from tests.support.raw_peer import PIPE, Message, greeting, until
 
 pytestmark = pytest.mark.anyio
 

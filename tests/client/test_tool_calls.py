@@ -16,9 +16,9 @@ from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, ToolCallSubject
 from dragoman.vocabulary.tool_call_state import incomplete
 from dragoman.vocabulary.tools import ContentItem, Diff, Location
-from tests.agent.raw import Message, until
-from tests.client.connected import RawAgent, connected, new_session
+from tests.client.raw_agent import RawAgent, connected, new_session
 from tests.client.test_questions import OPTIONS, chosen
+from tests.support.raw_peer import Message, until
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ import pytest
 from dragoman.client.conversation import Answer, Turn
 from dragoman.errors import AuthRequired, LinkClosed, RequestFailed, UsageError
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged
-from tests.agent.raw import Message, turns, until
-from tests.client.connected import both_versions, connected, new_session
+from tests.client.raw_agent import both_versions, connected, new_session
+from tests.support.raw_peer import Message, turns, until
 
 pytestmark = pytest.mark.anyio
 

@@ -30,8 +30,8 @@ from dragoman.vocabulary.services import (
     WriteTextFile,
 )
 from dragoman.vocabulary.tools import ExitStatus
-from tests.agent.raw import until
-from tests.client.connected import connected, new_session
+from tests.client.raw_agent import connected, new_session
+from tests.support.raw_peer import until
 
 pytestmark = pytest.mark.anyio
 

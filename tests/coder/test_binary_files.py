@@ -11,8 +11,7 @@ from dragoman.coder.context import ContextToolResult, ContextUserMessage
 from dragoman.coder.models.contract import Model, ModelRequest, Piece, TextDelta, ToolCallRequested
 from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, TextResource, text_of
 from dragoman.vocabulary.services import ReadTextFile
-
-from .whole import User, events_of, whole
+from tests.support.whole_agent import User, events_of, whole
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.asking import Reply
 from dragoman.vocabulary.identity import LOCAL, Identity, Needs, with_identity
 from dragoman.vocabulary.requests import NewSession, SetOption
-from tests.coder.whole import ENVIRONMENT, Fixed, Guarded, scripted
+from tests.support.whole_agent import ENVIRONMENT, Fixed, Guarded, scripted
 
 READING = {"read-only", "plan"}
 

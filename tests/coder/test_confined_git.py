@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from dragoman.host.sandbox import confine
-from tests.cli.editor import Editor, Message, turns
-from tests.coder.rows import Told, answer_questions, apart, call, snapshot
 from tests.coder.test_git_folders import git, program, repository
-from tests.coder.whole import User, events_of, whole
-from tests.host.boxes import confinement
-from tests.host.machine import until
-from tests.needs import need
+from tests.support.confined_commands import confinement
+from tests.support.editor import Editor, Message, turns
+from tests.support.machine import until
+from tests.support.needs import need
+from tests.support.scripted_turns import Told, answer_questions, apart, call, snapshot
+from tests.support.whole_agent import User, events_of, whole
 
 
 async def allowed(work: Path, *commands: str) -> list[str]:

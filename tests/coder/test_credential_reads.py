@@ -16,8 +16,8 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import ResourceLink, Text
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, ToolCallUpdate
 from tests.coder.test_git_folders import git, repository
-from tests.coder.whole import User, ends, events_of, scripted, whole
-from tests.needs import need
+from tests.support.needs import need
+from tests.support.whole_agent import User, ends, events_of, scripted, whole
 
 CANARY = "canary-2c77"
 ASKING = ["read-only", "plan", "ask", "workspace-write", "safe"]

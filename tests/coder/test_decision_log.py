@@ -17,8 +17,8 @@ from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.identity import LOCAL, Identity
 from dragoman.vocabulary.requests import NewSession
 from dragoman.vocabulary.services import PermissionOption
-from tests.coder.whole import User, events_of, scripted, whole
-from tests.needs import need
+from tests.support.needs import need
+from tests.support.whole_agent import User, events_of, scripted, whole
 
 pytestmark = pytest.mark.anyio
 

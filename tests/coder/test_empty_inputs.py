@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.vocabulary.events import ToolCallUpdate
 from tests.coder.strict_model import StrictModel
-from tests.coder.whole import events_of, whole
+from tests.support.whole_agent import events_of, whole
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dragoman.coder.tools import files, write
-from tests.cli.editor import Editor, Message, turns
-from tests.coder.rows import Told, answer_questions, apart, call
-from tests.coder.whole import User, events_of, scripted, whole
-from tests.needs import need
+from tests.support.editor import Editor, Message, turns
+from tests.support.needs import need
+from tests.support.scripted_turns import Told, answer_questions, apart, call
+from tests.support.whole_agent import User, events_of, scripted, whole
 
 
 def git(folder: Path, *words: str) -> str:

@@ -12,7 +12,7 @@ from dragoman.coder.models.contract import Model, ModelRequest, Piece, UsageRepo
 from dragoman.coder.models.script import Script, ScriptModel, parse
 from dragoman.vocabulary.events import CompactionUpdate, Cost, Idle, TerminalUpdate, Usage, UsageChanged
 from dragoman.vocabulary.tools import Cancellable
-from tests.coder.whole import User, events_of, whole
+from tests.support.whole_agent import User, events_of, whole
 
 pytestmark = pytest.mark.anyio
 

@@ -34,7 +34,7 @@ from dragoman.vocabulary.content import Text, text_of
 from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, AnyEvent, Notice, ToolCallUpdate
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from tests.coder.strict_model import StrictModel, check_well_formed
-from tests.coder.whole import User, events_of, whole
+from tests.support.whole_agent import User, events_of, whole
 
 pytestmark = pytest.mark.anyio
 

@@ -34,7 +34,7 @@ from dragoman.vocabulary.events import (
     Usage,
     UsageChanged,
 )
-from tests.coder.whole import Fixed
+from tests.support.whole_agent import Fixed
 
 pytestmark = pytest.mark.anyio
 

@@ -27,7 +27,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Image, Text, text_of
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, CompactionUpdate, Idle, Notice
 from tests.coder.strict_model import StrictModel
-from tests.coder.whole import events_of, whole
+from tests.support.whole_agent import events_of, whole
 
 pytestmark = pytest.mark.anyio
 

@@ -7,10 +7,9 @@ import pytest
 from dragoman import limits
 from dragoman.host import cgroups
 from dragoman.host.resources import ProcessLimits, ResourceLimits, too_many_processes, too_much_memory
-from tests.needs import need
-
-from .rows import Told, call
-from .whole import User, ends, events_of, whole
+from tests.support.needs import need
+from tests.support.scripted_turns import Told, call
+from tests.support.whole_agent import User, ends, events_of, whole
 
 WANTED = ResourceLimits(300 * limits.MIB, 40)
 # Each process is within its limit; all of them together are not.

@@ -16,7 +16,7 @@ from dragoman.vocabulary.events import AgentMessageChunk, Notice, ToolCallUpdate
 from dragoman.vocabulary.requests import PromptRequest
 from tests.coder.strict_model import StrictModel
 from tests.coder.test_binary_files import Calling
-from tests.coder.whole import scripted, whole
+from tests.support.whole_agent import scripted, whole
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.coder.test_binary_files import Calling
-from tests.coder.whole import User, events_of, whole
+from tests.support.whole_agent import User, events_of, whole
 
 pytestmark = pytest.mark.anyio
 

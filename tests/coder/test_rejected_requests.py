@@ -26,9 +26,9 @@ from dragoman.vocabulary.content import Content, Image, Text, text_of
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle
 from tests.coder.models.refusals import error_event, google_clients_are_collected, response_failed
 from tests.coder.models.talk import PATIENT, endpoint
-from tests.coder.models.upstream import DONE, Exchange, Reply, answers, chat, chat_call, chat_says, streams, upstream
 from tests.coder.strict_model import StrictModel
-from tests.coder.whole import events_of, whole
+from tests.support.upstream import DONE, Exchange, Reply, answers, chat, chat_call, chat_says, streams, upstream
+from tests.support.whole_agent import events_of, whole
 
 __all__ = ["google_clients_are_collected"]
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import pytest
 from dragoman.coder.instructions import system_prompt
 from dragoman.coder.tools.files import is_ours
 from dragoman.host.paths import Roots
-from tests.coder.whole import User, ends, events_of, scripted, whole
+from tests.support.whole_agent import User, ends, events_of, scripted, whole
 
 pytestmark = pytest.mark.anyio
 

@@ -41,14 +41,14 @@ from dragoman.vocabulary.events import (
 from dragoman.vocabulary.requests import McpStdio
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from dragoman.vocabulary.tools import Cancellable
-from tests.cli.editor import DRAGOMAN, HELLO, Editor, Message, turns
 from tests.cli.test_kills import marked
 from tests.cli.test_leaving import memory
-from tests.coder.mcp.bench import raw
-from tests.coder.rows import Told, apart, bash, call, closing_by_force
 from tests.coder.test_whole import until_server
-from tests.coder.whole import User, events_of, whole
-from tests.needs import need
+from tests.support.editor import DRAGOMAN, HELLO, Editor, Message, turns
+from tests.support.mcp_servers import raw
+from tests.support.needs import need
+from tests.support.scripted_turns import Told, apart, bash, call, closing_by_force
+from tests.support.whole_agent import User, events_of, whole
 
 MIB = 1024  # of what /proc tells in KiB
 # The promise is two seconds, and `tests/cli/test_leaving.py` holds us to it. Here only a hang is meant to break it:
@@ -525,11 +525,11 @@ def closing_by_force_agent(folder: Path, *steps: Any, mode: str) -> Iterator[tup
 @pytest.mark.parametrize("command", TREES.values(), ids=TREES.keys())
 async def test_a_cancelled_command_is_dead_with_all_it_started(tmp_path: Path, command: str) -> None:
     """Though it forked twice, left the session, is deaf, and holds its pipes."""
-    from tests.coder import whole as at_large
+    from tests.support import whole_agent
 
     mark = f"ROWS_E11_{os.getpid()}={tmp_path}"
     environment = dict([mark.split("=")])
-    at_large.ENVIRONMENT.update(environment)
+    whole_agent.ENVIRONMENT.update(environment)
     try:
         async with whole(tmp_path, Told([bash(command)]).make, mode="full-access") as (_, session):
             turn = session.prompt("go")
@@ -542,7 +542,7 @@ async def test_a_cancelled_command_is_dead_with_all_it_started(tmp_path: Path, c
             assert marked(mark) == []
     finally:
         for name in environment:
-            del at_large.ENVIRONMENT[name]
+            del whole_agent.ENVIRONMENT[name]
     assert turn.stop_reason == "cancelled"
 
 

@@ -14,11 +14,11 @@ from dragoman.coder.models.contract import ToolCallRequested
 from dragoman.host.paths import PathRefused, Roots, read_bytes, write_bytes
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, ToolCallSubject
 from dragoman.vocabulary.tools import Diff, FileChange
-from tests.cli.editor import Editor, turns
-from tests.coder.mcp.bench import raw
-from tests.coder.rows import Told, answer_questions, apart, bash, call, closing_by_force, swapper
 from tests.coder.test_whole import until_server
-from tests.coder.whole import User, ends, events_of, whole
+from tests.support.editor import Editor, turns
+from tests.support.mcp_servers import raw
+from tests.support.scripted_turns import Told, answer_questions, apart, bash, call, closing_by_force, swapper
+from tests.support.whole_agent import User, ends, events_of, whole
 
 WRITE = call("write_file", path="a.txt", content="new\n")
 ALLOW = {"result": {"outcome": {"outcome": "selected", "optionId": "allow_once"}}}

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.coder.rows import Told, apart, bash, call, snapshot, swapper
-from tests.coder.whole import User, ends, events_of, whole
-from tests.needs import need
+from tests.support.needs import need
+from tests.support.scripted_turns import Told, apart, bash, call, snapshot, swapper
+from tests.support.whole_agent import User, ends, events_of, whole
 
 CANARY = "canary-outside"
 

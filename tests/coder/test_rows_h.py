@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.coder import whole as at_large
-from tests.coder.rows import Told, apart, bash, call, snapshot
-from tests.coder.whole import User, ends, events_of, whole
-from tests.needs import need
+from tests.support import whole_agent
+from tests.support.needs import need
+from tests.support.scripted_turns import Told, apart, bash, call, snapshot
+from tests.support.whole_agent import User, ends, events_of, whole
 
 
 async def asked_for(folder: Path, *commands: str, mode: str = "workspace-write", first: str = "") -> list[str]:
@@ -236,8 +236,8 @@ async def test_a_program_of_the_workspace_does_not_pass_for_one_of_the_system(
         program = work / "bin" / name
         program.write_text(f"#!/bin/sh\necho hijacked\ntouch {tmp_path}/ran {work}/ran\n")
         program.chmod(0o755)
-    path = f"{work / 'bin'}:.:{at_large.ENVIRONMENT['PATH']}"
-    monkeypatch.setitem(at_large.ENVIRONMENT, "PATH", path)
+    path = f"{work / 'bin'}:.:{whole_agent.ENVIRONMENT['PATH']}"
+    monkeypatch.setitem(whole_agent.ENVIRONMENT, "PATH", path)
     user = User("allow_always")
     commands = [bash("ls"), bash("ls bin"), bash("cat bin/ls | wc -l"), call("grep", pattern="nothing")]
     model = Told(apart(commands))
@@ -333,8 +333,8 @@ async def test_what_cannot_be_undone_is_refused_whatever_anybody_says(
         stub = stubs / name
         stub.write_text(f"#!/bin/bash\necho {name} >> {tmp_path}/ran\n")
         stub.chmod(0o755)
-    monkeypatch.setitem(at_large.ENVIRONMENT, "PATH", str(stubs))
-    monkeypatch.setitem(at_large.ENVIRONMENT, "HOME", str(work))
+    monkeypatch.setitem(whole_agent.ENVIRONMENT, "PATH", str(stubs))
+    monkeypatch.setitem(whole_agent.ENVIRONMENT, "HOME", str(work))
     user = User("allow_once")
     safe: list[Any] = [bash(command) for command in UNRECOVERABLE]
     model = Told(apart(safe))

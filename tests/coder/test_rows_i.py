@@ -20,15 +20,15 @@ import pytest
 
 from dragoman.host.process_tree import new_mark
 from dragoman.host.sandbox import Confinement
-from tests.cli.editor import Editor, turns
-from tests.coder import whole as at_large
-from tests.coder.mcp.bench import RAW_SERVER, raw
-from tests.coder.rows import Told, answer_questions, apart, bash, call, snapshot
 from tests.coder.test_whole import until_server
-from tests.coder.whole import User, events_of, whole
 from tests.host.test_environment import SECRETS
 from tests.host.test_fetch import PUBLIC, Answer, page, redirect, web
-from tests.needs import need
+from tests.support import whole_agent
+from tests.support.editor import Editor, turns
+from tests.support.mcp_servers import RAW_SERVER, raw
+from tests.support.needs import need
+from tests.support.scripted_turns import Told, answer_questions, apart, bash, call, snapshot
+from tests.support.whole_agent import User, events_of, whole
 
 CANARY = "canary-5d21f0"
 CONFINED = ["workspace-write", "sandbox"]
@@ -195,11 +195,11 @@ async def test_no_secret_of_the_environment_reaches_a_command(
     names = sorted({*SECRETS, *MORE_SECRETS})
     assert len(names) >= 50
     for name in names:
-        monkeypatch.setitem(at_large.ENVIRONMENT, name, f"{CANARY}-{name}")
-    monkeypatch.setitem(at_large.ENVIRONMENT, "DATABASE_URL", f"postgres://user:{CANARY}@host/")
+        monkeypatch.setitem(whole_agent.ENVIRONMENT, name, f"{CANARY}-{name}")
+    monkeypatch.setitem(whole_agent.ENVIRONMENT, "DATABASE_URL", f"postgres://user:{CANARY}@host/")
     if mode in CONFINED:
         for name in ("SSH_AUTH_SOCK", "HTTPS_PROXY", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS"):
-            monkeypatch.setitem(at_large.ENVIRONMENT, name, f"http://user:{CANARY}@host/")
+            monkeypatch.setitem(whole_agent.ENVIRONMENT, name, f"http://user:{CANARY}@host/")
     work, home = tmp_path / "work", tmp_path / "home"
     work.mkdir()
     model = Told(apart([in_mode(mode, "env; cat /proc/self/environ")]))
@@ -213,7 +213,7 @@ async def test_no_secret_of_the_environment_reaches_a_command(
 async def test_no_secret_of_the_environment_reaches_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what the client names for it does."""
     for name in sorted({*SECRETS, *MORE_SECRETS}):
-        monkeypatch.setitem(at_large.ENVIRONMENT, name, f"{CANARY}-{name}")
+        monkeypatch.setitem(whole_agent.ENVIRONMENT, name, f"{CANARY}-{name}")
     server = raw("environment", MEANT_TOKEN="meant")
     model = Told(apart([call("mcp__raw__act")]))
     async with whole(tmp_path, model.make, user=User("allow_once"), mcp_servers=[server]) as (_, session):

@@ -21,16 +21,16 @@ from dragoman.coder.modes import MODES
 from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, UserMessage
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.cli.editor import HELLO, Editor, turns
-from tests.coder import whole as at_large
-from tests.coder.mcp.bench import raw
 from tests.coder.obedient import Obedient, Order
-from tests.coder.rows import Told, answer_questions, apart, bash, call, snapshot
 from tests.coder.test_rows_i import listening, public_web
 from tests.coder.test_whole import until_server
-from tests.coder.whole import User, events_of, whole
 from tests.host.test_fetch import page
-from tests.needs import need
+from tests.support import whole_agent
+from tests.support.editor import HELLO, Editor, turns
+from tests.support.mcp_servers import raw
+from tests.support.needs import need
+from tests.support.scripted_turns import Told, answer_questions, apart, bash, call, snapshot
+from tests.support.whole_agent import User, events_of, whole
 
 SECRET = "canary-77aa01"
 # Of this very process: others run the same tests beside us.
@@ -249,7 +249,7 @@ async def test_a_server_of_the_client_starts_clean_and_dies_with_its_session(tmp
         assert ("raw" in told, SECRET in told) == (True, False)
         pids = [int(pid) for pid in trace.read_text().split()]
         environ = Path(f"/proc/{pids[0]}/environ").read_bytes()
-        assert at_large.ENVIRONMENT["OPENAI_API_KEY"] == "canary-key"
+        assert whole_agent.ENVIRONMENT["OPENAI_API_KEY"] == "canary-key"
         assert (SECRET.encode() in environ, b"canary-key" in environ) == (True, False)
         await session.close()
         assert [pid for pid in pids if Path(f"/proc/{pid}/cwd").exists()] == []
@@ -516,7 +516,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, list[bytes], l
         return []
 
     monkeypatch.setattr("dragoman.host.fetch._resolve", resolve)
-    monkeypatch.setitem(at_large.ENVIRONMENT, MARK, "1")
+    monkeypatch.setitem(whole_agent.ENVIRONMENT, MARK, "1")
     with ExitStack() as stack:
         port, heard = stack.enter_context(listening())
         yield port, heard, resolved
@@ -590,7 +590,7 @@ async def test_a_page_and_a_server_get_nothing_done_either(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user has said yes to reading the page, and to calling the server, and to nothing else."""
-    monkeypatch.setitem(at_large.ENVIRONMENT, MARK, "1")
+    monkeypatch.setitem(whole_agent.ENVIRONMENT, MARK, "1")
     server = raw("says")
     with listening() as (port, heard):
         scene = set_up(tmp_path, port)

@@ -13,9 +13,8 @@ from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AnyEvent, ToolCallContentChunk
 from dragoman.vocabulary.services import RequestPermission, ToolCallSubject
 from dragoman.vocabulary.tools import ContentItem, Diff, FileChange
-from tests.needs import need
-
-from .whole import User, ends, events_of, scripted, whole
+from tests.support.needs import need
+from tests.support.whole_agent import User, ends, events_of, scripted, whole
 
 
 class Turn(NamedTuple):

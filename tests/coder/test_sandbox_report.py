@@ -17,9 +17,9 @@ from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.events import RequiresAction, TerminalUpdate, ToolCallUpdate
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from dragoman.vocabulary.tools import Cancellable
-from tests.cli.editor import Editor, turns
-from tests.coder.whole import User, whole
-from tests.needs import need
+from tests.support.editor import Editor, turns
+from tests.support.needs import need
+from tests.support.whole_agent import User, whole
 
 pytestmark = pytest.mark.anyio
 

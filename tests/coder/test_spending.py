@@ -14,7 +14,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AnyEvent, Cost, Usage, UsageChanged, UserMessage
 from tests.coder.strict_model import StrictModel
-from tests.coder.whole import events_of, whole
+from tests.support.whole_agent import events_of, whole
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ from dragoman.coder.models.contract import ModelRequest, Piece, UsageReported
 from dragoman.coder.models.providers import ProviderModel
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, CompactionUpdate, Cost, UsageChanged
-from tests.coder.models.dialects import anthropic_begins, anthropic_block, anthropic_ends
 from tests.coder.models.talk import PATIENT, endpoint
-from tests.coder.models.upstream import (
+from tests.support.provider_streams import anthropic_begins, anthropic_block, anthropic_ends
+from tests.support.upstream import (
     DONE,
     Reply,
     Request,
@@ -24,7 +24,7 @@ from tests.coder.models.upstream import (
     streams,
     upstream,
 )
-from tests.coder.whole import events_of, whole
+from tests.support.whole_agent import events_of, whole
 
 FACT = "the key fact is 42. " * 100
 CALL = chat_call(0, id="c1", type="function", function={"name": "read_file", "arguments": '{"path": "x"}'})

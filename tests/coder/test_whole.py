@@ -34,9 +34,9 @@ from dragoman.vocabulary.requests import (
     ResumeSession,
 )
 from dragoman.vocabulary.tools import Cancellable, ExitStatus
-from tests.coder.mcp.bench import raw
-from tests.coder.whole import User, ends, events_of, scripted, whole
-from tests.needs import need
+from tests.support.mcp_servers import raw
+from tests.support.needs import need
+from tests.support.whole_agent import User, ends, events_of, scripted, whole
 
 WRITE = {"call": "write_file", "input": {"path": "a.txt", "content": "new"}}
 

@@ -6,8 +6,8 @@ import pytest
 
 from dragoman.coder.wide_workspace import wide_workspace_notice
 from dragoman.vocabulary.events import Notice
-from tests.cli.editor import Editor, turns
-from tests.coder.whole import User, events_of, scripted, whole
+from tests.support.editor import Editor, turns
+from tests.support.whole_agent import User, events_of, scripted, whole
 
 HOME = "/home/someone"
 

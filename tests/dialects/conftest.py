@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.needs import need_typescript_sdk
-from tests.wire.instances import schema_folder
+from tests.support.needs import need_typescript_sdk
+from tests.support.schema_instances import schema_folder
 
 
 @pytest.fixture

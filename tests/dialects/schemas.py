@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from tests.wire.instances import definitions, instances, validator
+from tests.support.schema_instances import definitions, instances, validator
 
 # There are hundreds of these tests; each takes its share of the profile's examples.
 SHARE = settings(

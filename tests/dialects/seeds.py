@@ -20,9 +20,9 @@ from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.options import Choice, Select
-from tests.agent.raw import PIPE, Message, Wire
 from tests.dialects.schemas import text
 from tests.dialects.speech import AGENT, CLIENT
+from tests.support.raw_peer import PIPE, Message, RawPeer
 
 MODES: list[Any] = [Choice(name, name.title()) for name in ("ask", "read-only", "safe", "sandbox", "workspace-write")]
 MODES += [Choice(name, name.title()) for name in ("plan", "full-access")]
@@ -75,11 +75,11 @@ def an_agent(name: str | None, folder: Path | None = None, **more: Any) -> Agent
 
 
 @asynccontextmanager
-async def talking(agent: Agent) -> AsyncIterator[Wire]:
+async def talking(agent: Agent) -> AsyncIterator[RawPeer]:
     """A raw client that has said nothing yet. At the end it leaves, and the agent must too."""
     ours, theirs = memory_pair(PIPE)
     serving = asyncio.ensure_future(agent.serve(ours))
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     try:
         yield wire
     finally:
@@ -93,7 +93,7 @@ async def talking(agent: Agent) -> AsyncIterator[Wire]:
 class Caller:
     """Asks one thing after the other."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: RawPeer) -> None:
         self.wire = wire
         self._last = 0
 

@@ -16,7 +16,6 @@ from dragoman.dialects.vendors.named import named
 from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Image, Text
-from tests.agent.raw import prompt
 from tests.dialects.schemas import text
 from tests.dialects.seeds import (
     HELLO_WORLD,
@@ -31,6 +30,7 @@ from tests.dialects.seeds import (
     updates,
 )
 from tests.dialects.speech import AGENT, CLIENT
+from tests.support.raw_peer import prompt
 
 NAME = "agentao"
 CWD = os.getcwd()

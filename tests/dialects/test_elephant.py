@@ -15,7 +15,6 @@ from dragoman.dialects.vendors.elephant import IgnoredLogin
 from dragoman.dialects.vendors.named import named
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Audio, Image, Resource, Text, TextResource
-from tests.agent.raw import prompt
 from tests.dialects.schemas import text
 from tests.dialects.seeds import (
     HELLO_WORLD,
@@ -30,6 +29,7 @@ from tests.dialects.seeds import (
     updates,
 )
 from tests.dialects.speech import AGENT, CLIENT
+from tests.support.raw_peer import prompt
 
 NAME = "elephant"
 CWD = os.getcwd()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dragoman.dialects.codec.git_patches import COMPARED_LINES, added_text, git_patch
 from dragoman.vocabulary.tools import FileChange
-from tests.needs import need
+from tests.support.needs import need
 
 CASES = {
     "one line changed": ("a\nb\nc\n", "a\nB\nc\n"),

@@ -15,9 +15,9 @@ from dragoman.testing import pair
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Extension, ExtensionResult
 from dragoman.vocabulary.content import Content, Resource, Text, TextResource
-from tests.agent.raw import prompt, until
 from tests.dialects.schemas import text
 from tests.dialects.seeds import Caller, agent_of, an_agent, client_of, refusal, talking, updates
+from tests.support.raw_peer import prompt, until
 
 NAME = "simse"
 

@@ -23,7 +23,7 @@ from dragoman.coder.models.endpoints import configured, provider_config
 from dragoman.coder.models.script import parse
 from dragoman.coder.modes import MODES
 from tests.docs.snippets import Snippet, commands_in, file_named, is_balanced, lines_of, snippets
-from tests.needs import ROOT
+from tests.support.needs import ROOT
 from tools.performance import filled
 from tools.reference.settings import ENVIRONMENT, RUN_EXITS
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.needs import need
+from tests.support.needs import need
 from tools.picture import ENDS, INK, PALETTE, drawn, watched
 
 

@@ -5,17 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.gateway.agent_source import AgentSource, spawned
-from tests.needs import ROOT
-from tests.nursery.nursery import nursery
+from tests.support.fork_server.client import fork_server
+from tests.support.gateway import Message, RawHttp, prompt, texts
+from tests.support.needs import ROOT
 from tests.transports.pairs import until
-
-from .serving import Message, RawHttp, prompt, texts
 
 COUNTER = ROOT / "tests" / "gateway" / "peers" / "counter.py"
 
 
 def counters(folder: Path, **settings: Any) -> AgentSource:
-    command = nursery().command(COUNTER.read_text(), str(folder))
+    command = fork_server().command(COUNTER.read_text(), str(folder))
     return AgentSource(spawned(command, cwd=str(ROOT), env={}), (1,), **settings)
 
 

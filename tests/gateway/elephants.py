@@ -9,9 +9,8 @@ from typing import Any
 import httpx2
 
 from dragoman.transports.sse import EventReader
+from tests.support.gateway import Message, Served, hello, http_client, msgspec_decode, prompt, texts
 from tests.transports.pairs import until
-
-from .serving import Message, Served, hello, http_client, msgspec_decode, prompt, texts
 
 YES = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
 NO = {"outcome": {"outcome": "selected", "optionId": "reject_once"}}

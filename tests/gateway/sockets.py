@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
-from .serving import Message, Served, hello
+from tests.support.gateway import Message, Served, hello
 
 
 def opening(served: Served, **more: str) -> Any:

@@ -13,11 +13,11 @@ from dragoman.cli.served_agent import fleet_agent
 from dragoman.errors import UsageError
 from dragoman.gateway import agent_restart
 from dragoman.gateway.agent_source import AgentSource, spawned
-from tests.needs import ROOT
-from tests.nursery.nursery import nursery
+from tests.support.fork_server.client import fork_server
+from tests.support.gateway import Message, RawHttp, Served, gateway, hello, prompt, raw_http, texts
+from tests.support.needs import ROOT
 from tests.transports.pairs import until
 
-from .serving import Message, RawHttp, Served, gateway, hello, prompt, raw_http, texts
 from .sockets import hear, opening, say
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
@@ -33,7 +33,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def mortal(folder: Path, *more: str, versions: tuple[int, ...] = (), **settings: Any) -> AgentSource:
     """They are forked, for there are many."""
-    command = nursery().command(MORTAL.read_text(), str(folder / "kept"), *more)
+    command = fork_server().command(MORTAL.read_text(), str(folder / "kept"), *more)
     return AgentSource(spawned(command, cwd=str(ROOT), env={}), versions, **settings)
 
 

@@ -13,8 +13,7 @@ from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Extension
 from dragoman.vocabulary.identity import IDENTITY, LOCAL, Identity, Needs, identity_in, with_identity, without_ours
 from dragoman.vocabulary.requests import McpHttp, McpStdio, UnknownMcp
-
-from .serving import counting, gateway, raw_http
+from tests.support.gateway import counting, gateway, raw_http
 
 BOB = TokenIdentity("bob", "robert", ("read", "prompt"), digest="1")
 ADMIN = TokenIdentity("root", "robert", SCOPES, digest="2")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.gateway import hub
+from tests.support.gateway import RawHttp, Served, gateway, prompt, raw_http
 from tests.transports.pairs import until
 
 from .counters import counters, heard, loaded, noted
-from .serving import RawHttp, Served, gateway, prompt, raw_http
 from .sockets import hear, opening, say, session
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]

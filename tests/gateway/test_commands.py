@@ -15,12 +15,11 @@ from dragoman.gateway.token_store import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import AnyEvent, Idle
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.cli.called import call
-from tests.needs import ROOT
-from tests.nursery.nursery import nursery
-
-from .serving import free_port
-from .started import SLOW, forked, serving, words
+from tests.support.command import call
+from tests.support.fork_server.client import fork_server
+from tests.support.gateway import free_port
+from tests.support.gateway_process import SLOW, forked, serving, words
+from tests.support.needs import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 both_transports = pytest.mark.parametrize("scheme", ["http", pytest.param("ws", marks=pytest.mark.slow)])
@@ -80,7 +79,7 @@ async def test_a_start_after_every_token_was_revoked_makes_none(
 @both_transports
 async def test_an_editor_works_through_connect_and_outlives_a_killed_server(scheme: str, tmp_path: Path) -> None:
     home, port = tmp_path / "home", free_port()
-    command = [*nursery().dragoman(), "connect", f"{scheme}://127.0.0.1:{port}"]
+    command = [*fork_server().dragoman(), "connect", f"{scheme}://127.0.0.1:{port}"]
     told: list[AnyEvent] = []
     seen: list[AnyEvent] = []
     async with serving(home, port, SLOW) as server:

@@ -17,9 +17,9 @@ from dragoman.gateway.connection import Full, GatewayConnection
 from dragoman.gateway.envelope import peek
 from dragoman.gateway.guard import SCOPES, TokenIdentity
 from dragoman.gateway.replay_buffer import GONE, REPLACED
+from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 from tests.transports.pairs import until
 
-from .serving import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 from .sockets import hear, opening, say, session
 
 pytestmark = pytest.mark.anyio

@@ -15,13 +15,12 @@ from dragoman.gateway.agent_source import AgentSource, spawned
 from dragoman.gateway.token_store import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, Selected
-from tests.cli import rogue
-from tests.cli.called import call
-from tests.cli.rogue import permission, text
+from tests.support import rogue_agent
+from tests.support.command import call
+from tests.support.gateway import free_port, gateway, prompt, raw_http
+from tests.support.gateway_process import serving
+from tests.support.rogue_agent import permission, text
 from tests.transports.pairs import until
-
-from .serving import free_port, gateway, prompt, raw_http
-from .started import serving
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -30,7 +29,7 @@ MAKE = permission("Run make --secret-word", kind="execute", rawInput={"command":
 
 
 def configured(home: Path, *steps: dict[str, Any]) -> None:
-    command = rogue.written(home.parent, *steps, text("ok"))
+    command = rogue_agent.written(home.parent, *steps, text("ok"))
     home.mkdir()
     entry = {"command": command[0], "args": command[1:]}
     (home / "acp.json").write_text(json.dumps({"servers": {"mine": entry}}))
@@ -64,7 +63,7 @@ async def ask(home: Path, *options: str) -> str:
 async def refuse_to_answer(folder: Path) -> open_questions.AnsweredPermission:
     """Prompt the agent once, with a client that knows no questions; return what is to be recorded."""
     recorded: list[open_questions.AnsweredPermission] = []
-    agents = AgentSource(spawned(rogue.written(folder, MAKE), cwd=None, env={}), (1,), renames=True)
+    agents = AgentSource(spawned(rogue_agent.written(folder, MAKE), cwd=None, env={}), (1,), renames=True)
     async with gateway(agents, folder, on_permission=recorded.append) as served, raw_http(served, 1) as client:
         session_id = await client.session()
         await client.post(prompt(session_id), session_id)

@@ -36,10 +36,9 @@ from dragoman.gateway import (
 )
 from dragoman.transports import http
 from dragoman.transports.remote import transport_for
-from tests.needs import ROOT, need
-
-from .serving import counting, free_port, gateway
-from .started import SLOW, serving
+from tests.support.gateway import counting, free_port, gateway
+from tests.support.gateway_process import SLOW, serving
+from tests.support.needs import ROOT, need
 
 pytestmark = pytest.mark.anyio
 DEPLOY = ROOT / "deploy"

@@ -12,10 +12,10 @@ from dragoman.agent.agent import Agent
 from dragoman.gateway import elephant as paths
 from dragoman.gateway import elephant_stream
 from dragoman.store.sqlite import SqliteStore
+from tests.support.gateway import counting, gateway, hello, http_client, prompt
 from tests.transports.pairs import until
 
 from .elephants import NO, YES, elephant
-from .serving import counting, gateway, hello, http_client, prompt
 
 pytestmark = pytest.mark.anyio
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.needs import need_other_users
+from tests.support.gateway import free_port, hello, http_client
+from tests.support.gateway_process import Process, forked
+from tests.support.needs import need_other_users
 
 from .elephants import NO, YES, RawElephant
-from .serving import free_port, hello, http_client
-from .started import Process, forked
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 WRITE = {"call": "write_file", "input": {"path": "new.txt", "content": "new"}}

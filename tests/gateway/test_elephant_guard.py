@@ -17,10 +17,10 @@ from dragoman.gateway.hub import Hub
 from dragoman.gateway.server import GatewayServer
 from dragoman.gateway.token_store import TokenStore
 from dragoman.store.sqlite import SqliteStore
+from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 from tests.transports.pairs import until
 
 from .elephants import elephant
-from .serving import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -270,8 +270,7 @@ async def test_only_a_server_that_nobody_else_reaches_is_open(
 async def test_elsewhere_a_token_is_needed(tmp_path: Path) -> None:
     """A server on every address: from this machine too, and under its loopback name."""
     from dragoman.gateway.agent_source import AgentSource, in_process
-
-    from .serving import free_port
+    from tests.support.gateway import free_port
 
     tokens = TokenStore(tmp_path / "tokens.json")
     token = tokens.make("default")

@@ -21,9 +21,8 @@ from dragoman.gateway.guard import SCOPES, Guard, Refusal, Token, TokenIdentity,
 from dragoman.gateway.replay_buffer import StreamBatch, StreamMessage
 from dragoman.gateway.streaming import events
 from dragoman.transports.sse import EventReader
+from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 from tests.transports.pairs import until
-
-from .serving import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 
 pytestmark = pytest.mark.anyio
 

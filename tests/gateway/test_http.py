@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.agent.agent import Agent
-from tests.needs import need
+from tests.support.gateway import counting, gateway, hello, http_client, prompt, raw_http, texts
+from tests.support.needs import need
 from tests.transports.pairs import until
-
-from .serving import counting, gateway, hello, http_client, prompt, raw_http, texts
 
 pytestmark = pytest.mark.anyio
 both_versions = pytest.mark.parametrize("version", [1, 2])

@@ -8,8 +8,8 @@ import pytest
 
 from dragoman.gateway import idle_sockets, server
 from dragoman.gateway.idle_sockets import BETWEEN_SECONDS, FIRST_SECONDS, SILENT, IdleSockets, SocketPeer, peer_of
+from tests.support.gateway import counting, gateway, http_client, raw_http
 
-from .serving import counting, gateway, http_client, raw_http
 from .sockets import opening, session
 
 pytestmark = pytest.mark.anyio

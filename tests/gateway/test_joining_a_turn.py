@@ -11,9 +11,9 @@ from dragoman.agent.agent import Agent
 from dragoman.gateway import shared_session
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.options import Choice, Select
+from tests.support.gateway import Message, RawHttp, counting, gateway, hello, prompt, raw_http, texts
 from tests.transports.pairs import until
 
-from .serving import Message, RawHttp, counting, gateway, hello, prompt, raw_http, texts
 from .sockets import hear, opening, say
 
 pytestmark = pytest.mark.anyio

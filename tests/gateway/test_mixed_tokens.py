@@ -12,9 +12,9 @@ from dragoman.errors import RequestFailed
 from dragoman.gateway.guard import SCOPES
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.content import Text
+from tests.support.gateway_process import SLOW, words
+from tests.support.principals import WORK, Household, bash, calling
 
-from .principals import WORK, Household, bash, calling
-from .started import SLOW, words
 from .test_principals import ends, workspace
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dragoman.store.sqlite import SqliteStore
+from tests.support.gateway import RawHttp, gateway, raw_http
 
-from .serving import RawHttp, gateway, raw_http
 from .test_setting_changes import TEXT, kept, loud, setting, values_in
 from .test_shared_session import root_session
 

@@ -11,10 +11,9 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.store.sqlite import SqliteStore
-from tests.interop.roster import PEERS, PYTHON_V2, Peer
-from tests.needs import ROOT, need, need_typescript_sdk
-
-from .serving import Served, gateway
+from tests.support.gateway import Served, gateway
+from tests.support.needs import ROOT, need, need_typescript_sdk
+from tests.support.sdk_peers import PEERS, PYTHON_V2, Peer
 
 pytestmark = pytest.mark.anyio
 PROGRAMS = Path(__file__).resolve().parent / "peers"

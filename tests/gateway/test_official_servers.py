@@ -10,10 +10,9 @@ from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.interop.roster import PYTHON_V1
-from tests.needs import ROOT, need, need_typescript_sdk
-
-from .serving import free_port
+from tests.support.gateway import free_port
+from tests.support.needs import ROOT, need, need_typescript_sdk
+from tests.support.sdk_peers import PYTHON_V1
 
 pytestmark = pytest.mark.anyio
 PROGRAMS = Path(__file__).resolve().parent / "peers"

@@ -19,10 +19,10 @@ from dragoman.gateway.dead_peers import IDLE_SECONDS, UNACKNOWLEDGED_SECONDS, li
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.metrics import Histogram
 from dragoman.store.sqlite import SqliteStore
-from tests.needs import ROOT, need
+from tests.support.gateway import Message, Served, counting, gateway, http_client, prompt, raw_http, texts
+from tests.support.needs import ROOT, need
 from tests.transports.pairs import until
 
-from .serving import Message, Served, counting, gateway, http_client, prompt, raw_http, texts
 from .sockets import hear, opening, say, session
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ import pytest
 from dragoman.gateway import peer_user
 from dragoman.gateway.idle_sockets import SocketPeer, peer_of
 from dragoman.gateway.peer_user import can_be_known, is_own, user_of
-from tests.needs import need_other_users
+from tests.support.needs import need_other_users
 
 Ends = tuple[SocketPeer, SocketPeer]
 # Connects, and holds on until it is told to go.

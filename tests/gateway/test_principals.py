@@ -23,14 +23,13 @@ from dragoman.vocabulary.events import AnyEvent, Notice, ToolCallUpdate
 from dragoman.vocabulary.options import mode_option
 from dragoman.vocabulary.requests import McpStdio
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.cli.called import call
 from tests.cli.test_run_remote import run
-from tests.coder.mcp.bench import raw
-from tests.needs import ROOT
-from tests.nursery.nursery import nursery
-
-from .principals import WORK, Household, bash, calling
-from .started import words
+from tests.support.command import call
+from tests.support.fork_server.client import fork_server
+from tests.support.gateway_process import words
+from tests.support.mcp_servers import raw
+from tests.support.needs import ROOT
+from tests.support.principals import WORK, Household, bash, calling
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 both_transports = pytest.mark.parametrize("scheme", ["http", "ws"])
@@ -68,7 +67,7 @@ async def test_a_prompt_token_makes_no_token_of_another_principal_through_its_ag
     house, folder = Household(tmp_path, scheme), workspace(tmp_path)
     alice, file = house.token("alice"), house.home / "gateway" / "tokens.json"
     before = file.read_bytes()
-    dragoman = f"DRAGOMAN_HOME={house.home} {' '.join(nursery().dragoman())}"
+    dragoman = f"DRAGOMAN_HOME={house.home} {' '.join(fork_server().dragoman())}"
     steal = bash(f"{dragoman} serve --new-token stolen --principal bob --scopes read,prompt,admin")
     async with house.served(calling(steal, bash(f"cat {file}"))), house.client(alice) as client:
         conversation = await client.new_session(folder)

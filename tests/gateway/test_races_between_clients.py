@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.gateway import Message, RawHttp, gateway, hello, prompt, raw_http
 from tests.transports.pairs import until
 
 from .counters import counters, heard, loaded, loading, noted, opened
-from .serving import Message, RawHttp, gateway, hello, prompt, raw_http
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from .serving import Served, counting, gateway
+from tests.support.gateway import Served, counting, gateway
+
 from .test_hostile_requests import raw, status
 
 pytestmark = pytest.mark.anyio

@@ -14,10 +14,10 @@ from dragoman.errors import METHOD_NOT_FOUND, RequestFailed
 from dragoman.gateway.guard import SCOPES
 from dragoman.vocabulary.asking import Extension
 from dragoman.vocabulary.requests import McpHttp, McpServer, McpSse
-from tests.needs import ROOT
+from tests.support.gateway_process import words
+from tests.support.needs import ROOT
+from tests.support.principals import Household, calling
 
-from .principals import Household, calling
-from .started import words
 from .test_principals import both_versions, workspace
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]

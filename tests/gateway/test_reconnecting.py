@@ -11,9 +11,9 @@ from dragoman.transports.contract import Receiver
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from tests.support.gateway import Served, free_port, gateway
 
 from .cutting import Cutter, cutter
-from .serving import Served, free_port, gateway
 
 pytestmark = pytest.mark.anyio
 CROSSED = (("http", 2), ("ws", 1))

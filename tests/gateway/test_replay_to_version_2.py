@@ -7,9 +7,9 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.store.sqlite import SqliteStore
+from tests.support.gateway import Message, RawHttp, gateway, prompt, raw_http
 from tests.transports.pairs import until
 
-from .serving import Message, RawHttp, gateway, prompt, raw_http
 from .test_shared_session import root_session
 
 pytestmark = pytest.mark.anyio

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from dragoman.gateway.agent_restart import GONE, TAKEN, UNCLEAR
+from tests.support.gateway import RawHttp, gateway, prompt, raw_http, texts
 from tests.transports.pairs import until
 
 from .counters import counters, heard, loaded, loading, noted, opened
-from .serving import RawHttp, gateway, prompt, raw_http, texts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dragoman.gateway import client_side
+from tests.support.gateway import Message, RawHttp, counting, gateway, hello, prompt, raw_http, texts
 from tests.transports.pairs import until
 
 from .counters import counters, heard, loaded, loading, noted, opened
-from .serving import Message, RawHttp, counting, gateway, hello, prompt, raw_http, texts
 from .sockets import hear, opening, say
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]

@@ -9,10 +9,10 @@ from dragoman.gateway import session_opener, shared_session
 from dragoman.gateway.agent_side import AgentSide
 from dragoman.link.pending_events import PendingEvents
 from dragoman.vocabulary.events import AnyEvent
+from tests.support.gateway import counting, gateway, prompt, raw_http, texts
 from tests.transports.pairs import until
 
 from .counters import counters, heard, loaded, loading, noted
-from .serving import counting, gateway, prompt, raw_http, texts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 NEW = {"method": "session/new", "params": {"cwd": "/", "mcpServers": []}}

@@ -11,8 +11,7 @@ from dragoman.gateway import client_side
 from dragoman.gateway.cursors import Cursors
 from dragoman.store import listing
 from dragoman.store.sqlite import SqliteStore
-
-from .serving import RawHttp, counting, gateway, raw_http
+from tests.support.gateway import RawHttp, counting, gateway, raw_http
 
 pytestmark = pytest.mark.anyio
 

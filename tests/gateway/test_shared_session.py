@@ -9,9 +9,8 @@ import pytest
 from dragoman.agent.agent import Agent
 from dragoman.gateway import open_questions
 from dragoman.store.sqlite import SqliteStore
+from tests.support.gateway import Message, RawHttp, counting, gateway, prompt, raw_http, texts
 from tests.transports.pairs import until
-
-from .serving import Message, RawHttp, counting, gateway, prompt, raw_http, texts
 
 pytestmark = pytest.mark.anyio
 both_versions = pytest.mark.parametrize("version", [1, 2])

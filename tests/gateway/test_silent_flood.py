@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.gateway import idle_sockets
+from tests.support.gateway import Served, counting, gateway, http_client
 from tests.transports.pairs import until
-
-from .serving import Served, counting, gateway, http_client
 
 pytestmark = pytest.mark.anyio
 

@@ -13,9 +13,9 @@ from dragoman.gateway import replay_buffer, streaming
 from dragoman.gateway.replay_buffer import BUFFER_BYTES, LAG_BYTES, TOO_SLOW, ReplayBuffer
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
+from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 from tests.transports.pairs import until
 
-from .serving import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 from .sockets import hear, opening, say, session
 
 pytestmark = pytest.mark.anyio
@@ -175,7 +175,7 @@ async def test_slow_readers_cost_a_healthy_one_little(tmp_path: Path) -> None:
 
 
 async def _clogged(served: Served, client: httpx2.AsyncClient) -> Deaf:
-    from .serving import RawHttp
+    from tests.support.gateway import RawHttp
 
     raw = RawHttp(served, client)
     await raw.hello(1)

@@ -14,9 +14,8 @@ from dragoman.client.connect import connect
 from dragoman.gateway.token_store import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import AnyEvent, Idle, ToolCallUpdate
-
-from .serving import free_port
-from .started import Serving, serving, words
+from tests.support.gateway import free_port
+from tests.support.gateway_process import Serving, serving, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 

@@ -11,9 +11,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from dragoman.gateway import hub
+from tests.support.gateway import Message, counting, gateway, hello, prompt, texts
 from tests.transports.pairs import until
 
-from .serving import Message, counting, gateway, hello, prompt, texts
 from .sockets import hear, opening, say, session
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .boxes import LEVELS, ROOT, Box, is_temporary
+from tests.support.confined_commands import LEVELS, ROOT, Box, is_temporary
 
 
 @pytest.fixture

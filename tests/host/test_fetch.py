@@ -17,7 +17,7 @@ from dragoman.host import fetch as fetching
 from dragoman.host.address import UrlRefused
 from dragoman.host.fetch import FetchedPage, Streams, fetch
 from dragoman.host.response import HEAD_BYTES, FetchFailed
-from tests.needs import need
+from tests.support.needs import need
 
 from .test_address import I9_URLS, NOT_PUBLIC
 

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.host.git_index import index_paths, is_good_index
 from tests.coder.test_git_folders import git
-from tests.needs import need
+from tests.support.needs import need
 
 FORMS: dict[str, tuple[str, ...]] = {
     "version 2": ("index.version=2",),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .boxes import PYTHON, Box
+from tests.support.confined_commands import PYTHON, Box
 
 SEND = """
 import array, os, socket, sys

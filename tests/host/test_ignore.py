@@ -10,7 +10,7 @@ import pytest
 from dragoman.host.ignore import IgnoreRule, parse
 from dragoman.host.paths import Place
 from dragoman.host.walk import Walk
-from tests.needs import need
+from tests.support.needs import need
 
 SEED = 7
 

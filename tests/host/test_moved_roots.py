@@ -12,8 +12,7 @@ import pytest
 from dragoman.host import openat, walk
 from dragoman.host.paths import PathRefused, Place, read_bytes, remove_file, write_bytes
 from dragoman.host.sandbox import SandboxRefused, confine
-
-from .boxes import LEVELS, confinement
+from tests.support.confined_commands import LEVELS, confinement
 
 SECRET = "canary-2207"
 

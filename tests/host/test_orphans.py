@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.host.process import Child
 from dragoman.host.sandbox import confine
-from tests.host.boxes import LEVELS, confinement
+from tests.support.confined_commands import LEVELS, confinement
 
 # Twice forked, in a session of its own, without the mark in the environment: nothing leads from the command to it.
 HIDING = "(env -i setsid /bin/sh -c 'while :; do echo x > pkg/.envrc; done' &) ; until [ -e pkg/.envrc ]; do :; done"

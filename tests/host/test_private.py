@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.host import process_privacy
-
-from .boxes import confinement
-from .machine import as_a_user
+from tests.support.confined_commands import confinement
+from tests.support.machine import as_a_user
 
 START = """
 import os, subprocess, sys

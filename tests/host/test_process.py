@@ -16,8 +16,7 @@ import pytest
 from dragoman import limits
 from dragoman.errors import StartFailed, UsageError
 from dragoman.host.process import Child
-
-from .machine import lives, read_line, read_pid, state, until
+from tests.support.machine import lives, read_line, read_pid, state, until
 
 pytestmark = pytest.mark.anyio
 

@@ -21,9 +21,8 @@ from dragoman.host.resources import (
     too_many_processes,
     too_much_memory,
 )
-
-from .boxes import AS_NOBODY, PYTHON, ROOT, Box, python_of_others
-from .machine import until
+from tests.support.confined_commands import AS_NOBODY, PYTHON, ROOT, Box, python_of_others
+from tests.support.machine import until
 
 MIB = limits.MIB
 SMALL = ResourceLimits(256 * MIB, 64)

@@ -26,10 +26,9 @@ from dragoman.host.sandbox import (
     try_out,
 )
 from dragoman.host.secrets import confined_environment, credential_paths
-from tests.needs import need
-
-from .boxes import AS_NOBODY, PYTHON, ROOT, Box, confinement, python_of_others
-from .machine import lives, read_line, until
+from tests.support.confined_commands import AS_NOBODY, PYTHON, ROOT, Box, confinement, python_of_others
+from tests.support.machine import lives, read_line, until
+from tests.support.needs import need
 
 
 def test_a_command_works_in_its_roots(box: Box) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .boxes import Box
+from tests.support.confined_commands import Box
 
 # As (x86_64, aarch64) with arguments that would be valid where nothing is confined. PID is a process of the host.
 CALLS = {

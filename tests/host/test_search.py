@@ -19,9 +19,8 @@ from dragoman.host.ripgrep import Records, find_ripgrep
 from dragoman.host.run_to_end import run_to_end
 from dragoman.host.search import FolderEntry, Match, glob, grep, list_files
 from dragoman.host.wildcards import PatternRefused
-from tests.needs import need
-
-from .machine import until
+from tests.support.machine import until
+from tests.support.needs import need
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +45,7 @@ OTHERS: set[int] = set()
 
 @pytest.fixture(autouse=True)
 def others() -> None:
-    """Children that this process had before: what tests share, such as a nursery."""
+    """Children that this process had before: what tests share, such as a fork server."""
     OTHERS.clear()
     OTHERS.update(children())
 

@@ -10,8 +10,7 @@ import pytest
 
 from dragoman.host.copy_view import CopyView
 from dragoman.host.paths import Place, write_bytes
-
-from .boxes import Box
+from tests.support.confined_commands import Box
 
 SCRIPTS = [
     "chmod 4755 file",

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.host.shell import COMMAND_BYTES, SUB_COMMANDS, Parsed, Redirect, Simple, Unparsed, parse
-from tests.needs import need
+from tests.support.needs import need
 
 
 def parsed(command: str) -> Parsed:

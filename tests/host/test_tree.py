@@ -11,8 +11,7 @@ import pytest
 
 from dragoman.host import process_tree
 from dragoman.host.process_tree import Process, Tree, marked, new_mark
-
-from .machine import lives, state
+from tests.support.machine import lives, state
 
 
 @pytest.fixture

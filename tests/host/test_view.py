@@ -15,7 +15,7 @@ from dragoman.host.copy_view import CopyView
 from dragoman.host.openat import Undo
 from dragoman.host.sandbox import Confinement, SandboxRefused, confine, try_out
 from dragoman.host.view import Conflict, View, ViewChange, ViewRefused
-from tests.needs import need
+from tests.support.needs import need
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from dragoman.host.overlay_view import OverlayView
 from dragoman.host.paths import PathRefused, read_bytes, write_bytes
 from dragoman.host.sandbox import confine, try_out
 from dragoman.host.view import View, ViewRefused
-from tests.needs import need
+from tests.support.needs import need
 
 tried = functools.cache(try_out)
 KINDS: dict[str, type[CopyView] | type[OverlayView]] = {"copied": CopyView, "overlay": OverlayView}

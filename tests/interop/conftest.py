@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interop.roster import Clients
+from tests.support.sdk_peers import Clients
 
 
 @pytest.fixture(scope="session")

@@ -23,9 +23,9 @@ from dragoman.vocabulary.events import (
     UserMessageChunk,
 )
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.coder.models.upstream import upstream
-from tests.interop.real import RealAgent
-from tests.interop.voices import FakeModel
+from tests.support.fake_model import FakeModel
+from tests.support.real_agents import RealAgent
+from tests.support.upstream import upstream
 
 # The start of node, or of a large program in Python, on a busy machine.
 START_SECONDS = 60.0

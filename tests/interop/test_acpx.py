@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.cli.editor import DRAGOMAN, turns
-from tests.needs import need_acpx
+from tests.support.editor import DRAGOMAN, turns
+from tests.support.needs import need_acpx
 
 pytestmark = pytest.mark.interop
 

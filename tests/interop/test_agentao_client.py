@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.editor import DRAGOMAN, turns
-from tests.interop.roster import Line
-from tests.needs import ROOT, need_agentao
+from tests.support.editor import DRAGOMAN, turns
+from tests.support.needs import ROOT, need_agentao
+from tests.support.sdk_peers import Line
 
 pytestmark = pytest.mark.interop
 

@@ -18,10 +18,10 @@ from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, ToolCallUpdate, Usage
 from dragoman.vocabulary.services import RequestPermission
 from dragoman.vocabulary.tools import ContentItem
-from tests.cli.editor import DRAGOMAN
 from tests.interop.desk import Desk, calls, cancelled_at, end, events_of, living, said, told
-from tests.interop.real import AGENTAO, IAC_CODE, RealAgent
-from tests.interop.voices import ToolCall
+from tests.support.editor import DRAGOMAN
+from tests.support.fake_model import ToolCall
+from tests.support.real_agents import AGENTAO, IAC_CODE, RealAgent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.interop]
 both_agents = pytest.mark.parametrize("agent", [AGENTAO, IAC_CODE], ids=str)

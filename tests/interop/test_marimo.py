@@ -17,7 +17,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from tests.needs import ROOT, need
+from tests.support.needs import ROOT, need
 
 pytestmark = [pytest.mark.anyio, pytest.mark.interop]
 SECONDS = 120  # npx may have to fetch it first

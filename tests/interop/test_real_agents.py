@@ -22,8 +22,8 @@ from tests.interop.desk import (
     said,
     told,
 )
-from tests.interop.real import GEMINI_CLI, REAL_AGENTS, RealAgent
-from tests.needs import need_sdk_example
+from tests.support.needs import need_sdk_example
+from tests.support.real_agents import GEMINI_CLI, REAL_AGENTS, RealAgent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.interop]
 every_agent = pytest.mark.parametrize("agent", REAL_AGENTS, ids=str)

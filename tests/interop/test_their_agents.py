@@ -44,7 +44,7 @@ from dragoman.vocabulary.services import (
     WriteTextFile,
 )
 from dragoman.vocabulary.tools import ClientTerminalItem, ContentItem, ExitStatus, TerminalItem, ToolContent
-from tests.interop.roster import PYTHON_V1, PYTHON_V2, TYPESCRIPT_V1, TYPESCRIPT_V2, Peer
+from tests.support.sdk_peers import PYTHON_V1, PYTHON_V2, TYPESCRIPT_V1, TYPESCRIPT_V2, Peer
 
 pytestmark = pytest.mark.anyio
 V1, V2 = (PYTHON_V1, TYPESCRIPT_V1), (PYTHON_V2, TYPESCRIPT_V2)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dragoman.coder.modes import MODES
-from tests.ids import plain_ids
-from tests.interop.roster import PEERS, PYTHON_V2, Clients, Line, Peer
-from tests.needs import ROOT
-from tests.nursery.nursery import nursery
+from tests.support.fork_server.client import fork_server
+from tests.support.ids import plain_ids
+from tests.support.needs import ROOT
+from tests.support.sdk_peers import PEERS, PYTHON_V2, Clients, Line, Peer
 
 EXAMPLE = ROOT / "examples" / "agent.py"
 
@@ -95,7 +95,7 @@ def test_the_example_agent_asks_hears_the_answer_and_can_be_cancelled(
         {"call": "_unknown"},
     ]
     greeting, messages = (greeting_v1, (1, 3, 5, 6)) if peer.version == 1 else (greeting_v2, (1, 4, 7, 9))
-    agent = nursery().command(EXAMPLE.read_text())
+    agent = fork_server().command(EXAMPLE.read_text())
     assert told(clients.watched(peer, agent, tmp_path, tmp_path / "home", *plan)) == [
         *opened(peer, "greeter"),
         *greeting(1, message=messages[0], prompt="yes", answer="allow_once"),
@@ -197,7 +197,7 @@ def test_dragoman_acp_streams_is_cancelled_retries_and_fails_in_order(
     # The draft of the Python SDK for v2 knows no `error` beside a stop reason, and drops it.
     error = {} if peer == PYTHON_V2 else {"error": LOGIN}
     story = STORY_V1 if peer.version == 1 else story_v2(state("idle", stopReason="error", **error))
-    agent = [*nursery().dragoman(), "acp", "--model", f"script:{script}"]
+    agent = [*fork_server().dragoman(), "acp", "--model", f"script:{script}"]
     hello, session, *heard = told(clients.watched(peer, agent, tmp_path, tmp_path / "home", *PLAN))
     if peer.version == 1:  # in v2 the answer has them
         assert heard.pop(0)[1]["sessionUpdate"] == "available_commands_update"

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.cli.editor import turns
-from tests.interop.roster import PEERS, PYTHON_V1, PYTHON_V2, Clients, Line, Peer
-from tests.nursery.nursery import nursery
+from tests.support.editor import turns
+from tests.support.fork_server.client import fork_server
+from tests.support.sdk_peers import PEERS, PYTHON_V1, PYTHON_V2, Clients, Line, Peer
 
 # The Python SDK for v2 takes more than a second to import, and its client plays other plans in the fast lane.
 _SLOW = {PYTHON_V2: pytest.mark.interop}
@@ -39,7 +39,7 @@ PLAN = (
 
 def dragoman() -> list[str]:
     """Our command; each that is started is a process of its own, which is forked."""
-    return nursery().dragoman()
+    return fork_server().dragoman()
 
 
 class Desk:

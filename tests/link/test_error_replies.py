@@ -8,8 +8,8 @@ from dragoman import limits
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.asking import Reply, Request
-from tests.agent.raw import Message, prompt, turns, until
-from tests.agent.served import Reporting, both_versions, end_of_turn, opened, served
+from tests.support.raw_peer import Message, prompt, turns, until
+from tests.support.served_agent import Reporting, both_versions, end_of_turn, opened, served
 from tests.test_link import agent_link, ping
 
 REST = "(the rest of this error was too large to be sent)"

@@ -11,7 +11,7 @@ from dragoman.errors import RequestFailed, UsageError
 from dragoman.link import Link
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Reply, Request
-from tests.agent.raw import PIPE, Message, Wire, hello, until
+from tests.support.raw_peer import PIPE, Message, RawPeer, hello, until
 from tests.test_link import Above, ping
 
 LIMIT = 1000
@@ -27,7 +27,7 @@ class Sender:
         self.sizes: list[int] = []
         self.above = Above()
         self.link = Link(ours, self.above, "agent", trace=self._count)
-        self.wire = Wire(theirs)
+        self.wire = RawPeer(theirs)
         self.link.start()
 
     def _count(self, direction: Literal["in", "out"], frame: bytes) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.link import Link
 from dragoman.transports.memory import memory_pair
-from tests.agent.raw import PIPE, Message, Wire, hello
+from tests.support.raw_peer import PIPE, Message, RawPeer, hello
 from tests.test_link import Above, client_link
 
 LIST: Message = {"id": None, "method": "session/list", "params": {}}
@@ -59,7 +59,7 @@ async def test_an_initialize_without_an_id_of_its_own_is_refused_in_version_2_an
     ours, theirs = memory_pair(PIPE)
     link = Link(ours, Above(), "agent")
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     wire.say({**hello(2), "id": None}, hello(2))
     assert "result" in await wire.answer(0)
     assert (await wire.answer(None))["error"]["code"] == -32600
@@ -70,7 +70,7 @@ async def test_an_initialize_with_a_null_id_is_answered_in_version_1() -> None:
     ours, theirs = memory_pair(PIPE)
     link = Link(ours, Above(), "agent")
     link.start()
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     wire.say({**hello(1), "id": None})
     assert (await wire.answer(None))["result"]["protocolVersion"] == 1
     await link.close()

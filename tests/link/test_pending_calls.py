@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from dragoman.link.pending_calls import InFlightLimit
-from tests.agent.raw import turns
+from tests.support.raw_peer import turns
 
 pytestmark = pytest.mark.anyio
 

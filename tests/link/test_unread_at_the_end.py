@@ -9,8 +9,8 @@ from dragoman.link import Link
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.asking import Extension, ExtensionResult
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
-from tests.agent.raw import PIPE, hello, until
 from tests.link.test_content_length import ABSURD, Blocks, announced, block
+from tests.support.raw_peer import PIPE, hello, until
 from tests.test_link import Above, ping
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pip
 import pytest
 
-from tests.needs import ROOT
+from tests.support.needs import ROOT
 
 
 class Bare(NamedTuple):

@@ -16,7 +16,7 @@ import jsonschema_rs
 import pytest
 
 from dragoman.version import VERSION
-from tests.needs import ROOT
+from tests.support.needs import ROOT
 
 FOLDER = ROOT / "registry" / "dragoman"
 ENTRY: dict[str, Any] = json.loads((FOLDER / "agent.json").read_text(encoding="utf-8"))

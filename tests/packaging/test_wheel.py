@@ -11,8 +11,8 @@ import pytest
 
 from dragoman.errors import how_to_install
 from dragoman.version import VERSION
-from tests.needs import ROOT
 from tests.packaging.bare import Bare
+from tests.support.needs import ROOT
 
 PACKAGE = ROOT / "src" / "dragoman"
 EXTRAS = {"models", "mcp", "serve", "chat", "local", "all"}

@@ -82,7 +82,8 @@ async def listed(store: Store, **filters: str) -> list[str]:
 
 def child(program: str, *arguments: object) -> "subprocess.Popen[str]":
     """A process that runs an async `main(folder, ...)`; it talks by lines."""
-    source = f"import asyncio, sys\nfrom tests.store.children import {program}\nasyncio.run({program}(*sys.argv[1:]))"
+    imports = f"import asyncio, sys\nfrom tests.support.store_processes import {program}\n"
+    source = f"{imports}asyncio.run({program}(*sys.argv[1:]))"
     return subprocess.Popen(
         [sys.executable, "-c", source, *map(str, arguments)],
         stdin=subprocess.PIPE,

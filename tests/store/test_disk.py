@@ -17,8 +17,8 @@ import pytest
 from dragoman.store.contract import SessionMissing, StoreFailed
 from dragoman.store.entries import NoteEntry
 from dragoman.store.sqlite import SqliteStore
-from tests.needs import need
 from tests.store.scenes import child, finished, listed, meta, note, numbers_in, run, tried, write
+from tests.support.needs import need
 
 LARGE = NoteEntry("large", "x" * 300_000)
 
@@ -274,7 +274,9 @@ async def test_any_failure_at_any_call_is_told_and_harms_nothing(tmp_path: Path,
 async def test_any_failing_system_call_is_told_and_harms_nothing(tmp_path: Path, calls: str, error: str) -> None:
     """The kernel itself refuses, once or for ever from the n-th call on."""
     strace = need("strace")
-    source = "import asyncio, sys\nfrom tests.store.children import live_and_tell as f\nasyncio.run(f(sys.argv[1]))"
+    source = (
+        "import asyncio, sys\nfrom tests.support.store_processes import live_and_tell as f\nasyncio.run(f(sys.argv[1]))"
+    )
     # Who is interrupted tries again; for ever would be for ever.
     for ever in ("",) if error == "EINTR" else ("", "+"):
         for number in (*range(1, 12), 15, 20, 30, 45):

@@ -10,8 +10,8 @@ import pytest
 
 from dragoman.store.contract import SessionMissing
 from dragoman.store.sqlite import SqliteStore
-from tests.needs import need
 from tests.store.scenes import child, entries_of, finished, listed, note, numbers_in, run, said, write
+from tests.support.needs import need
 
 TRUTH = [entry for number in range(45) for entry in (note(number), said("x" * 300, f"m{number}"))]
 
@@ -90,7 +90,9 @@ async def test_a_kill_at_every_write_loses_nothing(tmp_path: Path) -> None:
 async def test_a_kill_at_every_system_call_that_writes_loses_nothing(tmp_path: Path) -> None:
     """The same one level below: strace kills at the n-th call of the kernel."""
     strace = need("strace")
-    source = "import asyncio, sys\nfrom tests.store.children import scripted\nasyncio.run(scripted(sys.argv[1]))"
+    source = (
+        "import asyncio, sys\nfrom tests.support.store_processes import scripted\nasyncio.run(scripted(sys.argv[1]))"
+    )
     for call in ("pwrite64", "fsync,fdatasync", "ftruncate", "unlink", "link,rename"):
         for number in range(1, 2_000, 1 if call != "pwrite64" else 3):
             folder = tmp_path / f"{call}{number}"

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.wire import types, v1, v2
-from tests.needs import need_typescript_sdk
-from tests.wire.instances import definitions, instances, schema_folder, validator
+from tests.support.needs import need_typescript_sdk
+from tests.support.schema_instances import definitions, instances, schema_folder, validator
 from tools.generate_wire import generate
 
 MODULES = {"v1": v1, "v2": v2}

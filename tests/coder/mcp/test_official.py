@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.coder.mcp import Config
 from dragoman.vocabulary.requests import HttpHeader, McpHttp, McpSse, McpStdio
-from tests.coder.mcp.bench import BOUNDS, LONG, Bench, running
+from tests.support.mcp_servers import BOUNDS, LONG, Bench, running
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer

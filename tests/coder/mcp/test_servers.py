@@ -23,7 +23,7 @@ from dragoman.coder.tools.contract import RESULT_CHARACTERS, BadInput
 from dragoman.host.guardian import Guardian
 from dragoman.vocabulary.content import BlobResource, Image, Resource, TextResource
 from dragoman.vocabulary.requests import McpAcp, McpStdio, UnknownMcp
-from tests.coder.mcp.bench import BOUNDS, LONG, NO_DESK, NOT_SHOWN, RAW_SERVER, raw, running
+from tests.support.mcp_servers import BOUNDS, LONG, NO_DESK, NOT_SHOWN, RAW_SERVER, raw, running
 
 CANARY = "canary-2f81c7"
 
@@ -359,7 +359,7 @@ def test_the_whole_tree_dies_with_us(tmp_path: Path) -> None:
     program = f"""
 import asyncio
 from pathlib import Path
-from tests.coder.mcp.bench import raw, running
+from tests.support.mcp_servers import raw, running
 async def main():
     async with running(raw("tree", {str(trace)!r})):
         print("connected", flush=True)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.coder.models.dialects import named, openai_response
-from tests.coder.models.upstream import Reply, streams
+from tests.support.provider_streams import named, openai_response
+from tests.support.upstream import Reply, streams
 
 
 def response_failed(code: str, message: str) -> Reply:

@@ -10,7 +10,7 @@ from dragoman.coder.models.endpoints import Endpoint, Family, ProviderConfig
 from dragoman.coder.models.providers import ProviderModel
 from dragoman.coder.models.timeouts import ModelTimeouts
 from dragoman.vocabulary.content import Text
-from tests.coder.models.upstream import Upstream
+from tests.support.upstream import Upstream
 
 CANARY = "sk-canary-0123456789abcdef"
 # Long enough for a busy machine, short enough for a test that waits for its end.

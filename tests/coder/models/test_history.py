@@ -13,7 +13,8 @@ from dragoman.coder.models.providers import ProviderModel
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Image, Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle
-from tests.coder.models.dialects import (
+from tests.coder.models.talk import PATIENT, ask, connected, endpoint, said
+from tests.support.provider_streams import (
     anthropic_begins,
     anthropic_block,
     anthropic_ends,
@@ -21,9 +22,8 @@ from tests.coder.models.dialects import (
     named,
     openai_response,
 )
-from tests.coder.models.talk import PATIENT, ask, connected, endpoint, said
-from tests.coder.models.upstream import DONE, Reply, chat, chat_call, chat_says, streams, upstream
-from tests.coder.whole import events_of, whole
+from tests.support.upstream import DONE, Reply, chat, chat_call, chat_says, streams, upstream
+from tests.support.whole_agent import events_of, whole
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 GIF = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"

@@ -24,7 +24,7 @@ from dragoman.coder.permissions import DENIED
 from dragoman.vocabulary.content import BlobResource, Content, Image, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, PlanUpdate, UsageChanged
 from dragoman.vocabulary.options import PlanItems
-from tests.coder.whole import ENVIRONMENT, User, ends, whole
+from tests.support.whole_agent import ENVIRONMENT, User, ends, whole
 
 PYTEST = "python3 -B -m pytest -q --tb=short tests/test_calc.py"
 

@@ -23,7 +23,7 @@ from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.providers import ProviderModel
 from dragoman.vocabulary.events import AgentMessageChunk
 from tests.coder.models.talk import CANARY, PATIENT, QUICK, ask, connected, endpoint, said, without_raw
-from tests.coder.models.upstream import (
+from tests.support.upstream import (
     DONE,
     Exchange,
     Reply,
@@ -35,7 +35,7 @@ from tests.coder.models.upstream import (
     streams,
     upstream,
 )
-from tests.coder.whole import events_of, whole
+from tests.support.whole_agent import events_of, whole
 
 
 async def hangs(exchange: Exchange) -> None:

@@ -31,7 +31,8 @@ from dragoman.coder.models.contract import (
 )
 from dragoman.coder.models.endpoints import Endpoint, Family
 from dragoman.vocabulary.content import Audio, BlobResource, Image, Resource, ResourceLink, Text, TextResource
-from tests.coder.models.dialects import (
+from tests.coder.models.talk import CANARY, ask, connected, endpoint, raw_of, said, without_raw
+from tests.support.provider_streams import (
     anthropic_begins,
     anthropic_block,
     anthropic_ends,
@@ -40,8 +41,7 @@ from tests.coder.models.dialects import (
     gemini_thinks_says_and_calls,
     openai_thinks_says_and_calls,
 )
-from tests.coder.models.talk import CANARY, ask, connected, endpoint, raw_of, said, without_raw
-from tests.coder.models.upstream import (
+from tests.support.upstream import (
     DONE,
     Exchange,
     Reply,

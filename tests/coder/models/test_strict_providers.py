@@ -16,16 +16,16 @@ from dragoman.errors import RequestFailed
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Image, Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, CompactionUpdate
-from tests.coder.models.dialects import (
+from tests.coder.models.talk import PATIENT, endpoint
+from tests.support.provider_rules import refusal
+from tests.support.provider_server import KEY, provider_server
+from tests.support.provider_streams import (
     anthropic_thinks_says_and_calls,
     gemini_thinks_says_and_calls,
     openai_thinks_says_and_calls,
 )
-from tests.coder.models.provider_server import KEY, provider_server
-from tests.coder.models.strict import refusal
-from tests.coder.models.talk import PATIENT, endpoint
-from tests.coder.models.upstream import DONE, Reply, answers, chat, chat_call, chat_says, streams, upstream
-from tests.coder.whole import events_of, whole
+from tests.support.upstream import DONE, Reply, answers, chat, chat_call, chat_says, streams, upstream
+from tests.support.whole_agent import events_of, whole
 
 # One pixel each, which every decoder takes.
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -18,7 +18,7 @@ from dragoman.coder.models.request_failures import (
 )
 from tests.coder.models.refusals import error_event, google_clients_are_collected, response_failed
 from tests.coder.models.talk import ask, connected, endpoint
-from tests.coder.models.upstream import Reply, answers, data, streams, upstream
+from tests.support.upstream import Reply, answers, data, streams, upstream
 
 __all__ = ["google_clients_are_collected"]
 ALL = frozenset(get_args(Meaning))

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from dragoman.gateway import dead_peers
+from tests.support.gateway import counting, gateway
 from tests.transports.pairs import until
 
-from ..serving import counting, gateway
 from ..sockets import opening, session
 
 

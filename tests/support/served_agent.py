@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.transports.memory import memory_pair
-from tests.agent.raw import PIPE, Message, Wire, hello, until
+from tests.support.raw_peer import PIPE, Message, RawPeer, hello, until
 
 
 class Reporting(Agent):
@@ -27,11 +27,11 @@ both_versions = pytest.mark.parametrize("version", [1, 2])
 
 
 @asynccontextmanager
-async def served(agent: Agent, version: int, *, capacity: int = PIPE) -> AsyncIterator[Wire]:
+async def served(agent: Agent, version: int, *, capacity: int = PIPE) -> AsyncIterator[RawPeer]:
     """A raw client that has been greeted. At the end it leaves, and the agent must too."""
     ours, theirs = memory_pair(capacity)
     serving = asyncio.ensure_future(agent.serve(ours))
-    wire = Wire(theirs)
+    wire = RawPeer(theirs)
     try:
         wire.say(hello(version))
         assert "result" in await wire.answer(0)
@@ -42,7 +42,7 @@ async def served(agent: Agent, version: int, *, capacity: int = PIPE) -> AsyncIt
             await serving
 
 
-async def opened(wire: Wire, id: int = 1) -> str:
+async def opened(wire: RawPeer, id: int = 1) -> str:
     """A session, opened by request 1."""
     wire.say({"id": id, "method": "session/new", "params": {"cwd": os.getcwd(), "mcpServers": []}})
     session_id = (await wire.answer(id))["result"]["sessionId"]
@@ -50,7 +50,7 @@ async def opened(wire: Wire, id: int = 1) -> str:
     return session_id
 
 
-async def end_of_turn(wire: Wire, id: int, version: int) -> Message:
+async def end_of_turn(wire: RawPeer, id: int, version: int) -> Message:
     """How the prompt `id` ended: its stop reason, or its error; as both versions tell it."""
     answer = await wire.answer(id)
     if version == 1:

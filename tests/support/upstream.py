@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
-from tests.coder.models.strict import refusal
+from tests.support.provider_rules import refusal
 
 
 class Request(NamedTuple):

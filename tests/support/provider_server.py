@@ -12,7 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from tests.coder.models.dialects import (
+from tests.support.provider_rules import refusal
+from tests.support.provider_streams import (
     anthropic_begins,
     anthropic_block,
     anthropic_ends,
@@ -20,8 +21,7 @@ from tests.coder.models.dialects import (
     named,
     openai_response,
 )
-from tests.coder.models.strict import refusal
-from tests.coder.models.upstream import DONE, chat, chat_usage
+from tests.support.upstream import DONE, chat, chat_usage
 
 KEY: Final = "sk-canary-0123456789abcdef"
 SAID: Final = "Good morning."

@@ -14,7 +14,7 @@ PIPE = 64 * 1024
 PATIENCE = 20_000
 
 
-class Wire:
+class RawPeer:
     """One end, in raw JSON. What it says is queued without a bound: the bounds under test are on the other side."""
 
     def __init__(self, transport: Transport, *, reading: bool = True) -> None:

@@ -11,9 +11,8 @@ from dragoman.gateway.guard import Scope, TokenLimits
 from dragoman.gateway.token_store import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-
-from .serving import free_port
-from .started import serving
+from tests.support.gateway import free_port
+from tests.support.gateway_process import serving
 
 WORK: Final[tuple[Scope, ...]] = ("read", "prompt")
 

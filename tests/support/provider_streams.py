@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.coder.models.upstream import Reply, data, streams
+from tests.support.upstream import Reply, data, streams
 
 
 def named(kind: str, **fields: Any) -> bytes:

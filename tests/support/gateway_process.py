@@ -10,7 +10,7 @@ from typing import IO
 
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessage, AgentMessageChunk, AnyEvent
-from tests.nursery.nursery import MAIN, Forked, nursery
+from tests.support.fork_server.client import MAIN, Forked, fork_server
 from tests.transports.pairs import until
 
 SLOW: dict[str, object] = {"turns": [{"steps": [{"say": "word ", "repeat": 200, "delay_ms": 50}]}]}
@@ -35,7 +35,7 @@ class Process:
 @asynccontextmanager
 async def forked(*words: str, source: str = MAIN, said: bytes = b"", **env: str) -> AsyncIterator[Process]:
     """`dragoman` with these arguments, and with this on its stdin, which stays open; it is killed at the end."""
-    child = nursery().child(source, *words, env={**os.environ, **env})
+    child = fork_server().child(source, *words, env={**os.environ, **env})
     child.stdin.write(said)
     child.stdin.flush()
     streams = [await _read(stream) for stream in (child.stdout, child.stderr)]

@@ -13,7 +13,7 @@ from dragoman.host import landlock
 from dragoman.host.bubblewrap import FRESH
 from dragoman.host.resources import ResourceLimits
 from dragoman.host.sandbox import Confinement, confine, try_out
-from tests.needs import lacking, need, need_other_users
+from tests.support.needs import lacking, need, need_other_users
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEVELS = ["bubblewrap", "landlock"]

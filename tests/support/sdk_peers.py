@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.needs import ROOT, need, need_python_v2_sdk, need_typescript_sdk
-from tests.nursery.nursery import nursery
+from tests.support.fork_server.client import fork_server
+from tests.support.needs import ROOT, need, need_python_v2_sdk, need_typescript_sdk
 
 # What a client saw: the kind of thing, and the value as its SDK understood it. See peers/telling.py.
 Line = list[Any]
-PROGRAMS = Path(__file__).resolve().parent / "peers"
+PROGRAMS = ROOT / "tests" / "interop" / "peers"
 _RUN = "import runpy, sys; sys.path.insert(0, {root!r}); runpy.run_module({module!r}, run_name='__main__')"
 
 
@@ -34,7 +34,7 @@ class Peer(NamedTuple):
         """The command of a program on its SDK. That for v1 is imported once, and then forked."""
         if self == PYTHON_V2:
             return [sys.executable, "-m", module]
-        return nursery().command(_RUN.format(root=str(ROOT), module=module), imports="acp")
+        return fork_server().command(_RUN.format(root=str(ROOT), module=module), imports="acp")
 
     def environment(self) -> dict[str, str]:
         """What it needs beside our environment. The Python SDK for v2 lies in a folder of its own."""

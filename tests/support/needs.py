@@ -13,7 +13,7 @@ import pytest
 
 from tools.peers import node_package, opencode_package, packages_of
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PEERS = ROOT / ".peers"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from dragoman.coder.context import ContextToolResult
 from dragoman.coder.models.contract import Model, ModelRequest
 from dragoman.coder.models.script import ScriptModel, parse
-from tests.cli.editor import Editor, Message
+from tests.support.editor import Editor, Message
 
 
 class Told(ScriptModel):

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.needs import need
+from tests.support.needs import need
 
 
 def test_a_program_that_is_there_is_found() -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from dragoman.cli.main import main
-from tests.nursery.nursery import nursery
+from tests.support.fork_server.client import fork_server
 
 
 class Called(NamedTuple):
@@ -50,7 +50,7 @@ def call(
         if cwd is not None:
             patch.chdir(cwd)
         if forks:
-            patch.setattr("sys.executable", nursery().python)
+            patch.setattr("sys.executable", fork_server().python)
         try:
             time.tzset()
             code = _ended(arguments)

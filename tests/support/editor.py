@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.nursery.nursery import MAIN, Forked, nursery
+from tests.support.fork_server.client import MAIN, Forked, fork_server
 
 DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main"]
 Message = dict[str, Any]
@@ -55,7 +55,7 @@ class Editor:
             pipe = subprocess.PIPE
             self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=cwd)
         else:
-            self.process = nursery().child(f"{first}\n{MAIN}", *words, env=environment, cwd=cwd)
+            self.process = fork_server().child(f"{first}\n{MAIN}", *words, env=environment, cwd=cwd)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         assert self.process.stderr is not None

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.needs import need
+from tests.support.needs import need
 
 DEADLINE_SECONDS = 30.0
 

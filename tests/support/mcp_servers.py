@@ -15,10 +15,10 @@ from dragoman.coder.permissions import Approved, JudgedCall, PermissionGate, Rem
 from dragoman.coder.tools.contract import Tool, ToolContext, ToolOutcome
 from dragoman.host.guardian import Guardian
 from dragoman.vocabulary.requests import EnvVariable, McpStdio
-from tests.coder.whole import one_guardian
+from tests.support.whole_agent import one_guardian
 
 # The program of `raw` and how it is started: it needs no packages, and looking for them takes time.
-RAW_SERVER = ["-I", "-S", str(Path(__file__).parent / "raw_server.py")]
+RAW_SERVER = ["-I", "-S", str(Path(__file__).with_name("raw_mcp_server.py"))]
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 # Waits that a test may not meet are long, so that one that does fails; those it wants to meet are short.
 LONG = 30.0

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tests.coder.models.dialects import anthropic_begins, anthropic_block, anthropic_ends, gemini, named
-from tests.coder.models.upstream import DONE, Exchange, Reply, Request, chat, chat_call, chat_usage, streams
+from tests.support.provider_streams import anthropic_begins, anthropic_block, anthropic_ends, gemini, named
+from tests.support.upstream import DONE, Exchange, Reply, Request, chat, chat_call, chat_usage, streams
 
 # To a model that Gemini CLI asks which model to ask; it then asks its usual one.
 ASIDE = {"candidates": [{"content": {"role": "model", "parts": [{"text": "{}"}]}, "finishReason": "STOP"}]}

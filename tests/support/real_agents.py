@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.interop.voices import ANTHROPIC, CHAT, GEMINI, ToolCall, Voice
-from tests.needs import need_agentao, need_claude_agent, need_gemini_cli, need_iac_code, need_opencode
+from tests.support.fake_model import ANTHROPIC, CHAT, GEMINI, ToolCall, Voice
+from tests.support.needs import need_agentao, need_claude_agent, need_gemini_cli, need_iac_code, need_opencode
 
 # Whatever is not on this machine is not reached: nobody listens on the discard port.
 NOWHERE = "http://127.0.0.1:9"

@@ -6,7 +6,7 @@ for, signalled and killed as one that was started. Some things cannot be seen he
 - what Python says while it takes itself apart;
 - what Python itself takes from its environment and its options when it starts: the encoding and the locale of the
   streams, every variable PYTHON*, LANG and LC_*, and `-P`;
-- /proc/PID/cmdline and /proc/PID/environ, which are the nursery's;
+- /proc/PID/cmdline and /proc/PID/environ, which are those of the fork server;
 - a process group and a session of its own, which it has only at a terminal.
 """
 
@@ -35,8 +35,8 @@ from typing import IO, Any, Final, Self
 from pexpect.fdpexpect import fdspawn  # type: ignore[import-untyped]
 
 MAIN: Final = "import sys; from dragoman.cli.main import main; sys.exit(main())"
-_FORKING: Final = Path(__file__).with_name("forking.py")
-_QUICK: Final = Path(__file__).with_name("quick.py")
+_SERVER: Final = Path(__file__).with_name("server.py")
+_LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 # What stands in /proc for every child: nothing that a test could look for there, and nothing that is secret.
 _PASSED_ON: Final = ("PATH", "LANG", "PYTHONDONTWRITEBYTECODE")
 # A busy machine is not a bug: only a program that hangs takes longer to end with its terminal.
@@ -154,11 +154,11 @@ class Terminal(fdspawn):  # type: ignore[misc]
             self.signalstatus = -code if code < 0 else None
 
 
-class Nursery:
-    """The process. Use `nursery()`: one is enough for all tests of a worker."""
+class ForkServer:
+    """The process. Use `fork_server()`: one is enough for all tests of a worker."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="nursery-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="fork-server-"))
         self._line, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, door:
@@ -166,7 +166,7 @@ class Nursery:
             door.listen()
             fds = [theirs.fileno(), door.fileno()]
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(_FORKING), *map(str, fds)],
+                [sys.executable, "-P", str(_SERVER), *map(str, fds)],
                 pass_fds=fds,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -174,7 +174,7 @@ class Nursery:
             )
         self.python = str(self._folder / "python")
         """What can be started in place of Python by whoever starts programs himself; `dragoman` is forked then."""
-        Path(self.python).write_text(f"#!{sys.executable} -IS\n{_QUICK.read_text()}")
+        Path(self.python).write_text(f"#!{sys.executable} -IS\n{_LAUNCHER.read_text()}")
         Path(self.python).chmod(0o700)
 
     def child(
@@ -260,8 +260,8 @@ def _given(stream: int | IO[bytes]) -> tuple[int, IO[bytes]]:
 
 
 @functools.cache
-def nursery() -> Nursery:
+def fork_server() -> ForkServer:
     """The one of this worker."""
-    opened = Nursery()
+    opened = ForkServer()
     atexit.register(opened.close)
     return opened

@@ -1,7 +1,7 @@
-"""Stands for the Python that starts a program: the nursery forks what would have been started, on our own streams.
+"""Stands for the Python that starts a program: the fork server forks what would have been started, on our own streams.
 
-    quick.py [-P] -m dragoman.cli.main ARGUMENT...
-    quick.py -Ximport=MODULE,... -c SOURCE ARGUMENT...
+    launcher.py [-P] -m dragoman.cli.main ARGUMENT...
+    launcher.py -Ximport=MODULE,... -c SOURCE ARGUMENT...
 
 Whoever starts it sees a process that hears signals and ends as the child does; when it is killed, so is the child. At a
 terminal the child gets one of its own, which nobody else may have opened before it, and what passes is handed on.
@@ -44,7 +44,7 @@ def main(words: list[str]) -> None:
 
 
 def _wanted(words: list[str]) -> dict[str, object] | None:
-    """What the nursery is to fork, if this is for it."""
+    """What the fork server is to fork, if this is for it."""
     if words[:1] == ["-P"]:
         words = words[1:]
     if words[:2] == ["-m", "dragoman.cli.main"]:

@@ -12,12 +12,12 @@ from dragoman.client.connect import Client, connect
 from dragoman.client.conversation import Conversation
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import memory_pair
-from tests.agent.raw import PIPE, Message, Wire, greeting, until
+from tests.support.raw_peer import PIPE, Message, RawPeer, greeting, until
 
 both_versions = pytest.mark.parametrize("version", [1, 2])
 
 
-class RawAgent(Wire):
+class RawAgent(RawPeer):
     """An agent in raw JSON, of one version."""
 
     def __init__(self, transport: Transport, version: int) -> None:

@@ -1,9 +1,9 @@
-"""The program of the nursery.
+"""The program of the fork server.
 
-    python forking.py FD LISTENING
+    python server.py FD LISTENING
 
 On the first socket come requests, each with its stdin, stdout and stderr, and a socket for its process id and its exit
-code; whoever connects to the second asks there himself (`quick`), and when he is gone, his child is killed. It ends
+code; whoever connects to the second asks there himself (`launcher`), and when he is gone, his child is killed. It ends
 when nobody can ask on the first any more.
 """
 
@@ -87,8 +87,8 @@ _REQUEST_BYTES: Final = 1 << 20
 _MODES: Final = {"stdin": "rb", "stdout": "wb", "stderr": "wb"}
 
 
-class _Forking:
-    """What is open in the nursery: who can ask, and who waits for which child."""
+class _ForkServer:
+    """What is open in the fork server: who can ask, and who waits for which child."""
 
     def __init__(self, line: socket.socket, door: socket.socket) -> None:
         self._line, self._door = line, door
@@ -101,7 +101,7 @@ class _Forking:
         signal.set_wakeup_fd(self._wake[1], warn_on_full_buffer=False)
 
     def serve(self) -> str:
-        """In a child, the program it is to run; in the nursery nothing, at the end."""
+        """In a child, the program it is to run; in the fork server nothing, at the end."""
         while True:
             heard = [self._wake[0], self._line.fileno(), self._door.fileno(), *self._askers, *self._holders]
             for ready in select.select(heard, [], [])[0]:
@@ -155,7 +155,7 @@ class _Forking:
                     teller.send(b"%d" % os.waitstatus_to_exitcode(status))
 
     def _forget(self) -> None:
-        """In a child: nothing of the nursery is open."""
+        """In a child: nothing of the fork server is open."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -236,6 +236,6 @@ def _exit_code(given: object) -> int:
 
 if __name__ == "__main__":
     _import(_NEEDED)
-    program = _Forking(*(socket.socket(fileno=int(fd)) for fd in sys.argv[1:])).serve()
+    program = _ForkServer(*(socket.socket(fileno=int(fd)) for fd in sys.argv[1:])).serve()
     if program:
         os._exit(_run(program))  # the memory of a fork is copied when it is taken apart
