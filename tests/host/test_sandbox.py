@@ -681,8 +681,8 @@ def test_it_works_for_a_user_who_is_not_root(place: Path) -> None:
 import os, subprocess, sys, tempfile
 sys.path.insert(0, sys.argv[1])
 from dragoman.host.sandbox import Confinement, confine, try_out, find_bubblewrap
-from dragoman.host.copy_view import Copied
-from dragoman.host.overlay_view import Overlay
+from dragoman.host.copy_view import CopyView
+from dragoman.host.overlay_view import OverlayView
 found = try_out(find_bubblewrap())
 assert found.bubblewrap and found.landlock, found
 for one in (found, found._replace(bubblewrap=None)):
@@ -693,7 +693,7 @@ for one in (found, found._replace(bubblewrap=None)):
         assert done.returncode == 0, (one.level, done)
         assert os.listdir(root) == ["inside"]
 with tempfile.TemporaryDirectory(dir=sys.argv[2]) as root, tempfile.TemporaryDirectory(dir=sys.argv[2]) as folder:
-    for kind in (Copied, Overlay):
+    for kind in (CopyView, OverlayView):
         with kind.open([root], folder=folder) as view:
             script = ["/bin/bash", "-c", "id -u > user"]
             shown = {"views": view.sources, "enter": view.enter}
