@@ -42,6 +42,7 @@ from dragoman.vocabulary.options import (
 )
 from dragoman.vocabulary.tools import ContentItem, Location, ToolContent, ToolKind, ToolStatus
 from dragoman.vocabulary.word import Extras, Word
+from dragoman.wire.soundness import replace_lone_surrogates
 
 T = TypeVar("T")
 
@@ -86,7 +87,7 @@ def exact_text(text: str) -> str:
 def plain_text(text: str) -> str:
     """Return the same text as a `str`, without halves of surrogate pairs."""
     whole = exact_text(text)
-    return whole if whole.isascii() else whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole if whole.isascii() else replace_lone_surrogates(whole)
 
 
 def _made_plain(value: object, name: str, depth: int) -> object:

@@ -16,12 +16,14 @@ from typing import Final, Literal
 import msgspec
 
 from dragoman import limits
+from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed
 from dragoman.gateway.budget import ByteBudget
-from dragoman.gateway.envelope import Envelope, Id, NotAMessage, peek
+from dragoman.gateway.envelope import Envelope, NotAMessage, peek
 from dragoman.gateway.guard import TokenIdentity
 from dragoman.gateway.replay_buffer import BUFFER_BYTES, GONE, ReplayBuffer, StreamPosition, StreamReader
 from dragoman.transports.contract import Receiver
+from dragoman.wire.framing import one_line
 
 Kind = Literal["http", "websocket", "elephant"]
 
@@ -180,7 +182,7 @@ class GatewayConnection:
                 self.expect(message)
             if number is not None:
                 self.received = number
-            self._receiver.data_received(frame.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n")
+            self._receiver.data_received(one_line(frame) + b"\n")
 
     def refuse(self, reader: StreamReader, code: int, reason: str) -> None:
         """A message of the client is not even looked at; it counts as one all the same."""

@@ -6,8 +6,7 @@ A glance at the envelope; whether the message is right is for the link to say.
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-Id = int | str | None
-
+from dragoman.dialects.contract import Id
 
 # What is no plain value is none of these, and is not decoded to find that out.
 _Plain = str | int | float | bool | None

@@ -29,12 +29,21 @@ _ABSURD: Final = 10**_LENGTH_DIGITS
 
 
 def frame(payload: bytes, style: Style) -> bytes:
-    """One message, ready for the pipe. A raw newline can only be JSON whitespace, so on a line it becomes a space."""
+    """Return one message as bytes for the pipe."""
     if style == "content-length":
         return b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload)
+    return one_line(payload) + b"\n"
+
+
+def one_line(payload: bytes) -> bytes:
+    """Return the JSON text without line breaks.
+
+    Inside a JSON string a line break is escaped, so a raw one can only be whitespace between two tokens, as in parts
+    of a peer's JSON that are passed on: it becomes a space.
+    """
     if _NEWLINE in payload or _RETURN in payload:
-        payload = payload.replace(b"\n", b" ").replace(b"\r", b" ")
-    return payload + b"\n"
+        return payload.replace(b"\n", b" ").replace(b"\r", b" ")
+    return payload
 
 
 class Framer:

@@ -31,6 +31,7 @@ from dragoman.wire.envelope import (
     answered_id,
     parse,
 )
+from dragoman.wire.soundness import replace_lone_surrogates
 
 __all__ = [
     "Answered",
@@ -326,7 +327,7 @@ def encode_error(code: int, message: str, data: object = None, *, envelope: int 
     try:
         text = _encode(_Error(code, message, UNSET if data is None else data))
     except (TypeError, ValueError, RecursionError, OverflowError):  # a UnicodeEncodeError is a ValueError
-        message = message.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        message = replace_lone_surrogates(message)
         text = _encode(_Error(code, message))
     if len(text) + envelope <= limits.FRAME_BYTES:
         return text

@@ -1,4 +1,4 @@
-"""What the JSON reader does not look at in a value it leaves unread: UTF-8, depth, lone surrogates.
+"""Check what the JSON reader does not look at in a value it leaves unread: UTF-8, depth, lone surrogates.
 
 Bytes in, a verdict or bytes out; knows nothing of messages. The promise: linear time in few passes over the bytes,
 no step in Python for each of them, and little memory beside a large frame.
@@ -68,6 +68,15 @@ def _brackets(frame: bytes) -> bytes:
         found.append(b"".join(parts[inside::2]))
         inside ^= (len(parts) - 1) & 1
     return b"".join(found)
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """Return the text with U+FFFD for each half of a surrogate pair that stands alone; two halves become one character.
+
+    A `str` of Python may hold such halves (a path of another encoding, a cut in the middle of a pair), UTF-8 cannot:
+    encoding them raises. UTF-16 is where pairs have a meaning, so the text goes through it once.
+    """
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def with_surrogates_filled(frame: bytes, filling: bytes) -> bytes:
