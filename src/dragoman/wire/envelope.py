@@ -22,7 +22,9 @@ from dragoman.wire.soundness import is_deeper, is_utf8, with_surrogates_filled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# What the schema calls `RequestId`. Numbers are integers of 64 bits; a fraction is refused.
 Id: TypeAlias = int | str | None
+# Params that were absent or null. JSON-RPC makes no difference, and version 1 of the protocol does not either.
 NOTHING: Final = Raw(b"")
 _NULL: Final = Raw(b"null")
 
@@ -100,6 +102,8 @@ _CLOSE_BRACE: Final = ord("}")
 
 def parse(frame: bytes) -> Message:
     """The message in `frame`; raises `BadMessage`, and nothing else."""
+    # Three checks of the whole frame come first, because neither reader below looks into params and results. The
+    # order is by cost: nearly all frames are ASCII, small, and without an escaped surrogate.
     if not frame.isascii() and not is_utf8(frame):
         raise BadMessage(PARSE_ERROR, "Parse error: not UTF-8")
     if (
@@ -115,12 +119,26 @@ def parse(frame: bytes) -> Message:
     except (DecodeError, RecursionError):  # the latter only where the caller's stack is nearly used up
         return _read(frame)
 
-    # Each key that is there takes at least its compact form. When these add up to the whole frame there is room for
-    # nothing else: no second `id`, no unknown key. Of id, method and params only params can end in "}", so a brace
-    # before the last one proves that they are an object. A key that is absent would leave room: ask for each.
+    # msgspec takes the last of two equal keys and ignores unknown ones, without a word. A frame with two methods or two
+    # ids would then mean one thing here and another to a peer that takes the first, so such frames must be refused; and
+    # to look at every key of every frame in Python would cost more than the decoding.
+    #
+    # The proof by length. Each key that was found takes at least the bytes of its compact form: the quoted name, the
+    # colon, the value, and a comma before it (`_NOTIFICATION`, `_REQUEST`, `_REPLY` count these, with the braces).
+    # A value takes at least the bytes that are counted for it: the text of an integer or of a string cannot be written
+    # shorter than `str(id)` or `len(method)`, only longer (by escapes, or a character of several bytes), and `Raw` is
+    # the very bytes of the frame. If all these minima add up to the length of the frame, then nothing else is in it:
+    # no repeated key, no unknown one, no space, no escape in an id or a method. A frame with anything more is longer,
+    # the sum does not match, and the precise reader decides. So the short way never accepts what the long one refuses.
+    #
+    # The sum needs every key to be there, because an absent one would leave room for another: so each is asked for.
+    # And params must be an object. They are the only one of the three values that can end in "}": if the byte before
+    # the closing brace is one, it belongs to params that are an object (a string, a number or a list ends otherwise).
     id, method, params = usual.id, usual.method, usual.params
     if id is UNSET:
+        # A notification; a response needs an id, so it cannot be one.
         if method is not None and params and frame[-2] == _CLOSE_BRACE:
+            # Spaces after ":" and "," are so common (Python's `json`) that they are worth a second look, not `_read`.
             spare = len(frame) - _NOTIFICATION - len(method) - len(params)
             if spare == 0 or (spare > 0 and _is_spaced(frame, b"", method, params)):
                 return Notification(method, params)
@@ -130,7 +148,7 @@ def parse(frame: bytes) -> Message:
     elif isinstance(id, str) and len(id) <= limits.ID_CHARACTERS:
         text = f'"{id}"'
     else:
-        return _read(frame)
+        return _read(frame)  # null, a fraction, or too long: the precise reader has the words for it
     if method is None:
         if usual.result and len(frame) == _REPLY + len(text) + len(usual.result):
             return ResultResponse(id, usual.result)
@@ -152,7 +170,12 @@ def _is_spaced(frame: bytes, id: bytes, method: str, params: Raw) -> bool:
 
 
 def answered_id(head: bytes) -> int | None:
-    """Whose answer a frame is of which only the beginning is there: its id, where that stands before the result."""
+    """Whose answer a frame is of which only the beginning is there: its id, where that stands before the result.
+
+    For frames past the size limit: the call that waits for one must fail at once instead of waiting for ever.
+    """
+    # Cut before the value and closed by hand, the head is a small object. A peer that writes the id last is not
+    # understood here; its call ends by its own timeout.
     ends = [at for at in (head.find(b'"result"'), head.find(b'"error"')) if at >= 0]
     if not ends:
         return None
@@ -163,7 +186,8 @@ def answered_id(head: bytes) -> int | None:
     return usual.id if usual.method is None and isinstance(usual.id, int) else None
 
 
-# The precise reader.
+# The precise reader: the rule, of which the way above is a shortcut. It comes second although it decides, because a
+# conforming peer never needs it. `tests/wire/test_envelope.py` holds both to the same answer for every frame.
 
 _KEYS: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 # Members of the outer object, unknown ones included. The protocol knows six.
@@ -188,10 +212,13 @@ def _read(frame: bytes) -> Message:
     id = None if "id" in repeated else _id(members)
     fault = f"`{min(repeated)}` is there twice" if repeated else _fault(members)
     if fault:
+        # A broken answer is never answered: two peers that each refuse the other's refusal would not stop.
         raise BadMessage(INVALID_REQUEST, f"Invalid request: {fault}", id=id, answerable=not _is_answer(members))
     return _answer(members, id) if _is_answer(members) else _question(members, id)
 
 
+# A dict with equal keys, so that repeated ones can be seen: msgspec makes each key by `dec_hook`, and objects of this
+# class are equal only to themselves.
 class _Key:
     """A key with an identity of its own, so that a dict of them keeps equal ones apart."""
 
@@ -254,6 +281,7 @@ def _fault(members: dict[str, Raw]) -> str:
     """What is wrong with the envelope, in words for the peer."""
     if "jsonrpc" not in members or _text(members["jsonrpc"]) != "2.0":
         return '`jsonrpc` must be "2.0"'
+    # `_id` gives None for null and for what is no id; only null is written so.
     if "id" in members and _id(members) is None and members["id"] != _NULL:
         if len(members["id"]) > limits.ID_CHARACTERS:
             return f"`id` must have at most {limits.ID_CHARACTERS} characters"
@@ -324,10 +352,12 @@ def _too_deep() -> BadMessage:
 def _without_lone_surrogates(frame: bytes) -> bytes:
     """Lone surrogates in text become U+FFFD. In an id or a method they would name something else, so it is refused."""
     if b"\\ud" not in frame and b"\\uD" not in frame:
-        return frame
+        return frame  # other escapes: all of them are whole characters
     clean = with_surrogates_filled(frame, b"fffd")
     if clean == frame:
         return frame
+    # In text the replacement shows as a box. In an id the peer would not know its own request again, and a method would
+    # be another one.
     members, _ = _members(clean)
     if not any(rb"\ufffd" in bytes(members.get(name, NOTHING)) for name in ("id", "method")):
         return clean

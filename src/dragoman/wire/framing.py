@@ -13,11 +13,14 @@ from dragoman.errors import INVALID_REQUEST, PARSE_ERROR, FrameTooLarge, LargeFr
 Style: TypeAlias = Literal["ndjson", "content-length"]
 Found: TypeAlias = list[bytes | PeerMistake]
 
+# Programs on Windows may write it before their first message. It is no JSON, and no fault worth an error.
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b" \t\r\n"
 _LENGTH: Final = b"content-length"
 _NEWLINE: Final = ord("\n")
 _RETURN: Final = ord("\r")
+# elephant.ai's clients may use the headers of the Language Server Protocol; every other known peer sends lines.
+# `Content-Type` may come before `Content-Length`, so the decision is made at their common beginning.
 _FIRST_WORD: Final = b"content-"
 # While resynchronising only the end of a line is looked at: a header behind a body is this short.
 _WINDOW: Final = 128
@@ -59,10 +62,10 @@ class Framer:
     def __init__(
         self, *, limit: int, header_limit: int = limits.HEADER_BYTES, skip_limit: int = limits.SKIP_BYTES
     ) -> None:
-        self.style: Style | None = None
+        self.style: Style | None = None  # None until the first bytes have decided; then it stays
         self.broken = ""
-        self._opening = b""
-        self._marked = False
+        self._opening = b""  # bytes that could still begin either style
+        self._marked = False  # a byte order mark was skipped: a second one is content
         self._lines = _Lines(limit)
         self._blocks = _Blocks(limit, header_limit, skip_limit)
 
@@ -94,6 +97,7 @@ class Framer:
         word = data[: len(_FIRST_WORD)].lower()
         half_a_mark = not self._marked and _BOM.startswith(data)
         half_a_word = word != _FIRST_WORD and _FIRST_WORD.startswith(word)
+        # Nothing was refused yet and nothing is lost by waiting: these are fewer bytes than any message has.
         if half_a_mark or half_a_word:
             self._opening = data
             return b""
@@ -111,6 +115,8 @@ def _too_large(limit: int, head: bytes, kind: type[FrameTooLarge] = FrameTooLarg
 class _Lines:
     """NDJSON. Blank lines are no frames; a line past the limit is reported as soon as it is, and dropped to its end."""
 
+    # Two states. Gathering: `held` has the beginning of a line that is within the limit. Dropping: the line was refused
+    # already, `held` is empty, and bytes are ignored up to the next newline.
     def __init__(self, limit: int) -> None:
         self.held = bytearray()
         self._limit = limit
@@ -130,6 +136,7 @@ class _Lines:
         return [_too_large(self._limit, head), *(self.feed(rest) if rest else ())]
 
     def _feed(self, data: bytes) -> Found:
+        # Whether a line can pass the limit in this read at all. If not, no line has to be measured by itself.
         slowly = self._dropping or len(self.held) + len(data) > self._limit
         if not slowly and not self.held and data.find(_NEWLINE) == len(data) - 1 and data >= b"!":
             return [data[:-1]]  # one line, whole: who asks one thing at a time sends this
@@ -148,22 +155,24 @@ class _Lines:
         return found if len(found) == len(lines) else [line for line in lines if line.strip(_BLANK)]
 
     def _feed_slowly(self, lines: list[bytes], rest: bytes) -> Found:
+        """Frame line by line, with each one measured: some line may be past the limit, or is being dropped."""
         found: Found = []
         for line in lines:
             if self._dropping:
-                self._dropping = False
+                self._dropping = False  # this is the end of the line that was refused; the next one counts again
             elif self._hold(line, found):
                 whole = bytes(self.held)
                 self.held.clear()
                 if whole.strip(_BLANK):
                     found.append(whole)
             else:
-                self._dropping = False
+                self._dropping = False  # `_hold` refused the line, and it ends here
         if rest and not self._dropping:
             self._hold(rest, found)
         return found
 
     def _hold(self, piece: bytes, found: Found) -> bool:
+        """Add a piece of a line; False if the line is past the limit now, which is reported once."""
         if len(self.held) + len(piece) <= self._limit:
             self.held += piece
             return True
@@ -190,10 +199,12 @@ class _Blocks:
         self._limit = limit
         self._header_limit = header_limit
         self._skip_limit = skip_limit
+        # Where the next byte belongs: in the body while `_body` is not 0, else in a line. A line is a header, unless
+        # `_lost`: then lines are searched for a header. A body is kept in `held`, or skipped if `_keep` is False.
         self._body = 0  # bytes of the body still to come
         self._keep = True
         self._head: bytes | None = None  # of a body that is not kept, until it is handed on
-        self._lost = False
+        self._lost = False  # the last header block made no sense: where the next message begins is not known
         self._seen = 0  # bytes of the line being read; `held` has them, or the end of them when lost
         self._block = 0  # bytes of the block's finished lines
         self._any = False  # a header of this block was read
@@ -210,13 +221,14 @@ class _Blocks:
         end = min(len(data), at + self._body)
         self._body -= end - at
         if self._keep and not self._body and not self.held:
-            found.append(data[at:end])
+            found.append(data[at:end])  # whole in one read: no copy in between
         elif self._keep:
             self.held += data[at:end]
             if not self._body:
                 found.append(bytes(self.held))
                 self.held.clear()
         elif self._head is not None:
+            # The refusal went out with the header. Whom the body answers is in its first bytes, if anywhere.
             self._head += data[at : min(end, at + _HEAD)]
             if len(self._head) >= _HEAD or not self._body:
                 found.append(_too_large(self._limit, self._head[:_HEAD], LargeFrameHead))
@@ -227,6 +239,7 @@ class _Blocks:
         newline = data.find(b"\n", at)
         end = len(data) if newline < 0 else newline
         self._seen += end - at
+        # Checked before the bytes are kept: a peer that never ends a line must not fill the memory.
         if not self._lost and self._block + self._seen > self._header_limit:
             self._lose("too long", found)
         if self._lost:
@@ -250,6 +263,8 @@ class _Blocks:
 
     def _search(self, line: bytes, cut: bool) -> bytes:
         """The header that ends this line, if one does; then we are no longer lost."""
+        # The text of a body may contain the word as well. Only one behind a closing bracket, or at the beginning of a
+        # line of which no byte was dropped (`cut`), can be a header; whatever else would frame a part of a body.
         start = line.lower().rfind(_LENGTH)
         if start < 0 or (cut if start == 0 else line[start - 1 : start] not in (b"}", b"]")):
             return b""
@@ -263,6 +278,7 @@ class _Blocks:
         self._any = True
         name, colon, value = line.partition(b":")
         name = name.strip().lower()
+        # Other headers are allowed and ignored, so anything that looks like one passes; JSON never does.
         if not colon or not name.replace(b"-", b"").isalnum():
             self._lose("not a header", found)
             return self._header_behind_body(line, found)
@@ -272,6 +288,8 @@ class _Blocks:
         if not value.isdigit():
             return self._lose("the length is not a number", found)
         length = int(value) if len(value.lstrip(b"0")) <= _LENGTH_DIGITS else _ABSURD
+        # The same length twice is harmless. Two lengths are two opinions on where the next message begins, and to
+        # take either would let a body be read as messages.
         if self._length not in (None, length):
             return self._lose("two lengths", found)
         self._length = length
@@ -285,7 +303,7 @@ class _Blocks:
 
     def _end_of_headers(self, found: Found) -> None:
         if not self._any:
-            return self._forget_block()
+            return self._forget_block()  # blank lines between two messages
         if self._length is None:
             return self._lose("no length", found)
         self._body = self._length
@@ -296,7 +314,7 @@ class _Blocks:
             if self._length > self._skip_limit:
                 self.broken = f"a message of more than {self._skip_limit} bytes was announced, too many to be skipped"
         elif not self._body:
-            found.append(b"")
+            found.append(b"")  # a body of no bytes is a frame, and no message: the peer is told so
         return self._forget_block()
 
     def _lose(self, reason: str, found: Found) -> None:

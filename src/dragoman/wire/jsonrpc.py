@@ -116,10 +116,13 @@ class JsonRpcPeer(Generic[W]):
         self.unlimited = unlimited
         self._answers_noise = answers_noise
         self._in_flight = in_flight
+        # An id is in `_theirs` from the moment its request is handed up until it is answered. A number of ours is in
+        # `_ours` until its answer comes or it is abandoned; then it is in `_abandoned`, as far as that has room.
         self._theirs: set[Id] = set()
         self._ours: dict[int, W] = {}
         self._abandoned: dict[Id, None] = {}  # calls without a waiter whose answer is still owed
-        self._last = 0
+        self._last = 0  # the number of our last call; numbers are never used twice
+        # Two steps to the end: deaf (the peer sends nothing more; requests it made may still be answered), then closed.
         self._deaf = False
         self._closed = False
 
@@ -138,11 +141,13 @@ class JsonRpcPeer(Generic[W]):
         if self._closed:
             return IgnoredMessage("after the end")
         if isinstance(frame, PeerMistake):
+            # Most likely the result of a call of ours: then the call fails, and the peer is told nothing.
             if isinstance(frame, FrameTooLarge) and (number := answered_id(frame.head)) is not None:
                 data = Raw(_encode(frame.data))
                 return self._answered(ErrorResponse(number, frame.code, "The answer is too large", data))
             reason = "" if self._answers_noise else _SKIPPED
             if isinstance(frame, LargeFrameHead):
+                # The second report of one frame: its refusal went out when the header was read.
                 return IgnoredMessage(reason)
             if isinstance(frame, FrameTooLarge):
                 # Without a head it may still turn out to be an answer.
@@ -151,6 +156,8 @@ class JsonRpcPeer(Generic[W]):
         try:
             message = parse(frame)
         except BadMessage as bad:
+            # Real agents print text on stdout. A client that answered it would fill the agent's stdin with errors that
+            # no agent reads, so it answers only where an id shows that a request was meant.
             known = bad.id is not None or self._answers_noise
             return self._refuse(bad, bad.id, answer=bad.answerable and known)
         if isinstance(message, RequestEnvelope):
@@ -165,6 +172,8 @@ class JsonRpcPeer(Generic[W]):
             raise LinkClosed("the connection has ended")
         self._last = number = self._last + 1
         self._ours[number] = waiter
+        # One head serves for notifications and calls: the id goes between `jsonrpc` and `method`, as the official
+        # SDKs write it, so that a peer finds the id of a long message at its beginning.
         head = _heads.get(method)
         if head is None:
             head = _remember(method)
@@ -206,6 +215,7 @@ class JsonRpcPeer(Generic[W]):
         """Wait no longer; an answer that still comes is dropped, and is nothing to wonder about."""
         if number in self._ours:
             del self._ours[number]
+            # Remembered so that the late answer is not reported as one that no call was made for.
             self._abandoned[number] = None
             if len(self._abandoned) > _ABANDONED:
                 del self._abandoned[next(iter(self._abandoned))]
@@ -225,9 +235,11 @@ class JsonRpcPeer(Generic[W]):
         return self.give_up_calls()
 
     def _asked(self, request: RequestEnvelope) -> Incoming[W]:
+        # What is refused here was never in flight, so it has no place in `_theirs` and needs no other answer.
         id = request.id
         if id is None and not self.null_ids:
             return SendBack(_failure(None, INVALID_REQUEST, "Invalid request: `id` must not be null"))
+        # To serve both would leave one of the two without an answer that it could tell from the other's.
         if id in self._theirs:
             return SendBack(_failure(id, INVALID_REQUEST, "Invalid request: a request with this id is in flight"))
         if len(self._theirs) >= self._in_flight and request.method not in self.unlimited:
@@ -236,6 +248,7 @@ class JsonRpcPeer(Generic[W]):
         return request
 
     def _answered(self, message: ResultResponse | ErrorResponse) -> Incoming[W]:
+        # Ids of ours are integers; an answer to "1" is no answer to 1.
         number = message.id
         if not isinstance(number, int) or number not in self._ours:
             if number in self._abandoned:
@@ -261,6 +274,7 @@ class JsonRpcPeer(Generic[W]):
         return IgnoredMessage(f"{mistake.message} ({mistake.code})")
 
     def _finish(self, id: Id) -> bool:
+        """Take a request out of flight; False after `close`, when there is no one left to answer."""
         if self._closed:
             return False
         if id not in self._theirs:
@@ -331,6 +345,7 @@ def encode_error(code: int, message: str, data: object = None, *, envelope: int 
         text = _encode(_Error(code, message))
     if len(text) + envelope <= limits.FRAME_BYTES:
         return text
+    # An error must reach the peer, or its call would wait for ever: the code says the most, so that is what stays.
     cut = f"{message[:_MESSAGE]}{'…' if len(message) > _MESSAGE else ''}"
     return _encode(_Error(code, f"{cut} (the rest of this error was too large to be sent)"))
 

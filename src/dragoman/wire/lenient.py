@@ -60,7 +60,10 @@ def read(data: bytes | Raw, kind: Any) -> Any:
 
 
 def merged(value: object) -> object:
-    """Return the value as plain dicts and lists, with `extras` and unknown variants back in their places."""
+    """Return the value as plain dicts and lists, with `extras` and unknown variants back in their places.
+
+    For `types.encode`, where msgspec has stopped at something that it cannot encode.
+    """
     match value:
         case Wire():
             return _merged_fields(value)
@@ -81,12 +84,14 @@ def _merged_fields(value: Wire) -> dict[str, object]:
         held = getattr(value, attribute)
         if held is not UNSET and attribute != "extras":
             fields[name] = merged(held)
+    # A known field wins over an unknown one of its name: the second can only be what `_JUDGED` has kept.
     return {**value.extras.fields, **fields} if isinstance(value.extras, RawExtras) else fields
 
 
 @cache
 def reader(kind: Any, skip: bool = False) -> Reader:
     """Reads one JSON text as `kind`; `skip` drops the invalid items of an array."""
+    # Below structs nothing can be unknown: a wrong text or number is just wrong.
     if not skip and not _holds_structs(kind):
         return _leaf(kind)
     return _fast_first(kind, _slow_reader(kind, skip))
@@ -122,6 +127,7 @@ def _holds_structs(kind: Any) -> bool:
 
 def _fast_first(kind: Any, slow: Reader) -> Reader:
     def read_fast_first(raw: Raw, budget: SlowReadBudget) -> Any:
+        # At every level again: of a list with one odd item, the other items are read at msgspec's speed.
         try:
             return decoder(kind).decode(raw)
         except msgspec.ValidationError:
@@ -215,6 +221,10 @@ def _choice(mark: VariantChoice) -> Reader:
     nested_tags = {member.__struct_config__.tag for member in by_nested_tag.values()}
 
     def read_variant(raw: Raw, budget: SlowReadBudget) -> Any:
+        # The order matters. Version 1's stdio server has no tag, its siblings have one: a variant without a tag is
+        # looked for first. Then two tags in one object (`sessionUpdate` and `state` in version 2): the second decides
+        # where the first is shared. Only a tag that no variant has makes an unknown one; a known variant that is
+        # malformed fails in `_struct`, because to pass it on as unknown would hide the mistake.
         fields = _object(raw)
         if mark.bare is not None and _is_bare(mark.bare, mark.tag_field, fields):
             return _struct(mark.bare, fields, budget)
@@ -275,6 +285,7 @@ def _struct(kind: type[Wire], texts: dict[str, Raw], budget: SlowReadBudget) -> 
             value = _value(found, name, raw, budget)
             if value is not UNSET:
                 values[found.attribute] = value
+            # What was dropped may be what matters: a diff of a file that a permission policy would have refused.
             if budget.lost > lost and name in _JUDGED.get(kind.__name__, ()) and not _is_null(raw):
                 extras[name] = _kept(raw)
         elif name != plan.tag_field:
@@ -288,6 +299,8 @@ def _struct(kind: type[Wire], texts: dict[str, Raw], budget: SlowReadBudget) -> 
 
 
 def _value(found: Field, name: str, raw: Raw, budget: SlowReadBudget) -> Any:
+    # The marks of the generated modules, from the schema: "n" null means the default, "e" an error does
+    # (`x-deserialize-default-on-error`), "s" invalid items are skipped (`x-deserialize-skip-invalid-items`).
     if "n" in found.lenient and _is_null(raw):
         return found.default()
     try:
@@ -353,6 +366,7 @@ def _is_null(raw: Raw) -> bool:
 
 
 def _kept(raw: Raw) -> Raw:
+    # A copy: a `Raw` is a view of the whole frame and would keep it alive as long as the unknown field lives.
     text = bytes(raw)
     text.decode()  # msgspec does not look inside what it skips
     return Raw(msgspec.json.format(text, indent=-1) if b"\n" in text or b"\r" in text else text)

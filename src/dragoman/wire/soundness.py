@@ -12,11 +12,14 @@ from dragoman.limits import MIB
 if TYPE_CHECKING:
     from re import Pattern
 
+# msgspec skips a `Raw` value without decoding it: bytes that are no UTF-8, nesting without a bound and half surrogate
+# pairs would pass, and fail much later, in code that reads the value or passes it on. So they are looked for here.
 _TO_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
 _NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'{}[]"'))
 _CLOSE_BRACKET: Final = ord("]")
 # Slopes, up and down again, are walked in Python; this many brackets for each, on average, make that cheap enough.
 _SLOPE: Final = 32
+# Made when it is first needed: most conversations never have an escaped surrogate, and `re` costs time at the start.
 _lone_surrogate: "Pattern[bytes] | None" = None
 
 
@@ -29,6 +32,7 @@ def is_utf8(frame: bytes) -> bool:
         view, at, size = memoryview(frame), 0, len(frame)
         while at < size:
             end = at + MIB
+            # A character that is cut at the end of a piece is left for the next one; only the last must be whole.
             at += utf_8_decode(view[at:end], "strict", end >= size)[1]
     except UnicodeDecodeError:
         return False
@@ -42,6 +46,7 @@ def is_deeper(frame: bytes, allowed: int) -> bool:
     while len(brackets) > 2 * allowed and brackets.count(b"][") * _SLOPE > len(brackets):
         brackets = brackets.replace(b"[]", b"")
         allowed -= 1
+    # What is left has few slopes for its length, so this loop runs seldom for each byte.
     depth = 0
     for slope in brackets.split(b"]["):  # "[[[" and then "]]]", less the two that were split at
         down = slope.count(_CLOSE_BRACKET)
@@ -64,6 +69,8 @@ def _brackets(frame: bytes) -> bytes:
             piece += frame[at : at + 1]
             at += 1
         piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_TO_SQUARE, _NOT_STRUCTURE)
+        # Now every quote opens or closes a string. `inside` says which: brackets in the odd parts, counted from where
+        # this piece begins, are text.
         parts = piece.replace(b'""', b"").split(b'"')
         found.append(b"".join(parts[inside::2]))
         inside ^= (len(parts) - 1) & 1

@@ -70,6 +70,8 @@ class UnknownVariant:
         return f"Unknown({self.tag!r})"
 
 
+# `forbid_unknown_fields` makes the two ways possible: a field that is not in the schema is an error for msgspec and not
+# something to skip, so no unknown field is ever lost on the fast way.
 class Wire(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """An object of the protocol. `extras` is never on the wire under that name."""
 
@@ -94,7 +96,8 @@ def decode(data: bytes | Raw, kind: object) -> Any:
         pass
     except (ValueError, RecursionError, OverflowError) as error:
         raise mistake(error) from None
-    # Here and not at the top: most runs never need it.
+    # Here and not at the top: most runs never need it. The lenient reader comes second although it could read
+    # everything: it is many times slower, and only a message that msgspec refuses can have anything unknown.
     from dragoman.wire import lenient
 
     try:
@@ -108,6 +111,7 @@ def encode(value: object) -> bytes:
     try:
         return _ENCODER.encode(value)
     except _Kept:
+        # The message carries something unknown: msgspec has no place for it, so it is encoded from plain dicts.
         from dragoman.wire import lenient
 
         return _ENCODER.encode(lenient.merged(value))
@@ -138,6 +142,7 @@ def mistake(error: Exception) -> PeerMistake:
     """What the peer is told: where it is wrong and why, but never what it sent."""
     match error:
         case Invalid():
+            # The path consists of the peer's own keys, so it is shortened and made printable like any other echo.
             path = echo(f"${error.path}")
             return PeerMistake(INVALID_PARAMS, f"Invalid params at {path}: {error.reason}", {"path": path})
         case Exhausted():
