@@ -154,7 +154,7 @@ async def test_where_nobody_was_reached_closing_waits_for_nothing(
 ) -> None:
     monkeypatch.setattr(limits, "CLOSE_FLUSH_SECONDS", 600.0)
     told: list[str] = []
-    transport, receiver = transport_for(f"{scheme}://127.0.0.1:9", tell=told.append), Recorder()
+    transport, receiver = transport_for(f"{scheme}://127.0.0.1:9", on_trouble=told.append), Recorder()
     transport.start(receiver)
     transport.write(HELLO)
     if tried:
@@ -219,7 +219,7 @@ async def test_nobody_there_is_a_loss_with_a_sentence(scheme: str, monkeypatch: 
     for module in ("websocket", "http"):
         monkeypatch.setattr(f"dragoman.transports.{module}.FIRST_SECONDS", 0.3)
     told: list[str] = []
-    transport, receiver = transport_for(f"{scheme}://127.0.0.1:9?key=secret", tell=told.append), Recorder()
+    transport, receiver = transport_for(f"{scheme}://127.0.0.1:9?key=secret", on_trouble=told.append), Recorder()
     transport.start(receiver)
     transport.write(HELLO)
     await until(lambda: receiver.losses)
@@ -242,11 +242,11 @@ async def test_a_drop_is_told_and_so_is_its_end(open_remote: OpenRemote) -> None
     async with open_remote() as remote:
         told: list[str] = []
         assert isinstance(remote.transport, remote_module.RemoteTransport)
-        remote.transport.tell = told.append
-        remote.transport.missed("gone")
-        remote.transport.missed("gone")
-        remote.transport.reached()
-        remote.transport.reached()
+        remote.transport.on_trouble = told.append
+        remote.transport.on_attempt_failed("gone")
+        remote.transport.on_attempt_failed("gone")
+        remote.transport.on_reached()
+        remote.transport.on_reached()
     assert [sentence.split(" ", 1)[1] for sentence in told] == [
         "cannot be reached (gone); trying again",
         "can be reached now",

@@ -1,10 +1,11 @@
-"""A child process as the peer: its stdin and stdout are the connection, its stderr is kept for people.
+"""A child process as the peer: its stdin and stdout are the connection, its stderr is recorded for error messages.
 
 Promise: `close` leaves no process behind, whatever the child does. If the link is lost, the error says how the child
 ended and what it last wrote to stderr; so a stdout that ends waits shortly for the exit that nearly always follows.
 """
 
 import asyncio
+import logging
 import signal
 from typing import Final
 
@@ -16,10 +17,11 @@ from dragoman.transports.contract import Receiver
 
 # What of stderr fits into an error message; all that was kept is in `ChildExited.stderr_tail`.
 _MESSAGE_LINES: Final = 10
+_log: Final = logging.getLogger(__name__)
 
 
 class ChildExited(LinkClosed):
-    """The child is gone. `exit_code` is None if it still runs but does not talk any more, negative for a signal."""
+    """The child has ended. `exit_code` is None if it still runs but has closed its pipes, negative for a signal."""
 
     def __init__(self, message: str, exit_code: int | None, stderr_tail: str) -> None:
         super().__init__(message)
@@ -36,85 +38,93 @@ class ChildTransport:
         self._reader: PolledReadEnd
         self._writer: WriteEnd
         self._exit_timer: asyncio.TimerHandle | None = None
-        self._output_ended = False
-        self._winding_up = False
-        self._said_all = False
-        self._lost = False
+        self._has_output_ended = False  # end of file on its stdout
+        self._is_winding_up = False  # it has exited, or should have: only its last output is still delivered
+        self._has_closed_writing = False  # we have closed its stdin, so its exit is no failure
+        self._is_lost = False  # `connection_lost` was called
+
+    def __repr__(self) -> str:
+        state = "lost" if self._is_lost else "winding up" if self._is_winding_up else "open"
+        return f"<ChildTransport {self._child.name} {state} exit_code={self._child.exit_code}>"
 
     def start(self, receiver: Receiver) -> None:
         self._receiver = receiver
-        self._reader = PolledReadEnd(self._child.stdout, self._data, self._end_of_output)
-        self._writer = WriteEnd(self._child.stdin, self._room, self._end_of_input)
+        self._reader = PolledReadEnd(self._child.stdout, self._on_data, self._on_output_end)
+        self._writer = WriteEnd(self._child.stdin, self._on_room, self._on_input_error)
         self._reader.resume()
-        self._child.on_exit(self._wind_up)
+        self._child.on_exit(self._on_exit)
 
     def write(self, data: bytes | memoryview) -> int:
         return self._writer.write(data)
 
     def pause_reading(self) -> None:
-        if not self._lost:
+        if not self._is_lost:
             self._reader.pause()
 
     def resume_reading(self) -> None:
         self._reader.resume()
 
     def close_writing(self) -> None:
-        self._said_all = True
+        self._has_closed_writing = True
         self._writer.close()
         self._child.close_stdin()
 
     async def close(self) -> None:
-        """While the child is being stopped its output is read and thrown away, so that it can finish by itself."""
+        """Stop the child. Its output is read and dropped meanwhile: a full pipe would keep it from ending."""
         if self._receiver is not None:
             self._lose(None)
             self._reader.resume()
         await self._child.stop()
 
-    def _data(self, data: bytes) -> None:
-        if self._receiver is not None and not self._lost:
+    def _on_data(self, data: bytes) -> None:
+        if self._receiver is not None and not self._is_lost:
             self._receiver.data_received(data)
 
-    def _room(self) -> None:
-        if self._receiver is not None and not self._lost:
+    def _on_room(self) -> None:
+        if self._receiver is not None and not self._is_lost:
             self._receiver.writable()
 
-    def _end_of_output(self, error: OSError | None) -> None:
-        self._output_ended = True
-        if self._winding_up:
+    def _on_output_end(self, error: OSError | None) -> None:
+        self._has_output_ended = True
+        if self._is_winding_up:
             self._lose(self._reason())
         else:
             self._expect_exit()
 
-    def _end_of_input(self, error: OSError) -> None:
-        """It reads no more. What it has said still counts, and its exit is to be expected."""
+    def _on_input_error(self, error: OSError) -> None:
+        """Expect the exit of a child that has closed its stdin. What it wrote before is still received."""
         self._expect_exit()
 
     def _expect_exit(self) -> None:
-        if self._exit_timer is None and not self._lost:
+        if self._exit_timer is None and not self._is_lost:
             loop = asyncio.get_running_loop()
             self._exit_timer = loop.call_later(limits.CHILD_EXIT_SECONDS, self._wind_up)
 
+    def _on_exit(self) -> None:
+        _log.debug("process %s exited with code %s", self._child.name, self._child.exit_code)
+        self._wind_up()
+
     def _wind_up(self) -> None:
-        """It has exited, or it will not: what it wrote is handed over, then the link is lost."""
-        self._winding_up = True
-        if self._output_ended:
+        """Deliver what the child still wrote, then lose the connection: it has exited, or will not by itself."""
+        self._is_winding_up = True
+        if self._has_output_ended:
             self._lose(self._reason())
         else:
             self._reader.finish()
 
     def _lose(self, error: LinkClosed | None) -> None:
-        if self._lost or self._receiver is None:
+        if self._is_lost or self._receiver is None:
             return
-        self._lost = True
+        self._is_lost = True
         self._writer.close()
         if self._exit_timer is not None:
             self._exit_timer.cancel()
         self._receiver.connection_lost(error)
 
     def _reason(self) -> ChildExited | None:
-        """None if it did what we asked for: it went when its input had ended."""
+        """Return how the child ended; None if it did as it should, and exited when its stdin was closed."""
         code = self._child.exit_code
-        if self._said_all and code == 0:
+        if self._has_closed_writing and code == 0:
             return None
         message = f"{self._child.name} {_ending(self._child.has_exited, code)}."
         tail = self._child.stderr_tail()

@@ -1,7 +1,7 @@
-"""A remote agent over Streamable HTTP: messages are posted, what the agent says comes on event streams.
+"""A remote agent over Streamable HTTP: messages to it are posted, messages from it come on event streams.
 
 There is a stream for the connection and one for each session. A stream that breaks is opened again behind its last
-event; a message whose post failed is posted again under its number, and heard once.
+event; a message whose post failed is posted again under its number, so that the server handles it once.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from dragoman.transports.remote import (
     RemoteTransport,
     ServerRefused,
     attempts,
-    plainly,
+    plain_reason,
 )
 from dragoman.transports.sse import EventReader
 
@@ -30,10 +30,10 @@ _SILENT_SECONDS: Final = 60.0
 _POST_SECONDS: Final = 60.0
 # To open the stream of a session before something is asked of it.
 _OPEN_SECONDS: Final = 10.0
-# Before a stream that broke is opened again: a server that ends each at once is not asked without a breath.
+# Before a stream that broke is opened again: a server that ends each at once must not be called in a tight loop.
 _PAUSE_SECONDS: Final = 0.02
-# Questions of the agent whose answers we may still have to give.
-_ASKED: Final = 4096
+# Requests of the agent whose session is remembered until we have answered.
+_REMEMBERED_REQUESTS: Final = 4096
 
 
 class _Params(msgspec.Struct):
@@ -48,7 +48,7 @@ class _Message(msgspec.Struct):
 
 
 class HttpTransport(RemoteTransport):
-    """A `Transport`."""
+    """A `Transport` to an agent behind `http://` or `https://`."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         super().__init__(url, token)
@@ -56,7 +56,7 @@ class HttpTransport(RemoteTransport):
         self._connection_id: str | None = None
         self._number = 0
         self._streams: dict[str | None, asyncio.Event] = {}
-        self._asked: dict[object, str | None] = {}
+        self._sessions_by_request: dict[object, str | None] = {}
 
     async def _run(self) -> None:
         try:
@@ -74,24 +74,24 @@ class HttpTransport(RemoteTransport):
         )
         while True:
             await self._post(await self.next_message())
-            self.sent()
+            self.on_sent()
 
-    # -- what we say -------------------------------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------------------------------
 
     async def _post(self, body: bytes) -> None:
         message = _read(body)
         session_id = _session(message.params)
         if not message.method:
-            session_id = self._asked.pop(_key(message.id), None)
+            session_id = self._sessions_by_request.pop(_key(message.id), None)
         elif session_id is not None and self._connection_id is not None:
-            await self._open_first(session_id)
+            await self._open_before_post(session_id)
         self._number += 1
         headers = {"Content-Type": "application/json", "Acp-Message-Number": str(self._number)}
         if self._connection_id is not None:
             headers["Acp-Connection-Id"] = self._connection_id
             if session_id is not None:
                 headers["Acp-Session-Id"] = session_id
-        response = await self._sent_once(headers, body)
+        response = await self._post_until_accepted(headers, body)
         if self._connection_id is None:
             self._connection_id = response.headers.get("Acp-Connection-Id")
             if self._connection_id is not None:
@@ -100,106 +100,107 @@ class HttpTransport(RemoteTransport):
         elif response.status_code == 200 and response.content:
             await self.deliver(response.content)
 
-    async def _sent_once(self, headers: dict[str, str], body: bytes) -> Any:
+    async def _post_until_accepted(self, headers: dict[str, str], body: bytes) -> Any:
         assert self._client is not None
         problem = "no answer"
-        extensions = {"trace": self._traced} if self._connection_id is None else None
+        extensions = {"trace": self._on_trace} if self._connection_id is None else None
         async for _ in attempts(FIRST_SECONDS if self._connection_id is None else RETURN_SECONDS):
             try:
                 response = await self._client.post(self.url, headers=headers, content=body, extensions=extensions)
             except self._errors as error:
-                problem = plainly(error)
-                self.missed(problem)
+                problem = plain_reason(error)
+                self.on_attempt_failed(problem)
                 continue
             if response.status_code in (200, 202, 204):
-                self.reached()
+                self.on_reached()
                 return response
-            problem = self.why(response.status_code)
+            problem = self.refusal(response.status_code)
             if response.status_code < 500 and response.status_code not in (408, 429):
                 if self._connection_id is not None and response.status_code in (400, 409, 413, 415):
-                    await self._answer_for(body, response.status_code)
+                    await self._reply_for_server(body, response.status_code)
                     return response
                 raise ServerRefused(problem)
         raise self.unreachable(problem, ever=self._connection_id is not None)
 
-    async def _traced(self, name: str, info: object) -> None:
-        """The steps of the first request. Once it has left, a server may have made a connection for us."""
+    async def _on_trace(self, name: str, info: object) -> None:
+        """Watch the steps of the first request: once it is on its way, the server may have made a connection for us."""
         if name.endswith(".send_request_headers.started"):
-            self.speaking()
+            self.on_sending()
 
-    async def _answer_for(self, body: bytes, status: int) -> None:
+    async def _reply_for_server(self, body: bytes, status: int) -> None:
         """Deliver an error reply for a request that the server refused with `status`; the connection stays open."""
         message = _read(body)
         if message.method and message.id is not None:
             error = {"code": -32603, "message": f"The server refused the message ({status})"}
             await self.deliver(msgspec.json.encode({"jsonrpc": "2.0", "id": message.id, "error": error}))
 
-    # -- what we hear ------------------------------------------------------------------------------------------------
+    # -- receiving -----------------------------------------------------------------------------------------------------
 
     def _open(self, session_id: str | None) -> asyncio.Event:
         ready = self._streams.get(session_id)
         if ready is None:
             ready = self._streams[session_id] = asyncio.Event()
-            self.spawn(self._listen(session_id, ready))
+            self.spawn(self._read_stream(session_id, ready))
         return ready
 
-    async def _open_first(self, session_id: str) -> None:
+    async def _open_before_post(self, session_id: str) -> None:
         try:
             async with asyncio.timeout(_OPEN_SECONDS):
                 await self._open(session_id).wait()
         except TimeoutError:
             pass  # its messages wait for the stream
 
-    async def _listen(self, session_id: str | None, ready: asyncio.Event) -> None:
-        """One stream, opened again behind its last event for as long as the server has it."""
+    async def _read_stream(self, session_id: str | None, ready: asyncio.Event) -> None:
+        """Read one stream, and open it again behind its last event, for as long as the server has it."""
         assert self._client is not None and self._connection_id is not None
         headers = {"Accept": "text/event-stream", "Acp-Connection-Id": self._connection_id}
         if session_id is not None:
             headers["Acp-Session-Id"] = session_id
         while True:
             await asyncio.sleep(_PAUSE_SECONDS if ready.is_set() else 0)
-            came = False
+            is_open = False
             problem = "no answer"
             async for _ in attempts(RETURN_SECONDS):
                 try:
                     async with self._client.stream("GET", self.url, headers=headers) as response:
                         if response.status_code != 200:
-                            if not self._goes_on(session_id, response.status_code):
+                            if not self._is_retried(session_id, response.status_code):
                                 self._streams.pop(session_id, None)
                                 ready.set()
                                 return
                             continue
                         ready.set()
-                        came = True
-                        self.reached()
-                        headers.setdefault("Last-Event-ID", "0")  # from here on we take over what is ours
-                        await self._hear(response, session_id, headers)
+                        is_open = True
+                        self.on_reached()
+                        # From here on a broken stream is continued, and not begun anew.
+                        headers.setdefault("Last-Event-ID", "0")
+                        await self._receive_events(response, session_id, headers)
                         break
                 except self._errors as error:
-                    if came:
+                    if is_open:
                         break
-                    problem = plainly(error)
-                    self.missed(problem)
+                    problem = plain_reason(error)
+                    self.on_attempt_failed(problem)
             else:
                 raise self.unreachable(problem, ever=True)
 
-    def _goes_on(self, session_id: str | None, status: int) -> bool:
-        """Whether a stream that was refused is asked for again."""
+    def _is_retried(self, session_id: str | None, status: int) -> bool:
+        """Return whether a refused stream is opened again. Raise `ServerRefused` for that of the connection."""
         if status >= 500 or status in (408, 409, 429):
             return True
         if session_id is None:
-            raise ServerRefused(self.why(status))
+            raise ServerRefused(self.refusal(status))
         return False
 
-    async def _hear(self, response: Any, session_id: str | None, headers: dict[str, str]) -> None:
+    async def _receive_events(self, response: Any, session_id: str | None, headers: dict[str, str]) -> None:
         events = EventReader()
         async for data in response.aiter_bytes():
             for event in events.feed(data):
                 message = _read(event.data)
                 if message.method and message.id is not None:
-                    self._asked[_key(message.id)] = session_id or _session(message.params)
-                    if len(self._asked) > _ASKED:
-                        del self._asked[next(iter(self._asked))]
+                    self._sessions_by_request[_key(message.id)] = session_id or _session(message.params)
+                    if len(self._sessions_by_request) > _REMEMBERED_REQUESTS:
+                        del self._sessions_by_request[next(iter(self._sessions_by_request))]
                 opened = _session(message.result)
                 if opened is not None:
                     self._open(opened)
@@ -209,7 +210,7 @@ class HttpTransport(RemoteTransport):
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
-    async def _say_goodbye(self) -> None:
+    async def _send_goodbye(self) -> None:
         if self._client is not None and self._connection_id is not None:
             await self._client.delete(self.url, headers={"Acp-Connection-Id": self._connection_id})
 
@@ -219,7 +220,7 @@ class HttpTransport(RemoteTransport):
 
 
 def _read(body: bytes) -> _Message:
-    """A glance at a message; whatever cannot be read is for the other side to refuse."""
+    """Return the parts of a message that decide where it goes; empty ones if the other side will have to reject it."""
     try:
         return msgspec.json.decode(body, type=_Message)
     except (ValueError, RecursionError):

@@ -1,11 +1,11 @@
-"""A connection inside one process, with a bounded buffer each way and faults to order. For tests, ours and yours.
+"""A connection inside one process, with a bounded buffer each way and faults on demand. For tests, ours and yours.
 
     left, right = memory_pair(64 * 1024)
     left, right = memory_pair(64 * 1024, to_right=Faults(pieces=1), to_left=Faults(dropped_after=100))
 
-It behaves as a pair of pipes does: a full buffer makes writes short, bytes are handed over in a later turn of the
+It behaves as a pair of pipes does: a full buffer makes writes short, bytes are delivered in a later iteration of the
 loop, a half close is seen after the bytes before it, and closing one end is the end of file of the other.
-There is no clock and no chance in it: the same calls give the same pieces, in the same turns, every time.
+There is no clock and no chance in it: the same calls give the same pieces, in the same iterations, every time.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from dragoman.transports.contract import Receiver
 class Faults(NamedTuple):
     """What goes wrong in one direction. Without arguments: nothing.
 
-    Slow:    `per_turn=n`        at most n bytes arrive in each turn of the event loop.
+    Slow:    `per_turn=n`        at most n bytes arrive in each iteration of the event loop.
     Torn:    `pieces=n`          bytes arrive in pieces of at most n; 1 tears every frame everywhere.
              `torn_at=(3, 17)`   a piece ends before byte 3 and before byte 17 of the stream.
     Dropped: `dropped_after=n`   n bytes arrive, then both ends lose the connection with `LinkClosed`; what was still
@@ -39,10 +39,11 @@ NO_FAULTS = Faults()
 def memory_pair(
     capacity: int, *, to_right: Faults = NO_FAULTS, to_left: Faults = NO_FAULTS
 ) -> "tuple[MemoryTransport, MemoryTransport]":
-    """Two connected transports: what one writes, the other receives.
+    """Return two connected transports: what one writes, the other receives.
 
     `capacity` is how many bytes each direction holds before a write is short (a Linux pipe: 64 KiB). It has no
-    default, because a test that does not choose it does not know whether it tests a full pipe.
+    default, because a test that does not choose it does not know whether it tests a full pipe. `to_right` and
+    `to_left` are the faults of each direction. Raise `UsageError` for a size below 1.
     """
     sizes = (capacity, *(size for faults in (to_right, to_left) for size in (faults.per_turn, faults.pieces)))
     if any(size is not None and size < 1 for size in sizes):
@@ -66,19 +67,23 @@ class MemoryTransport:
         self._closed = False
         self._dropped = False
 
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "lost" if self._lost else "paused" if self._paused else "open"
+        return f"<MemoryTransport {state} incoming={len(self._in)}>"
+
     def start(self, receiver: Receiver) -> None:
         self._receiver = receiver
-        self._in.go_on()
+        self._in.schedule()
 
     def write(self, data: bytes | memoryview) -> int:
-        return self._out.take(data)
+        return self._out.accept(data)
 
     def pause_reading(self) -> None:
         self._paused = True
 
     def resume_reading(self) -> None:
         self._paused = False
-        self._in.go_on()
+        self._in.schedule()
 
     def close_writing(self) -> None:
         self._out.end()
@@ -95,15 +100,15 @@ class MemoryTransport:
     def _reads(self) -> bool:
         return self._receiver is not None and not self._paused and not self._lost
 
-    def _data(self, data: bytes) -> None:
+    def _deliver(self, data: bytes) -> None:
         if self._receiver is not None:
             self._receiver.data_received(data)
 
-    def _room(self) -> None:
+    def _on_room(self) -> None:
         if self._receiver is not None and not self._closed and not self._dropped:
             self._receiver.writable()
 
-    def _peer_gone(self) -> None:
+    def _on_peer_closed(self) -> None:
         """Report the loss after a write to a closed peer, if reading is paused; else end of file reports it."""
         if self._paused and not self._closed:
             self._lose(LinkClosed("The peer is gone."))
@@ -125,41 +130,44 @@ class _Direction:
         self._sink = sink
         self._buffer = bytearray()
         self._passed = 0
-        self._ended = False  # the source has said all
-        self._discards = False  # the sink has gone
+        self._ended = False  # the source has closed writing
+        self._discards = False  # the sink has closed
         self._short = False  # the source waits for room
-        self._turn_comes = False
+        self._is_scheduled = False
 
-    def take(self, data: bytes | memoryview) -> int:
+    def __len__(self) -> int:
+        return len(self._buffer)
+
+    def accept(self, data: bytes | memoryview) -> int:
         if self._discards:
-            asyncio.get_running_loop().call_soon(self._source._peer_gone)
+            asyncio.get_running_loop().call_soon(self._source._on_peer_closed)
         if self._ended or self._discards:
             return len(data)
         if self._short:
             return 0
-        taken = min(len(data), self._capacity - len(self._buffer))
-        self._buffer += data[:taken]
-        self._short = taken < len(data)
-        self.go_on()
-        return taken
+        count = min(len(data), self._capacity - len(self._buffer))
+        self._buffer += data[:count]
+        self._short = count < len(data)
+        self.schedule()
+        return count
 
     def end(self) -> None:
         self._ended = True
-        self.go_on()
+        self.schedule()
 
     def discard(self) -> None:
         self._discards = True
         self._buffer.clear()
-        self._tell_room()
+        self._report_room()
 
-    def go_on(self) -> None:
-        """The next turn of the loop hands over what it can."""
-        if not self._turn_comes:
-            self._turn_comes = True
-            asyncio.get_running_loop().call_soon(self._turn)
+    def schedule(self) -> None:
+        """Deliver what the sink accepts in the next iteration of the loop."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._deliver)
 
-    def _turn(self) -> None:
-        self._turn_comes = False
+    def _deliver(self) -> None:
+        self._is_scheduled = False
         budget = self._faults.per_turn or self._capacity
         while budget and self._buffer and self._sink._reads and not self._drops:
             size = self._next_piece(budget)
@@ -167,19 +175,19 @@ class _Direction:
             del self._buffer[:size]
             self._passed += size
             budget -= size
-            self._sink._data(piece)
+            self._sink._deliver(piece)
         if self._drops:
             self._drop()
             return
         if len(self._buffer) < self._capacity:
-            self._tell_room()
+            self._report_room()
         if self._buffer and self._sink._reads:
-            self.go_on()
+            self.schedule()
         elif self._ended and not self._buffer and self._sink._reads:
             self._sink._lose(None)
 
     def _next_piece(self, budget: int) -> int:
-        """How many bytes come next: up to the nearest of all bounds."""
+        """Return how many bytes are delivered next: up to the nearest of all bounds."""
         faults = self._faults
         bounds = [budget, len(self._buffer), limits.READ_BYTES]
         bounds += [at - self._passed for at in faults.torn_at if at > self._passed]
@@ -199,7 +207,7 @@ class _Direction:
             end._out.discard()
             end._lose(LinkClosed(f"The connection was dropped, as ordered, after {self._passed} bytes."))
 
-    def _tell_room(self) -> None:
+    def _report_room(self) -> None:
         if self._short:
             self._short = False
-            asyncio.get_running_loop().call_soon(self._source._room)
+            asyncio.get_running_loop().call_soon(self._source._on_room)

@@ -1,11 +1,12 @@
-"""What the remote transports share: whole messages in order, a bounded queue out, and coming back after a drop.
+"""What the remote transports share: whole messages in order, a bounded send queue, and reconnecting after a drop.
 
-They move messages where others move bytes: what is written is split at newlines, and what is received has one behind
-it. `transport_for` finds the right one for an address.
+They move messages where others move bytes: what is written is split at newlines, and each received message gets one at
+its end. `transport_for` returns the right one for an address.
 """
 
 import asyncio
 import itertools
+import logging
 import os
 import random
 import socket
@@ -21,7 +22,7 @@ from dragoman.errors import LinkClosed, UsageError
 if TYPE_CHECKING:
     from dragoman.transports.contract import Receiver, Transport
 
-# Messages that wait to be sent; then writing takes nothing.
+# Messages that wait to be sent; above it `write` accepts nothing.
 QUEUE_BYTES: Final = 1 * limits.MIB
 # How long we try to reconnect: as long as a gateway keeps a connection without a reader.
 RETURN_SECONDS: Final = 600.0
@@ -33,14 +34,16 @@ OPEN_SECONDS: Final = 10.0
 _FIRST_DELAY: Final = 0.05
 _LONGEST_DELAY: Final = 5.0
 _GOODBYE_SECONDS: Final = 2.0
-# Exceptions that one was made from; a chain can be a circle.
+# How far the causes of an exception are followed; a chain can be a circle.
 _CAUSES: Final = 8
+_log: Final = logging.getLogger(__name__)
 
 
-def transport_for(url: str, token: str | None = None, tell: Callable[[str], None] | None = None) -> "Transport":
-    """A transport to an agent behind `http(s)://` or `ws(s)://`. A path is `/acp` unless it is given.
+def transport_for(url: str, token: str | None = None, on_trouble: Callable[[str], None] | None = None) -> "Transport":
+    """Return a transport to an agent behind `http(s)://` or `ws(s)://`. The path is `/acp` unless it is given.
 
-    `tell` hears a sentence when the server cannot be reached for now, and when it can be again.
+    `on_trouble` is called with a sentence when the server cannot be reached for now, and when it can be again. Raise
+    `UsageError` if `url` is no address.
     """
     parts = urlsplit(url)
     if parts.username is not None or parts.password is not None:
@@ -57,42 +60,53 @@ def transport_for(url: str, token: str | None = None, tell: Callable[[str], None
         from dragoman.transports.http import HttpTransport
 
         transport = HttpTransport(url, token)
-    if tell is not None:
-        transport.tell = tell
+    if on_trouble is not None:
+        transport.on_trouble = on_trouble
     return transport
 
 
-def remote_opener(url: str, token: str | None, tell: Callable[[str], None] | None = None) -> "Callable[[], Transport]":
+def remote_opener(
+    url: str, token: str | None, on_trouble: Callable[[str], None] | None = None
+) -> "Callable[[], Transport]":
     """Return a function that makes a transport to `url`, as `transport_for` does. Raise `UsageError` at once if `url`
     is no address, and not only when the first transport is made."""
     transport_for(url, token)
-    return lambda: transport_for(url, token, tell)
+    return lambda: transport_for(url, token, on_trouble)
 
 
 class ServerRefused(Exception):
-    """The server has said no, and would say it again."""
+    """The server refused the connection for a reason that another attempt would meet again."""
 
 
 class RemoteTransport:
-    """The half of a remote transport that its link sees. A subclass sends and receives in `_run`."""
+    """The part of a remote transport that the link uses. A subclass sends and receives in `_run`.
+
+    States: open, then closed for writing (`_drops_writes`), then lost (`connection_lost` was called). `close` passes
+    through all of them; a lost connection is closed for writing too.
+    """
 
     def __init__(self, url: str, token: str | None) -> None:
         self.url: Final = url
-        # Told, in a sentence for people, that the server cannot be reached for now; the next time, that it can be.
-        self.tell: Callable[[str], None] = _ignore
-        self._trouble = False
-        self._heard_us = False  # something of ours may have arrived
-        self._known_token: Final = token is not None
+        # Called with a sentence for people when the server cannot be reached for now, and when it can be again.
+        self.on_trouble: Callable[[str], None] = _ignore
+        self._is_unreachable = False
+        self._has_sent = False  # something of ours may have arrived, so the server may hold a connection for us
+        self._has_token: Final = token is not None
         self._headers: Final = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._receiver: Receiver | None = None
         self._queue: deque[bytes] = deque()
-        self._queued = 0
+        self._queued_bytes = 0
         self._rest: list[bytes] = []
-        self._short = False
-        self._deaf = False  # what is written is swallowed
+        self._has_refused_write = False  # the receiver waits for `writable`
+        self._drops_writes = False
         self._lost = False
         self._closing: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def __repr__(self) -> str:
+        state = "lost" if self._lost else "closed for writing" if self._drops_writes else "open"
+        reach = "unreachable" if self._is_unreachable else "reachable"
+        return f"<{type(self).__name__} {place_of(self.url)} {state} {reach} queued={self._queued_bytes}>"
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
@@ -107,10 +121,10 @@ class RemoteTransport:
         self.spawn(self._run())
 
     def write(self, data: bytes | memoryview) -> int:
-        if self._deaf:
+        if self._drops_writes:
             return len(data)
-        if self._queued >= QUEUE_BYTES:
-            self._short = True
+        if self._queued_bytes >= QUEUE_BYTES:
+            self._has_refused_write = True
             return 0
         first, *more = bytes(data).split(b"\n")
         self._rest.append(first)
@@ -128,8 +142,8 @@ class RemoteTransport:
         self._reading.set()
 
     def close_writing(self) -> None:
-        """The other side cannot be told that we only listen from now on, so it is not."""
-        self._deaf = True
+        """Drop later writes. Neither HTTP nor a WebSocket has a half close, so the server does not learn of it."""
+        self._drops_writes = True
 
     async def close(self) -> None:
         if self._closing is not None:
@@ -142,19 +156,19 @@ class RemoteTransport:
         finally:
             self._closing.set_result(None)
 
-    # -- a subclass says -----------------------------------------------------------------------------------------------
+    # -- a subclass implements these -----------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        """Connect, and come back after every drop, until `ServerRefused` or for too long."""
+        """Connect, and reconnect after every drop, until `ServerRefused`, or `LinkClosed` after `RETURN_SECONDS`."""
         raise NotImplementedError
 
-    async def _say_goodbye(self) -> None:
-        """Tell the server that this connection is over."""
+    async def _send_goodbye(self) -> None:
+        """Let the server know that this connection has ended."""
 
     # -- a subclass calls these --------------------------------------------------------------------------------------
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Work that ends with the transport; if it fails, so does the connection."""
+        """Start a task that ends with the transport. If it fails, the connection is lost."""
 
         def ended(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
@@ -165,20 +179,20 @@ class RemoteTransport:
         task.add_done_callback(ended)
 
     async def next_message(self) -> bytes:
-        """The next message to send. It stays in the queue until `sent`."""
+        """Return the next message to send, and wait until there is one. It stays in the queue until `on_sent`."""
         while not self._queue:
             self._more.clear()
             await self._more.wait()
         return self._queue[0]
 
-    def sent(self) -> None:
-        """The first message of the queue has arrived."""
-        self._queued -= len(self._queue.popleft())
+    def on_sent(self) -> None:
+        """Remove the first message from the queue: it was sent."""
+        self._queued_bytes -= len(self._queue.popleft())
         if not self._queue:
             self._empty.set()
-        if self._short and self._queued < QUEUE_BYTES:
-            self._short = False
-            if self._receiver is not None and not self._deaf:
+        if self._has_refused_write and self._queued_bytes < QUEUE_BYTES:
+            self._has_refused_write = False
+            if self._receiver is not None and not self._drops_writes:
                 self._receiver.writable()
 
     async def deliver(self, message: bytes) -> None:
@@ -187,37 +201,39 @@ class RemoteTransport:
         if self._receiver is not None and not self._lost:
             self._receiver.data_received(message + b"\n")
 
-    def missed(self, problem: str) -> None:
-        """An attempt to reach the server has failed, and another follows: that is said once."""
-        if not self._trouble and not self._lost:
-            self._trouble = True
-            self.tell(f"{place_of(self.url)} cannot be reached ({problem}); trying again")
+    def on_attempt_failed(self, problem: str) -> None:
+        """Report, once for each outage, that an attempt to reach the server has failed and another follows."""
+        if not self._is_unreachable and not self._lost:
+            self._is_unreachable = True
+            _log.warning("%s cannot be reached; trying again", place_of(self.url))
+            self.on_trouble(f"{place_of(self.url)} cannot be reached ({problem}); trying again")
 
-    def speaking(self) -> None:
-        """Something of ours is on its way to a server: it is waited for when we leave, and followed by a goodbye."""
-        self._heard_us = True
+    def on_sending(self) -> None:
+        """Note that something of ours is on its way: `close` then waits for the queue, and sends a goodbye."""
+        self._has_sent = True
 
-    def reached(self) -> None:
-        """The server has answered."""
-        self.speaking()
-        if self._trouble:
-            self._trouble = False
-            self.tell(f"{place_of(self.url)} can be reached now")
+    def on_reached(self) -> None:
+        """Note that the server has answered, and report the end of an outage."""
+        self.on_sending()
+        if self._is_unreachable:
+            self._is_unreachable = False
+            _log.warning("%s can be reached again", place_of(self.url))
+            self.on_trouble(f"{place_of(self.url)} can be reached now")
 
     def unreachable(self, problem: str, *, ever: bool) -> LinkClosed:
-        """We have tried for long enough; `ever`: we were connected before."""
+        """Return the error for a server that was tried for long enough; `ever`: we were connected before."""
         hint = "" if ever else "; is `dragoman serve` running there?"
         return LinkClosed(f"{place_of(self.url)} cannot be reached: {problem}{hint}")
 
-    def why(self, status: int) -> str:
-        """What a refusal means, in a sentence that says what to do."""
-        return why(status, self.url, shown=self._known_token)
+    def refusal(self, status: int) -> str:
+        """Return what a refusal means, in a sentence that says what to do."""
+        return refusal(status, self.url, has_token=self._has_token)
 
     def lose(self, reason: str) -> None:
-        """The connection is gone for good."""
+        """Report the loss of the connection to the receiver, once."""
         if self._lost or self._receiver is None:
             return
-        self._lost = self._deaf = True
+        self._lost = self._drops_writes = True
         self._drop_queue()
         self._receiver.connection_lost(LinkClosed(reason))
 
@@ -225,13 +241,13 @@ class RemoteTransport:
 
     def _put(self, message: bytes) -> None:
         self._queue.append(message)
-        self._queued += len(message)
+        self._queued_bytes += len(message)
         self._more.set()
         self._empty.clear()
 
     def _drop_queue(self) -> None:
         self._queue.clear()
-        self._queued = 0
+        self._queued_bytes = 0
         self._rest = []
         self._empty.set()
 
@@ -247,14 +263,14 @@ class RemoteTransport:
 
     async def _leave(self) -> None:
         assert self._receiver is not None
-        if self._heard_us and not self._lost:
+        if self._has_sent and not self._lost:
             with suppress(TimeoutError):
                 async with asyncio.timeout(limits.CLOSE_FLUSH_SECONDS):
                     await self._empty.wait()
             with suppress(Exception):
                 async with asyncio.timeout(_GOODBYE_SECONDS):
-                    await self._say_goodbye()
-        self._deaf = True
+                    await self._send_goodbye()
+        self._drops_writes = True
         self._drop_queue()
         tasks = list(self._tasks)
         for task in tasks:
@@ -266,7 +282,7 @@ class RemoteTransport:
             self._receiver.connection_lost(None)
 
     async def _free(self) -> None:
-        """Give back what is held."""
+        """Release what a subclass holds, such as sockets."""
 
 
 async def attempts(seconds: float) -> AsyncIterator[int]:
@@ -287,26 +303,26 @@ async def attempts(seconds: float) -> AsyncIterator[int]:
 
 
 def _ignore(sentence: str) -> None:
-    """Default `tell` callback: ignore the sentence."""
+    """Default `on_trouble` callback: ignore the sentence."""
 
 
 def place_of(url: str) -> str:
-    """The server of an address, without what else stands in it."""
+    """Return the scheme and server of an address, without path and query."""
     where = urlsplit(url)
     return f"{where.scheme}://{where.netloc}"
 
 
-def plainly(error: BaseException) -> str:
-    """Why a server could not be reached: what the system said, and not the words a library has for it."""
+def plain_reason(error: BaseException) -> str:
+    """Return why a server could not be reached, in the words of the system and not in those of a library."""
     cause: BaseException | None = error
     for _ in range(_CAUSES):
         if cause is None:
             break
         if isinstance(cause, socket.gaierror):
             return "no machine of that name is known"
-        told = getattr(cause, "verify_message", None)
-        if told:
-            return f"its certificate is not trusted: {told}"
+        distrust = getattr(cause, "verify_message", None)
+        if distrust:
+            return f"its certificate is not trusted: {distrust}"
         if isinstance(cause, TimeoutError):
             return "no answer in time"
         if isinstance(cause, OSError) and cause.errno and getattr(cause, "library", None) is None:
@@ -315,11 +331,11 @@ def plainly(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def why(status: int, url: str, *, shown: bool = True) -> str:
-    """What a refusal means, in a sentence that says what to do. `shown`: a token was."""
+def refusal(status: int, url: str, *, has_token: bool = True) -> str:
+    """Return what a refusal with an HTTP status means, in a sentence that says what to do."""
     place = place_of(url)
     match status:
-        case 401 if not shown:
+        case 401 if not has_token:
             return f"{place} wants a token, and none was given; give one by --token-file or DRAGOMAN_TOKEN"
         case 401:
             return f"{place} does not know this token; give a valid one by --token-file or DRAGOMAN_TOKEN"

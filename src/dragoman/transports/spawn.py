@@ -1,4 +1,4 @@
-"""Transports to programs: each call starts one."""
+"""`spawner`: a transport to a program, which each call starts once more."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -9,11 +9,11 @@ from dragoman.transports.child import ChildTransport
 
 
 def spawner(command: Sequence[str], *, cwd: str | None, env: Mapping[str, str]) -> Callable[[], ChildTransport]:
-    """How a program is started; `env` is added to a scrubbed copy of our environment."""
+    """Return a function that starts a program; `env` is added to our environment, from which secrets are removed."""
 
-    def opened() -> ChildTransport:
+    def start() -> ChildTransport:
         return ChildTransport(
             Child.start(list(command), cwd=cwd or os.getcwd(), env=child_environment(os.environ, env))
         )
 
-    return opened
+    return start

@@ -1,4 +1,4 @@
-"""Event streams, read: bytes in, events out, however they are torn. WHATWG HTML 9.2.6, as far as messages need it."""
+"""Reads event streams: bytes in, events out, in whatever pieces. WHATWG HTML 9.2.6, as far as messages need it."""
 
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ class ServerEvent(NamedTuple):
 
 
 class EventReader:
-    """Feed it what was read; it gives the complete events."""
+    """Turns the bytes of one stream into events; an event ends with an empty line."""
 
     def __init__(self, limit: int = limits.FRAME_BYTES) -> None:
         self._limit = limit
@@ -26,7 +26,7 @@ class EventReader:
         self._size = 0
 
     def feed(self, data: bytes) -> list[ServerEvent]:
-        """The events that `data` completes. `LinkClosed` if one grows past the limit."""
+        """Return the events that `data` completes. Raise `LinkClosed` if one grows past the limit."""
         self._size += len(data)
         if self._size > self._limit:
             raise LinkClosed("the server sent an event that is larger than any message may be")
@@ -37,10 +37,10 @@ class EventReader:
         self._rest, self._size = [rest], len(rest) + sum(map(len, self._data))
         found: list[ServerEvent] = []
         for line in lines:
-            self._take(line[:-1] if line and line[-1] == _RETURN else line, found)
+            self._read_line(line[:-1] if line and line[-1] == _RETURN else line, found)
         return found
 
-    def _take(self, line: bytes, found: list[ServerEvent]) -> None:
+    def _read_line(self, line: bytes, found: list[ServerEvent]) -> None:
         if not line:
             if self._data:
                 found.append(ServerEvent(self._id, b"\n".join(self._data)))

@@ -1,4 +1,4 @@
-"""The stdin and stdout of this process, taken for the protocol.
+"""The stdin and stdout of this process as the connection to a peer.
 
 Promise: stdout carries what is written here and nothing else, and the terminal that we were started in is left as it
 was, even after `kill -9`.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # protocols take a millisecond to make, and an agent starts i
 
 
 class StdioTransport:
-    """A `Transport` over two file descriptors, which it takes over and closes.
+    """A `Transport` over two file descriptors, which it owns and closes.
 
     `unread` was read from stdin before there was a transport, and is received first.
     """
@@ -44,13 +44,17 @@ class StdioTransport:
         self._paused = False
         self._lost = False
         self._closed = False
-        self._silent = False  # the receiver was told that nothing more comes, in either direction
+        self._silent = False  # the receiver is not called any more, for either direction
         self._failure: OSError | None = None
 
     @classmethod
     def of_this_process(cls) -> Self:
-        """Over descriptors 0 and 1, which are taken as `take_stdio` says."""
+        """Return a transport over descriptors 0 and 1, which `take_stdio` reserves."""
         return cls(*take_stdio())
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "lost" if self._lost else "paused" if self._paused else "open"
+        return f"<StdioTransport {state} unread={len(self._unread)}>"
 
     def start(self, receiver: "Receiver") -> None:
         self._receiver = receiver
@@ -144,7 +148,7 @@ class _Descriptor:
             os.set_blocking(fd, False)
 
     def shut_down(self) -> None:
-        """Says the end also where the read side is the same socket, so that closing a descriptor says nothing."""
+        """Send the end of file also where stdin is the same socket: closing one of two descriptors would not."""
         if self._socket and not self._closed:
             with suppress(OSError), socket.socket(fileno=os.dup(self.fd)) as both_ways:
                 both_ways.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""Descriptors 0 and 1 of this process, taken for the protocol. Loads nothing: it comes before the event loop."""
+"""Reserves descriptors 0 and 1 of this process for the protocol. Loads nothing: it runs before the event loop."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ STDERR: Final = 2
 
 
 def take_stdio() -> tuple[int, int]:
-    """Takes descriptors 0 and 1 for the protocol, once and for good; what they were is given back, as other numbers.
+    """Reserve descriptors 0 and 1 for the protocol, once and for good; return what they were, under other numbers.
 
     The first thing a program does, before it makes its event loop: started without a stdin, that loop would get
     the number 0.
@@ -21,7 +21,7 @@ def take_stdio() -> tuple[int, int]:
     warning or a library prints cannot mix into the protocol. Descriptor 0 is /dev/null: no other
     code can read a request from it. Neither is restored at the end: a late print would still reach the client.
     """
-    stdin, stdout = _take(STDIN), _take(STDOUT)
+    stdin, stdout = _duplicate(STDIN), _duplicate(STDOUT)
     _point_at_null(STDIN)
     try:
         os.dup2(STDERR, STDOUT)
@@ -33,8 +33,8 @@ def take_stdio() -> tuple[int, int]:
     return stdin, stdout
 
 
-def _take(fd: int) -> int:
-    """A duplicate out of the way of 0, 1 and 2, which children do not inherit; of /dev/null if `fd` is closed."""
+def _duplicate(fd: int) -> int:
+    """Return a duplicate above 0, 1 and 2 that children do not inherit; of /dev/null if `fd` is closed."""
     try:
         return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
     except OSError:

@@ -1,4 +1,4 @@
-"""The token that a client shows to a server: from a file that only its owner can read, or from a caller's own hands."""
+"""The token that a client sends to a server: from a file that only its owner can read, or from the caller."""
 
 import os
 from typing import Final
@@ -10,7 +10,7 @@ _TOKEN_BYTES: Final = 16 * 1024
 
 
 def read_token(path: str | os.PathLike[str]) -> str:
-    """The token in a file."""
+    """Return the token in a file. Raise `UsageError` if others can read the file, or if it holds something else."""
     path = os.fspath(path)
     try:
         if os.stat(path).st_mode & 0o077:
@@ -24,7 +24,7 @@ def read_token(path: str | os.PathLike[str]) -> str:
 
 
 def one_token(text: str, place: str) -> str:
-    """A token as it may stand in a header; `UsageError` names where it came from, and never what it is."""
+    """Return a token as it may stand in a header. Raise `UsageError` with the `place` it came from, never its text."""
     if not text or len(text.split()) != 1 or len(text) > _TOKEN_BYTES or not text.isascii() or not text.isprintable():
         raise UsageError(f"{place}: it must have one token and nothing else")
     return text

@@ -1,7 +1,7 @@
 """A remote agent over one WebSocket; each text frame is a message.
 
 A dropped socket is opened again and the connection goes on: the n-th message of a connection has the number n, so we
-say which was the last we have, are told how many of ours have arrived, and send the rest again.
+send the number of the last one that we have, get the number of the last one of ours that arrived, and send the rest.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from dragoman.transports.remote import (
     RemoteTransport,
     ServerRefused,
     attempts,
-    plainly,
+    plain_reason,
 )
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
 # Sent and perhaps not arrived: more than the socket buffers of both sides hold.
-_KEPT_BYTES: Final = 16 * limits.MIB
+_REMEMBERED_BYTES: Final = 16 * limits.MIB
 # Larger messages leave in pieces; servers bound a frame lower than a message.
 _FRAGMENT: Final = 1 * limits.MIB
 _PING_SECONDS: Final = 20.0
@@ -48,15 +48,15 @@ class _Greeting(msgspec.Struct):
 
 
 class WebSocketTransport(RemoteTransport):
-    """A `Transport`."""
+    """A `Transport` to an agent behind `ws://` or `wss://`."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         super().__init__(url, token)
         self._socket: ClientConnection | None = None
         self._connection_id: str | None = None
-        self._named = asyncio.Event()
+        self._has_id = asyncio.Event()
         self._cookies: SimpleCookie = SimpleCookie()
-        self._heard = 0
+        self._received_count = 0
         self._sent: deque[bytes] = deque()
         self._sent_bytes = 0
         self._sent_count = 0
@@ -66,10 +66,10 @@ class WebSocketTransport(RemoteTransport):
             socket = await self._connect()
             self._socket = socket
             for cookie in () if socket.response is None else socket.response.headers.get_all("Set-Cookie"):
-                self._cookies.load(cookie)  # a balancer that wants to see us again finds the same server by it
+                self._cookies.load(cookie)  # a load balancer finds the same server by it
             sending = asyncio.create_task(self._send_all(socket))
             try:
-                await self._hear_all(socket, sending)
+                await self._receive_all(socket, sending)
             finally:
                 self._socket = None
                 sending.cancel()
@@ -97,7 +97,7 @@ class WebSocketTransport(RemoteTransport):
         if self._cookies:
             headers["Cookie"] = "; ".join(f"{name}={cookie.value}" for name, cookie in self._cookies.items())
         if self._connection_id is not None:
-            headers |= {"Acp-Connection-Id": self._connection_id, "Last-Event-ID": str(self._heard)}
+            headers |= {"Acp-Connection-Id": self._connection_id, "Last-Event-ID": str(self._received_count)}
         problem = "no answer"
         async for _ in attempts(FIRST_SECONDS if self._connection_id is None else RETURN_SECONDS):
             try:
@@ -113,47 +113,47 @@ class WebSocketTransport(RemoteTransport):
                     close_timeout=1,
                     proxy=None if _is_local(self.url) else True,
                 )
-                self.reached()
+                self.on_reached()
                 return socket
             except InvalidStatus as answer:
                 status = answer.response.status_code
                 if status < 500 and status not in (408, 429):
-                    raise ServerRefused(self.why(status)) from None
-                problem = self.why(status)
+                    raise ServerRefused(self.refusal(status)) from None
+                problem = self.refusal(status)
             except (OSError, WebSocketException, TimeoutError) as error:
-                problem = plainly(error)
-                self.missed(problem)
+                problem = plain_reason(error)
+                self.on_attempt_failed(problem)
         raise self.unreachable(problem, ever=self._connection_id is not None)
 
-    async def _hear_all(self, socket: "ClientConnection", sending: "asyncio.Task[None]") -> None:
+    async def _receive_all(self, socket: "ClientConnection", sending: "asyncio.Task[None]") -> None:
         from websockets.exceptions import ConnectionClosed
 
         try:
             if self._connection_id is not None:
-                await self._resumed(socket)
+                await self._send_missing(socket)
             while True:
                 message = await socket.recv(decode=False)
                 if not message.startswith(_OUR_NOTES):
-                    self._heard += 1
+                    self._received_count += 1
                 elif b'"_dragoman/gap"' in message[:64]:
-                    self._heard += msgspec.json.decode(message, type=_Note).params["missed"]
+                    self._received_count += msgspec.json.decode(message, type=_Note).params["missed"]
                 if self._connection_id is None:
-                    self._learn(socket, message)
+                    self._read_connection_id(socket, message)
                 await self.deliver(message)
         except (ConnectionClosed, msgspec.DecodeError, KeyError):
             return
 
-    def _learn(self, socket: "ClientConnection", message: bytes) -> None:
-        """The id of the connection: from the handshake, or from the answer to `initialize`."""
+    def _read_connection_id(self, socket: "ClientConnection", message: bytes) -> None:
+        """Read the id of the connection from the handshake, or from the answer to `initialize`."""
         named = None if socket.response is None else socket.response.headers.get("Acp-Connection-Id")
         if named is None:
             result = msgspec.json.decode(message, type=_Greeting).result or {}
             named = result.get("connectionId")
         self._connection_id = named if isinstance(named, str) else ""
-        self._named.set()
+        self._has_id.set()
 
-    async def _resumed(self, socket: "ClientConnection") -> None:
-        """Send again what has not arrived."""
+    async def _send_missing(self, socket: "ClientConnection") -> None:
+        """Send the messages again that the server says it has not received. Raise `ServerRefused` if they are gone."""
         try:
             async with asyncio.timeout(OPEN_SECONDS):
                 note = msgspec.json.decode(await socket.recv(decode=False), type=_Note)
@@ -172,22 +172,22 @@ class WebSocketTransport(RemoteTransport):
         while True:
             message = await self.next_message()
             if self._sent_count:
-                await self._named.wait()  # nothing can be sent again before the connection has a name
-            self._keep(message)
-            self.sent()
+                await self._has_id.wait()  # nothing can be sent again before the connection has a name
+            self._remember(message)
+            self.on_sent()
             try:
                 await socket.send(_pieces(message), text=True)
             except ConnectionClosed:
                 return
 
-    def _keep(self, message: bytes) -> None:
+    def _remember(self, message: bytes) -> None:
         self._sent.append(message)
         self._sent_count += 1
         self._sent_bytes += len(message)
-        while self._sent_bytes > _KEPT_BYTES and len(self._sent) > 1:
+        while self._sent_bytes > _REMEMBERED_BYTES and len(self._sent) > 1:
             self._sent_bytes -= len(self._sent.popleft())
 
-    async def _say_goodbye(self) -> None:
+    async def _send_goodbye(self) -> None:
         if self._socket is not None:
             await self._socket.close(1000)
 
