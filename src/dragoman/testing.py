@@ -62,9 +62,10 @@ class AgentSettings(TypedDict, total=False):
     auth_methods: Iterable[AuthMethod]
     store: Store | Callable[[], Store] | None
     resume: str | None
-    hears_interjections: bool
+    steering: bool
     protocol: int | None
     dialect: str | None
+    hears_interjections: bool | None
 
 
 @asynccontextmanager

@@ -261,14 +261,14 @@ def test_an_output_that_is_full_delays_the_answer_and_loses_nothing() -> None:
 
 
 def test_an_answer_larger_than_a_pipe_takes_at_once_comes_whole() -> None:
-    run = "agent.info = type(agent.info)('n' * 300_000, '1'); agent.run()"
+    run = "agent._core.info = type(agent._core.info)('n' * 300_000, '1'); agent.run()"
     with agent_process(run) as process:
         out, _ = process.communicate(HELLO[1] + b"\n", timeout=SECONDS)
         assert len(json.loads(out)["result"]["agentInfo"]["name"]) == 300_000
 
 
 def test_a_hello_that_fails_is_answered_and_reported() -> None:
-    with agent_process("agent.hello = lambda: 1 / 0; agent.run()") as process:
+    with agent_process("agent._core.hello = lambda: 1 / 0; agent.run()") as process:
         out, errors = process.communicate(HELLO[1] + b"\n", timeout=SECONDS)
         assert json.loads(out)["error"] == {"code": -32603, "message": "Internal error"}
         assert errors.count(b"ZeroDivisionError") == 1

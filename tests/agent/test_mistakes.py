@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent
+from dragoman.agent.agent import agent_core
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import UsageError
 from dragoman.transports.memory import memory_pair
@@ -57,7 +58,7 @@ async def generator(session: Session) -> AsyncGenerator[str, None]:
         (lambda agent: agent.command("two words", ""), "is one word"),
         (lambda agent: agent.command("", ""), "is one word"),
         (lambda agent: agent.command(one_argument, ""), '@agent.command("name", "what it does")'),
-        (lambda agent: agent.on_login(no_arguments), "no_arguments(method_id)"),
+        (lambda agent: agent.login(no_arguments), "no_arguments(method_id)"),
         (lambda agent: agent.run(), "decorate an async function with @agent.prompt"),
     ],
 )
@@ -169,5 +170,5 @@ async def test_a_function_that_turns_out_not_to_be_async_is_found_when_it_is_cal
 
 async def test_a_report_survives_a_closed_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None)
-    Agent("x").report(ValueError("nobody reads this"))
+    agent_core(Agent("x")).report(ValueError("nobody reads this"))
     await asyncio.sleep(0)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent
+from dragoman.agent.agent import agent_core
 from dragoman.agent.session import Prompt, Session
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import UsageError
@@ -82,7 +83,7 @@ async def with_name(session: Any) -> None:
 async def test_a_function_that_makes_no_store_is_named_when_it_is_called() -> None:
     agent = Agent("x", store=lambda: "folder")  # type: ignore[arg-type,return-value]
     with pytest.raises(UsageError, match=r"write `store=SqliteStore\('folder'\)`"):
-        agent.store  # noqa: B018
+        agent_core(agent).open_store()
 
 
 def test_two_commands_of_one_name_are_refused() -> None:

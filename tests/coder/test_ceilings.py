@@ -75,7 +75,7 @@ async def test_a_refused_mode_counts_at_no_time(tmp_path: Path) -> None:
     ours, _ = memory_pair(1024)
     connection = agent._connection(ours, None, trusted=True)
     opened = await connection.sessions.new(NewSession(str(tmp_path)))
-    session = connection.sessions.find(opened.session_id)
+    session = connection.sessions.open[opened.session_id].session
     wish = SetOption(session.id, "mode", "full-access")
     refusal = connection.on_request(with_identity(wish, Identity(token="phone")), 1)
     assert session.option("mode") == "read-only"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent.connection import AnnouncedEvents
+from dragoman.agent.connection import ClientSink
 from dragoman.agent.permission import Permission
-from dragoman.agent.session import Session
+from dragoman.agent.turn import SessionCore
 from dragoman.coder.decision_log import DECISION, answered_by
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.store.entries import NoteEntry
@@ -28,7 +28,7 @@ RUN: dict[str, Any] = {"call": "bash", "input": {"command": "touch secret-plan"}
 FIELDS = ["time", "session", "principal", "token", "mode", "tool", "title", "decision", "option", "rule", "by"]
 
 
-class Failing(AnnouncedEvents):
+class Failing(ClientSink):
     """A speech whose client answers every question with an error."""
 
     client = ClientCapabilities()
@@ -180,7 +180,8 @@ def test_a_question_that_no_client_has_answered_is_decided_by_whose_turn_it_is()
 
 
 async def test_a_question_that_fails_on_a_trusted_link_is_answered_by_no_client(tmp_path: Path) -> None:
-    session = Session("s", NewSession(str(tmp_path)), Failing())
+    core = SessionCore("s", NewSession(str(tmp_path)), Failing())
+    session = core.session
     assert (await session.ask_permission("May I?")).identity == LOCAL
-    session.trusts_identities = True
+    core.trusts_identities = True
     assert (await session.ask_permission("May I?")).identity == Identity()

@@ -74,7 +74,7 @@ class _Log:
         yield [type("Record", (), {"entry": entry}) for entry in self._entries]
 
 
-class _Session:
+class _Core:
     """As much of a session as its spending looks at."""
 
     def __init__(self, *entries: object) -> None:
@@ -84,6 +84,10 @@ class _Session:
         """Kept nowhere."""
 
 
+def _session(*entries: object) -> object:
+    return type("Session", (), {"_core": _Core(*entries)})
+
+
 def told(amount: float) -> EventEntry:
     return EventEntry(UsageChanged(1, 2, Cost(amount, "USD")))
 
@@ -91,9 +95,9 @@ def told(amount: float) -> EventEntry:
 async def test_an_old_log_tells_the_cost_of_each_turn_and_is_summed() -> None:
     prompted = EventEntry(UserMessage("m", [Text("hi")]))
     old = [prompted, told(0.25), told(0.5), prompted, told(0.125)]
-    assert (await load(_Session(*old))).cost() == Cost(0.625, "USD")  # type: ignore[arg-type]
+    assert (await load(_session(*old))).cost() == Cost(0.625, "USD")  # type: ignore[arg-type]
     new = [*old, prompted, NoteEntry("cost", 0.75), told(0.75)]
-    assert (await load(_Session(*new))).cost() == Cost(0.75, "USD")  # type: ignore[arg-type]
+    assert (await load(_session(*new))).cost() == Cost(0.75, "USD")  # type: ignore[arg-type]
 
 
 async def test_a_turn_without_a_session_tells_its_own_cost() -> None:

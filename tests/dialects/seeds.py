@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from dragoman.agent.agent import Agent
+from dragoman.agent.agent import Agent, agent_core
 from dragoman.agent.session import Prompt, Session
 from dragoman.dialects.contract import Dialect, NotificationMessage
 from dragoman.dialects.vendors.named import named
@@ -86,8 +86,9 @@ async def talking(agent: Agent) -> AsyncIterator[RawPeer]:
         await wire.leave()
         async with asyncio.timeout(30):
             await serving
-        if isinstance(agent.store, SqliteStore):
-            await agent.store.close()
+        store = agent_core(agent).open_store()
+        if isinstance(store, SqliteStore):
+            await store.close()
 
 
 class Caller:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.agent.agent import Agent
+from dragoman.agent.agent import Agent, agent_core
 from dragoman.client.connect import connect
 from dragoman.dialects.vendors.named import NAMES, named
 from dragoman.errors import UsageError
@@ -28,7 +28,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
 @pytest.mark.parametrize(("name", "spoken"), [("v1", (1,)), ("v2", (2,))])
 def test_the_name_of_a_version_pins_it(name: str, spoken: tuple[int, ...]) -> None:
     agent = Agent("a", dialect=name)
-    assert (agent.spoken, agent.dialect) == (spoken, "")
+    assert (agent_core(agent).spoken, agent_core(agent).dialect) == (spoken, "")
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -41,8 +41,9 @@ async def test_both_ends_of_a_dialect_understand_each_other(tmp_path: Path, name
         assert isinstance(heard[-1], Idle)
         assert heard[-1].stop_reason == "end_turn"
         assert client.dialect == name
-    assert isinstance(agent.store, SqliteStore)
-    await agent.store.close()
+    store = agent_core(agent).open_store()
+    assert isinstance(store, SqliteStore)
+    await store.close()
 
 
 @pytest.mark.parametrize("name", ["iac-code", "elephant", "agentao"])
@@ -53,5 +54,6 @@ async def test_an_ordinary_client_understands_each_of_them(tmp_path: Path, name:
         conversation = await client.new_session(str(tmp_path))
         heard = [event async for event in conversation.prompt("hello there")]
         assert "".join(event.text for event in heard if isinstance(event, AgentMessageChunk)) == "hello there"
-    assert isinstance(agent.store, SqliteStore)
-    await agent.store.close()
+    store = agent_core(agent).open_store()
+    assert isinstance(store, SqliteStore)
+    await store.close()

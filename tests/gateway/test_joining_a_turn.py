@@ -133,7 +133,7 @@ async def test_what_is_no_longer_held_of_a_turn_is_counted(
             await go_on.wait()
 
     agent = Agent("counting", store=store)
-    agent.prompt(counting(100, pause)._prompt)  # type: ignore[arg-type]
+    agent.prompt(counting(100, pause)._core.prompt_handler)  # type: ignore[arg-type]
     async with gateway(agent, tmp_path) as served, raw_http(served) as first, raw_http(served) as second:
         session_id = await first.session()
         await first.post(prompt(session_id), session_id)

@@ -43,7 +43,7 @@ async def pages(raw: RawHttp) -> list[list[str]]:
 
 def kept_in(store: SqliteStore) -> Agent:
     agent = Agent("kept", store=store)
-    agent.prompt(counting(1)._prompt)  # type: ignore[arg-type]
+    agent.prompt(counting(1)._core.prompt_handler)  # type: ignore[arg-type]
     return agent
 
 

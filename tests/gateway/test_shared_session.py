@@ -55,7 +55,7 @@ async def root_session(raw: RawHttp, id: int = 1) -> str:
 async def test_two_clients_watch_one_session_and_the_first_answer_counts(one: int, two: int, tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "sessions")
     agent = Agent("asking", store=store)
-    agent.prompt(asking()._prompt)  # type: ignore[arg-type]
+    agent.prompt(asking()._core.prompt_handler)  # type: ignore[arg-type]
     async with gateway(agent, tmp_path) as served, raw_http(served, one) as left, raw_http(served, two) as right:
         session_id = await root_session(left)
         assert await right.open(session_id) == 200
@@ -136,7 +136,7 @@ async def test_a_token_that_may_only_read_hears_and_neither_prompts_nor_answers(
 async def test_a_session_belongs_to_the_principal_that_made_it(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "sessions")
     agent = Agent("kept", store=store)
-    agent.prompt(counting(1)._prompt)  # type: ignore[arg-type]
+    agent.prompt(counting(1)._core.prompt_handler)  # type: ignore[arg-type]
     async with gateway(agent, tmp_path) as served:
         other = served.token_of("other")
         async with raw_http(served) as mine, raw_http(served, token=other) as theirs:
@@ -164,7 +164,7 @@ async def test_a_new_connection_finds_a_session_whose_turn_still_runs(tmp_path: 
 
     store = SqliteStore(tmp_path / "sessions")
     agent = Agent("kept", store=store)
-    agent.prompt(counting(3, pause)._prompt)  # type: ignore[arg-type]
+    agent.prompt(counting(3, pause)._core.prompt_handler)  # type: ignore[arg-type]
     async with gateway(agent, tmp_path) as served:
         async with raw_http(served, 2) as first:
             session_id = await root_session(first)
@@ -206,7 +206,7 @@ async def test_a_client_reaches_an_agent_of_the_other_version(
     client: int, spoken: int, known: bool, tmp_path: Path
 ) -> None:
     agent = Agent("other", protocol=spoken)
-    agent.prompt(asking()._prompt)  # type: ignore[arg-type]
+    agent.prompt(asking()._core.prompt_handler)  # type: ignore[arg-type]
     versions = (spoken,) if known else ()
     async with gateway(agent, tmp_path, versions=versions) as served, raw_http(served, client) as raw:
         session_id = await root_session(raw)

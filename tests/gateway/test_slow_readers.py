@@ -155,7 +155,7 @@ async def test_slow_readers_cost_a_healthy_one_little(tmp_path: Path) -> None:
     """Streams that nobody reads, each full; a healthy client's turn and `/health` do not wait for them."""
     count = LAG_BYTES // len(PIECE)
     agent = shouting(2 * count)
-    agent.command("count", "say a little")(counting(50)._prompt)  # type: ignore[arg-type]
+    agent.command("count", "say a little")(counting(50)._core.prompt_handler)  # type: ignore[arg-type]
     async with gateway(agent, tmp_path) as served, raw_http(served) as healthy:
         session_id = await healthy.session()
         deaf: list[Deaf] = []

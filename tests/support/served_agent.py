@@ -18,9 +18,7 @@ class Reporting(Agent):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.bugs: list[Exception] = []
-
-    def report(self, error: Exception) -> None:
-        self.bugs.append(error)
+        self._core.report = self.bugs.append  # type: ignore[method-assign,assignment]
 
 
 both_versions = pytest.mark.parametrize("version", [1, 2])

@@ -13,53 +13,57 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.agent.handlers import (
+    AgentCore,
     check_agent,
     check_auth_methods,
     check_handler,
-    check_store,
     command_name,
     extension_name,
+    warn,
 )
-from dragoman.errors import METHOD_NOT_FOUND, RequestFailed, UsageError
-from dragoman.vocabulary.asking import Done, Reply
+from dragoman.errors import UsageError
 from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES, DialectRules
-from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, AuthMethod, Implementation
-from dragoman.vocabulary.options import AnyCommand, Command, CommandInput, Option
+from dragoman.vocabulary.hello import AgentCapabilities, AuthMethod, Implementation
+from dragoman.vocabulary.options import Command, CommandInput, Option
 
 # `initialize` is answered before the rest is imported (see `run`): an author's program pays for what stands above.
 if TYPE_CHECKING:
     from dragoman.agent.connection import ClientConnection
     from dragoman.agent.first_request import Opening
-    from dragoman.agent.session import Prompt, Session
-    from dragoman.agent.turn import Work
+    from dragoman.agent.handlers import (
+        AuthStatusHandler,
+        ExtensionHandler,
+        LoginHandler,
+        LogoutHandler,
+        NotificationHandler,
+        OptionHandler,
+        PromptHandler,
+        SessionHandler,
+    )
     from dragoman.dialects.handshake.first_bytes import Greeting
     from dragoman.link import Trace
     from dragoman.store.contract import Store
     from dragoman.transports.contract import Transport
-    from dragoman.vocabulary.requests import AuthStatus, GetAuthStatus, Login, Logout, UnknownValue
-
-    PromptHandler = Callable[[Session, Prompt], Work]
-    SessionHandler = Callable[[Session], Awaitable[None]]
-    OptionHandler = Callable[[Session, str, str | bool | UnknownValue], Awaitable[None]]
-    PromptCheck = Callable[[Session, Prompt], None]
-    OptionCheck = Callable[[Session, str, str | bool | UnknownValue], Awaitable[NoReturn] | None]
-    OptionSetter = Callable[[Session, str | bool | UnknownValue], list[Option]]
-    ExtensionHandler = Callable[[object], Awaitable[object]]
-    NotificationHandler = Callable[[object], Awaitable[None]]
-    LoginHandler = Callable[[str], Awaitable[None]]
-    LogoutHandler = Callable[[], Awaitable[None]]
-AuthStatusHandler = Callable[[], Awaitable["AuthStatus"]]
 
 
 class Agent:
-    """An ACP agent. Decorate a prompt handler, then `run()`."""
+    """An ACP agent. Decorate a prompt handler, then `run()`.
+
+    `options` are the session options of every new session, such as a mode. With a `store`, or a function that makes one
+    when it is first needed, sessions outlive the process and can be listed and loaded. `capabilities` and
+    `auth_methods` are sent to the client; what decorators and the store imply is added. `resume` is the id of a stored
+    session that the first new session goes on with, or empty for the newest one of its folder. `steering`: prompts that
+    arrive while a turn runs wait for `session.queued_prompts()`; else they are rejected. `protocol` is 1 or 2, to speak
+    only that version; `dialect` names another way of speaking, such as `"iac-code"`. Raises `UsageError` for arguments
+    that make no agent.
+    """
 
     def __init__(
         self,
@@ -72,151 +76,161 @@ class Agent:
         auth_methods: Iterable[AuthMethod] = (),
         store: Store | Callable[[], Store] | None = None,
         resume: str | None = None,
-        hears_interjections: bool = False,
+        steering: bool = False,
         protocol: int | None = None,
         dialect: str | None = None,
+        hears_interjections: bool | None = None,
     ) -> None:
         check_agent(name, version=version, title=title, resume=resume, capabilities=capabilities, store=store)
-        self._store = store
-        # Told of every failure beside stderr, which many editors throw away.
-        self.also_report: Callable[[Exception], None] | None = None
-        # What a person reads who has started us by hand, where a client should be.
-        self.at_a_terminal = "waiting for an ACP client on stdin"
-        # The first new session goes on with this stored one, or with the newest of its folder when this is empty.
-        self.resume: Final = resume
-        # A prompt that comes while a turn runs waits for `session.interjected()`; else it is refused.
-        self.hears_interjections: Final = hears_interjections
+        if hears_interjections is not None:
+            _deprecate("Agent(hears_interjections=…)", "Agent(steering=…)")
+            steering = hears_interjections
         # `str.__str__`: text of a subclass has no JSON.
         shown = UNSET if title is None else str.__str__(title)
-        self.info: Final = Implementation(str.__str__(name), str.__str__(version), shown)
-        self.options: Final = _check_options(options)
-        # Who was given a dialect by name speaks that and nothing else; empty: the client's version decides.
-        self.dialect, self.rules, pinned = _chosen(dialect)
-        self.spoken: Final = _spoken(protocol if pinned is None else pinned)
-        # The ids of the sessions that are open on any connection.
-        self.open_sessions: Final[set[str]] = set()
-        self.session_handlers: Final[list[SessionHandler]] = []
-        self.closing_handlers: Final[list[SessionHandler]] = []
-        self.option_handlers: Final[list[OptionHandler]] = []
-        # Asked before a new value counts for anything that runs: None, or what refuses it when it is awaited.
-        self.option_checks: Final[list[OptionCheck]] = []
-        # Asked before a prompt is recorded or begins anything; `RequestFailed` is the answer to it.
-        self.prompt_checks: Final[list[PromptCheck]] = []
-        # By the id of an option that takes more values than it lists: what makes all options, once it has a value.
-        self.option_setters: Final[dict[str, OptionSetter]] = {}
-        self.extensions: Final[dict[str, ExtensionHandler]] = {}
-        self.notifications: Final[dict[str, NotificationHandler]] = {}
-        self._capabilities = _kept(
-            store, capabilities or AgentCapabilities(embedded_context=True, list=True, close=True)
+        named, rules, pinned = _resolve_dialect(dialect)
+        self._core: Final = AgentCore(
+            Implementation(str.__str__(name), str.__str__(version), shown),
+            options=_check_options(options),
+            capabilities=_with_store(
+                store, capabilities or AgentCapabilities(embedded_context=True, list=True, close=True)
+            ),
+            auth_methods=check_auth_methods(auth_methods),
+            store=store,
+            resume=resume,
+            steering=steering,
+            dialect=named,
+            rules=rules,
+            spoken=_spoken(protocol if pinned is None else pinned),
         )
-        self._auth_methods = check_auth_methods(auth_methods)
-        self._prompt: PromptHandler | None = None
-        self._commands: dict[str, tuple[Command, PromptHandler]] = {}
-        self._login: LoginHandler | None = None
-        self._logout: LogoutHandler | None = None
-        self._auth_status: AuthStatusHandler | None = None
 
-    # -- what the author writes --------------------------------------------------------------------------------------
+    def __repr__(self) -> str:
+        core = self._core
+        return f"<Agent {core.info.name} {core.info.version} open={len(core.open_sessions)}>"
+
+    # -- decorators --------------------------------------------------------------------------------------------------
+    #
+    # All are named after what the function answers or is called for. Each checks the function at once: `UsageError` for
+    # one that is not async or takes other parameters. Each returns the function unchanged.
 
     def prompt(self, handler: PromptHandler) -> PromptHandler:
-        """Answer prompts: an async function of (session, prompt), or an async generator of text and events."""
+        """Answer prompts: an async function of (session, prompt), or an async generator of text and events.
+
+        What the function returns is the stop reason; None is `end_turn`. An agent has one; `UsageError` for a second.
+        """
         check_handler(handler, "agent.prompt", "session", "prompt", generators=True)
-        if self._prompt is not None:
+        if self._core.prompt_handler is not None:
             raise UsageError("an agent has one prompt handler; use @agent.command for slash commands")
-        self._prompt = handler
+        self._core.prompt_handler = handler
         return handler
 
     def command(
         self, name: str, description: str, *, hint: str | None = None
     ) -> Callable[[PromptHandler], PromptHandler]:
-        """Answer prompts that begin with `/name`."""
+        """Answer prompts that begin with `/name`, with a function like that of `prompt`.
+
+        `description` and `hint`, what to type behind the name, are shown by the client. `UsageError` for a name that is
+        not one word, or that the agent has already.
+        """
         bare = command_name(name, description, hint)
 
         def register(handler: PromptHandler) -> PromptHandler:
             check_handler(handler, "agent.command", "session", "prompt", generators=True)
-            if bare in self._commands:
+            if bare in self._core.commands:
                 raise UsageError(f"the agent has a command /{bare} already; give this one another name")
             wanted = UNSET if hint is None else CommandInput(str.__str__(hint))
-            self._commands[bare] = (Command(bare, str.__str__(description), wanted), handler)
+            self._core.commands[bare] = (Command(bare, str.__str__(description), wanted), handler)
             return handler
 
         return register
 
     def session_opened(self, handler: SessionHandler) -> SessionHandler:
-        """Prepare a session before it is announced: its options, its commands, its memory.
+        """Prepare a session before the client knows it: its options, its commands, its memory.
 
-        What it says is held until the client knows the session; it cannot ask the client anything yet.
+        An async function of (session). What it emits is held until the client knows the session; it cannot ask the
+        client anything yet. If it raises, the session is not opened.
         """
         check_handler(handler, "agent.session_opened", "session")
-        self.session_handlers.append(handler)
+        self._core.session_handlers.append(handler)
         return handler
 
     def session_closed(self, handler: SessionHandler) -> SessionHandler:
-        """Free what a session holds: it was closed or deleted, or its client is gone. It can say nothing any more."""
+        """Free what a session holds, when it was closed or deleted, or its client is gone.
+
+        An async function of (session), which can emit nothing any more. It is cancelled after two seconds.
+        """
         check_handler(handler, "agent.session_closed", "session")
-        self.closing_handlers.append(handler)
+        self._core.closing_handlers.append(handler)
         return handler
 
     def option_changed(self, handler: OptionHandler) -> OptionHandler:
-        """Hear of a changed option: an async function of (session, config_id, value). If it raises, nothing changed."""
+        """React to an option that the client has set: an async function of (session, config_id, value).
+
+        If it raises, the option keeps its former value and the client is told that it failed.
+        """
         check_handler(handler, "agent.option_changed", "session", "config_id", "value")
-        self.option_handlers.append(handler)
+        self._core.option_handlers.append(handler)
         return handler
 
     def extension(self, method: str) -> Callable[[ExtensionHandler], ExtensionHandler]:
-        """Answer an extension method (`_name`): an async function of its params."""
+        """Answer an extension request (`_name`): an async function of its params; what it returns is the result."""
         name = extension_name(method)
 
         def register(handler: ExtensionHandler) -> ExtensionHandler:
             check_handler(handler, "agent.extension", "params")
-            self.extensions[name] = handler
+            self._core.extensions[name] = handler
             return handler
 
         return register
 
     def notification(self, method: str) -> Callable[[NotificationHandler], NotificationHandler]:
-        """Hear an extension notification (`_name`)."""
+        """Receive an extension notification (`_name`): an async function of its params."""
         name = extension_name(method)
 
         def register(handler: NotificationHandler) -> NotificationHandler:
             check_handler(handler, "agent.notification", "params")
-            self.notifications[name] = handler
+            self._core.notifications[name] = handler
             return handler
 
         return register
 
-    def on_login(self, handler: LoginHandler) -> LoginHandler:
-        """Log in with a method id."""
-        check_handler(handler, "agent.on_login", "method_id")
-        self._login = handler
+    def login(self, handler: LoginHandler) -> LoginHandler:
+        """Log in: an async function of the id of one of the `auth_methods`. If it raises, the login has failed."""
+        check_handler(handler, "agent.login", "method_id")
+        self._core.login_handler = handler
         return handler
 
-    def on_logout(self, handler: LogoutHandler) -> LogoutHandler:
-        """Forget the login."""
-        check_handler(handler, "agent.on_logout")
-        self._logout = handler
+    def logout(self, handler: LogoutHandler) -> LogoutHandler:
+        """Log out: an async function without parameters. The client is told that the agent can."""
+        check_handler(handler, "agent.logout")
+        self._core.logout_handler = handler
         return handler
 
-    def on_auth_status(self, handler: AuthStatusHandler) -> AuthStatusHandler:
-        """Tell whether a login is needed: an async function of nothing."""
-        check_handler(handler, "agent.on_auth_status")
-        self._auth_status = handler
+    def auth_status(self, handler: AuthStatusHandler) -> AuthStatusHandler:
+        """Tell whether a login is needed: an async function without parameters that returns an `AuthStatus`."""
+        check_handler(handler, "agent.auth_status")
+        self._core.auth_status_handler = handler
         return handler
 
     # -- serving -----------------------------------------------------------------------------------------------------
 
     def run(self, *, trace: Trace | None = None) -> None:
-        """Serve on stdin and stdout until the client is gone, or a signal comes: then turns are cancelled, what was
-        asked is answered, and the process ends within two seconds."""
-        self._check()
+        """Serve on stdin and stdout; block until the client is gone, or a signal comes.
+
+        Then turns are cancelled, open requests are answered, and the process ends within two seconds. `trace` is called
+        with every frame. Raises `UsageError` without a prompt handler and inside a running event loop, `SystemExit` if
+        the client's bytes or a signal ended the connection.
+        """
+        self._core.check()
         if os.isatty(0):
-            self._tell_a_person()
+            warn(f"{self._core.info.name}: {self._core.at_a_terminal}\n")
         if (loops := sys.modules.get("asyncio")) is not None and loops._get_running_loop() is not None:
             raise UsageError("a loop runs already: use `await agent.serve_stdio()` here")
         from dragoman.agent.first_request import Opening
 
         opening = Opening()
-        if trace is None and not self.dialect:  # what is traced or has a dialect of its own is the link's to greet
+        # A plain `initialize` is answered here, before asyncio is imported. What is traced, or has a dialect of its
+        # own, is the link's to answer.
+        if trace is None and not self._core.dialect:
             self._greet(opening)
         from dragoman.agent.process import serve_process
 
@@ -225,103 +239,80 @@ class Agent:
             sys.exit(code)
 
     async def serve_stdio(self, *, trace: Trace | None = None) -> None:
-        """Serve on stdin and stdout; for authors who run their own loop."""
+        """Serve on stdin and stdout until the client is gone; for authors who run their own event loop.
+
+        Raises `UsageError` without a prompt handler. Cancelling it closes the connection.
+        """
         from dragoman.transports.stdio import StdioTransport
 
-        self._check()
+        self._core.check()
         await self.serve(StdioTransport.of_this_process(), trace=trace)
 
     async def serve(self, transport: Transport, *, trace: Trace | None = None, trusted: bool = False) -> None:
-        """Serve one client until it is gone. `trusted`: it is a gateway of ours, whose word counts on who asks."""
-        self._check()
+        """Serve one client on `transport` until it is gone. An agent may serve many at once.
+
+        `trusted`: the peer is a gateway of ours, and what it says about who sent a request is believed. Raises
+        `UsageError` without a prompt handler. Cancelling it closes the connection.
+        """
+        self._core.check()
         await self._connection(transport, trace, trusted=trusted).run()
-
-    def _tell_a_person(self) -> None:
-        from dragoman.agent.connection import complain
-
-        complain(f"{self.info.name}: {self.at_a_terminal}\n")
 
     def _greet(self, opening: Opening) -> None:
         from dragoman.dialects.handshake.first_bytes import greet
 
-        opening.hear(lambda data: greet(data, self.spoken, self.hello))
+        opening.answer_first_request(lambda data: greet(data, self._core.spoken, self._core.hello))
 
     def _connection(
         self, transport: Transport, trace: Trace | None, greeted: Greeting | None = None, *, trusted: bool = False
     ) -> ClientConnection:
         from dragoman.agent.connection import ClientConnection
 
-        return ClientConnection(self, transport, trace=trace, greeted=greeted, trusted=trusted)
+        return ClientConnection(self._core, transport, trace=trace, greeted=greeted, trusted=trusted)
 
-    # -- the connection calls these ----------------------------------------------------------------------------------
+    # -- former names, for one release -------------------------------------------------------------------------------
 
-    @property
-    def store(self) -> Store | None:
-        """Where sessions are kept; made now if it was given as a function that makes it."""
-        if callable(self._store):
-            made = self._store()
-            check_store(made)
-            self._store = made
-        return self._store
+    def on_login(self, handler: LoginHandler) -> LoginHandler:
+        """Former name of `login`; emits a `DeprecationWarning`."""
+        _deprecate("@agent.on_login", "@agent.login")
+        return self.login(handler)
 
-    def hello(self) -> AgentHello:
-        """Who we are. Only what works is claimed."""
-        can = self._capabilities
-        return AgentHello(
-            self.info,
-            replace(
-                can,
-                logout=can.logout or self._logout is not None,
-                auth_status=can.auth_status or self._auth_status is not None,
-            ),
-            self._auth_methods,
-        )
+    def on_logout(self, handler: LogoutHandler) -> LogoutHandler:
+        """Former name of `logout`; emits a `DeprecationWarning`."""
+        _deprecate("@agent.on_logout", "@agent.logout")
+        return self.logout(handler)
 
-    def command_list(self) -> list[AnyCommand]:
-        """The slash commands of a new session."""
-        return [command for command, _ in self._commands.values()]
+    def on_auth_status(self, handler: AuthStatusHandler) -> AuthStatusHandler:
+        """Former name of `auth_status`; emits a `DeprecationWarning`."""
+        _deprecate("@agent.on_auth_status", "@agent.auth_status")
+        return self.auth_status(handler)
 
-    def work(self, session: Session, prompt: Prompt) -> Work:
-        """Start the handler that this prompt is for."""
-        name, _ = prompt.command
-        if name in self._commands:
-            return self._commands[name][1](session, prompt)
-        assert self._prompt is not None
-        return self._prompt(session, prompt)
 
-    async def login(self, request: Login) -> Reply:
-        """Log in, if this agent can."""
-        if self._login is None:
-            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
-        await self._login(request.method_id)
-        return Done()
+def agent_core(agent: Agent) -> AgentCore:
+    """Return the internals of an agent, for packages of Dragoman. Authors have no use for it: it may change."""
+    return agent._core
 
-    async def logout(self, request: Logout) -> Reply:
-        """Log out, if this agent can."""
-        if self._logout is None:
-            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
-        await self._logout()
-        return Done()
 
-    async def auth_status(self, request: GetAuthStatus) -> Reply:
-        """Whether a login is needed, if this agent knows."""
-        if self._auth_status is None:
-            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
-        return await self._auth_status()
+def dialect_names() -> tuple[str, ...]:
+    """Return the names that `Agent(dialect=…)` knows."""
+    from dragoman.dialects.vendors.named import NAMES
 
-    def report(self, error: Exception) -> None:
-        """A handler raised: the author reads it on stderr, the client is told nothing but that it failed."""
-        import traceback
+    return tuple(NAMES)
 
-        from dragoman.agent.connection import complain
 
-        complain("".join(traceback.format_exception(error)))
-        if self.also_report is not None:
-            self.also_report(error)
+def rules_of(dialect: str | None) -> DialectRules:
+    """Return what a dialect asks of an agent; `UsageError` for an unknown name lists the known ones."""
+    return _resolve_dialect(dialect)[1]
 
-    def _check(self) -> None:
-        if self._prompt is None:
-            raise UsageError("the agent has no prompt handler; decorate an async function with @agent.prompt")
+
+def _resolve_dialect(dialect: str | None) -> tuple[str, DialectRules, int | None]:
+    """Return a dialect's name and rules, and the version where the name is only that of a version."""
+    if dialect is None:
+        return "", PROTOCOL_RULES, None
+    from dragoman.dialects.vendors.named import check_name, named, pinned
+
+    check_name(dialect)
+    version = pinned(dialect)
+    return (dialect, named(dialect).rules, None) if version is None else ("", PROTOCOL_RULES, version)
 
 
 def _check_options(options: Iterable[Option]) -> list[Option]:
@@ -334,23 +325,12 @@ def _check_options(options: Iterable[Option]) -> list[Option]:
     return check_options(options, "options")
 
 
-def _kept(store: object, can: AgentCapabilities) -> AgentCapabilities:
+def _with_store(store: object, can: AgentCapabilities) -> AgentCapabilities:
     """Return `can` with the session capabilities that a store implies; unchanged where `store` is None."""
     if store is None:
         return can
     names = ("load", "resume", "list", "close", "delete", "fork", "archive", "status", "title")
     return replace(can, additional_directories=True, **dict.fromkeys(names, True))
-
-
-def _chosen(dialect: str | None) -> tuple[str, DialectRules, int | None]:
-    """A dialect by its name, what it asks of us, and the version where the name is that of a version."""
-    if dialect is None:
-        return "", PROTOCOL_RULES, None
-    from dragoman.agent.dialect_rules import rules_of
-    from dragoman.dialects.vendors.named import pinned
-
-    rules, version = rules_of(dialect), pinned(dialect)
-    return (dialect, rules, None) if version is None else ("", rules, version)
 
 
 def _spoken(protocol: int | None) -> tuple[int, ...]:
@@ -359,3 +339,9 @@ def _spoken(protocol: int | None) -> tuple[int, ...]:
     if protocol not in (1, 2):
         raise UsageError(f"protocol must be 1 or 2, not {protocol!r}")
     return (protocol,)
+
+
+def _deprecate(former: str, now: str) -> None:
+    import warnings
+
+    warnings.warn(f"{former} is called {now} now", DeprecationWarning, stacklevel=3)

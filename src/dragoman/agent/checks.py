@@ -42,7 +42,6 @@ from dragoman.vocabulary.options import (
 )
 from dragoman.vocabulary.tools import ContentItem, Location, ToolContent, ToolKind, ToolStatus
 from dragoman.vocabulary.word import Extras, Word
-from dragoman.wire.soundness import replace_lone_surrogates
 
 T = TypeVar("T")
 
@@ -87,7 +86,12 @@ def exact_text(text: str) -> str:
 def plain_text(text: str) -> str:
     """Return the same text as a `str`, without halves of surrogate pairs."""
     whole = exact_text(text)
-    return whole if whole.isascii() else replace_lone_surrogates(whole)
+    if whole.isascii():
+        return whole
+    # Here and not at the top: an author who names `Session` in an annotation must not pay for `wire` at the start.
+    from dragoman.wire.soundness import replace_lone_surrogates
+
+    return replace_lone_surrogates(whole)
 
 
 def _made_plain(value: object, name: str, depth: int) -> object:

@@ -1,27 +1,26 @@
 """One client being served: requests come in as vocabulary, sessions answer in events.
 
-Nothing is sent about a session before the answer that names it (`AnnouncedEvents`): what a session emits while it is
+Nothing is sent about a session before the answer that names it (`ClientSink`): what a session emits while it is
 being opened is held, and leaves right behind that answer.
 """
 
 import asyncio
-import sys
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dragoman import limits
 from dragoman.agent.event_sink import TextSink
-from dragoman.agent.journal import keep_option
-from dragoman.agent.options import options_with
-from dragoman.agent.prompt_queue import QueuedPrompt
-from dragoman.agent.session import CALLER, Prompt, Session, caller, new_id
+from dragoman.agent.handlers import AgentCore, warn
+from dragoman.agent.journal import session_is_busy, session_not_found
+from dragoman.agent.options import set_option
+from dragoman.agent.session import CALLER, Prompt, caller, new_id
 from dragoman.agent.sessions import OpenSessions
-from dragoman.agent.turn import RunningTurn
+from dragoman.agent.turn import QueuedPrompt, RunningTurn, SessionCore
 from dragoman.dialects.contract import Id
 from dragoman.dialects.handshake.first_bytes import Greeting
 from dragoman.errors import (
     INVALID_PARAMS,
-    INVALID_REQUEST,
     METHOD_NOT_FOUND,
     LinkClosed,
     RequestFailed,
@@ -37,24 +36,36 @@ from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
 from dragoman.vocabulary.identity import Identity, identity_in
-from dragoman.vocabulary.options import Option
 from dragoman.vocabulary.services import Elicit, SessionScope
 
-if TYPE_CHECKING:
-    from dragoman.agent.agent import Agent
+_log: Final = logging.getLogger(__name__)
+# Without a handler Python prints warnings to stderr; whether ours are shown is for the program to decide.
+logging.getLogger("dragoman").addHandler(logging.NullHandler())
+
+# Complaints about skipped input that go to stderr, for each client.
+_NOISES: Final = 100
+# Extension notifications being worked on: they have no answer, so this is their only limit.
+_NOTES: Final = limits.IN_FLIGHT
 
 
-class AnnouncedEvents:
-    """Speaks through a link, for the sessions that the client knows; holds back what others say."""
+class ClientSink:
+    """Sends the events of all sessions of one client, in order; holds those of sessions that the client does not know.
 
-    def __init__(self, link: Link) -> None:
-        self.note: Final = link.send_notification
+    A session is unknown from its creation until the answer that names it is on its way, or until the client names it
+    itself. Held events are bounded (`limits.EARLY_UPDATES`): more is a mistake of the author's.
+    """
+
+    def __init__(self, link: Link, client: ClientCapabilities) -> None:
+        self.client = client  # what the client can do for the agent; nothing before `initialize`
         self._link = link
         self._known: set[str] = set()
         self._held: dict[str, list[AnyEvent]] = {}
 
+    def __repr__(self) -> str:
+        return f"<ClientSink known={len(self._known)} held={sum(map(len, self._held.values()))}>"
+
     def announce(self, session_id: str) -> None:
-        """The client knows this session: it named it, or the answer that does is on its way."""
+        """Send what is held of a session: the client has named it, or the answer that does is on its way."""
         if session_id not in self._known:
             self._known.add(session_id)
             for event in self._held.pop(session_id, ()):
@@ -62,37 +73,41 @@ class AnnouncedEvents:
                     self._link.enqueue_event(session_id, event)
 
     def announce_next(self, session_id: str) -> None:
-        """The answer that names it leaves at the end of this very step: the link puts an answer when it gets it."""
+        """Announce a session right behind its answer: the link enqueues an answer in the step in which it gets it."""
         asyncio.get_running_loop().call_soon(self.announce, session_id)
 
     def forget(self, session_id: str) -> None:
-        """The session is closed, or was never opened."""
+        """Drop what is held of a session that is closed, or was never opened."""
         self._known.discard(session_id)
         self._held.pop(session_id, None)
 
-    async def tell(self, session_id: str, event: AnyEvent) -> None:
-        """Say an event; waits while the client does not read."""
+    async def send_event(self, session_id: str, event: AnyEvent) -> None:
+        """Send an event, or hold it; wait while the client does not read."""
         if session_id in self._known:
             await self._link.send_event(session_id, event)
         else:
             self.hold(session_id, event)
 
     def text_stream(self, session_id: str, kind: str, message_id: str) -> TextSink:
-        """A message to be said in pieces of text."""
+        """Return a sink for the text of one message."""
         if session_id in self._known:
             return self._link.text_stream(session_id, kind, message_id)
         return _HeldText(self, session_id, kind, message_id)
 
     async def ask(self, request: Request[R]) -> R:
-        """Ask the client; not about a session it has never heard of."""
+        """Ask the client and wait. `UsageError` about a session that it does not know: it could show no question."""
         scope = request.scope if isinstance(request, Elicit) else request
         session_id = getattr(scope, "session_id", None) if not isinstance(scope, SessionScope) else scope.session_id
         if session_id is not None and session_id not in self._known:
             raise UsageError("the client does not know this session yet: ask in the prompt handler")
         return await self._link.ask(request)
 
+    async def send_notification(self, note: Note) -> None:
+        """Send a notification; wait while the client does not read."""
+        await self._link.send_notification(note)
+
     def hold(self, session_id: str, event: AnyEvent) -> bool:
-        """Keep an event until its session is announced. False: it is announced already."""
+        """Hold an event until its session is announced. False: it is announced already."""
         if session_id in self._known:
             return False
         held = self._held.setdefault(session_id, [])
@@ -105,8 +120,8 @@ class AnnouncedEvents:
 class _HeldText:
     """A message that was begun before its session was announced; it may go on after that."""
 
-    def __init__(self, speech: AnnouncedEvents, session_id: str, kind: str, message_id: str) -> None:
-        self._speech = speech
+    def __init__(self, sink: ClientSink, session_id: str, kind: str, message_id: str) -> None:
+        self._sink = sink
         self._message = (session_id, kind, message_id)
         self._stream: TextSink | None = None
 
@@ -114,9 +129,9 @@ class _HeldText:
         session_id, kind, message_id = self._message
         if self._stream is None:
             chunk = AgentMessageChunk if kind == "agent_message_chunk" else AgentThoughtChunk
-            if self._speech.hold(session_id, chunk(Text(text), message_id=message_id)):
+            if self._sink.hold(session_id, chunk(Text(text), message_id=message_id)):
                 return False
-            self._stream = self._speech.text_stream(session_id, kind, message_id)
+            self._stream = self._sink.text_stream(session_id, kind, message_id)
         return self._stream.put(text)
 
     async def breathe(self) -> None:
@@ -124,18 +139,12 @@ class _HeldText:
             await self._stream.breathe()
 
 
-# What is complained about on stderr, for each client.
-_NOISES: Final = 100
-# Extension notifications being worked on: they have no answer, so this is their only limit.
-_NOTES: Final = limits.IN_FLIGHT
-
-
 class ClientConnection:
-    """Serves one client of an `Agent`. It is the link's handler and the sessions' speech."""
+    """Serves one client of an agent: the handler of its link, and the owner of its sessions and turns."""
 
     def __init__(
         self,
-        agent: "Agent",
+        agent: AgentCore,
         transport: Transport,
         *,
         trace: Trace | None = None,
@@ -144,6 +153,7 @@ class ClientConnection:
     ) -> None:
         # Whether the peer is a gateway of ours, which says who asks.
         self.trusted: Final = trusted
+        # `greeted`: `initialize` was answered before there was a link (`first_request`).
         self.hello = ClientHello() if greeted is None else greeted.client
         self._agent = agent
         self._tasks: set[asyncio.Task[None]] = set()
@@ -152,46 +162,43 @@ class ClientConnection:
         self.link: Final = Link(
             transport, self, "agent", spoken=agent.spoken, trace=trace, greeted=greeted, dialect=agent.dialect
         )
-        self._speech = AnnouncedEvents(self.link)
-        self.tell: Final = self._speech.tell
-        self.ask: Final = self._speech.ask
-        self.note: Final = self._speech.note
-        self.text_stream: Final = self._speech.text_stream
-        self.sessions: Final = OpenSessions(agent, self, self._speech, trusted=trusted)
-        self._answers: Final = self._what_we_answer()
+        self.sink: Final = ClientSink(self.link, self.hello.capabilities)
+        self.sessions: Final = OpenSessions(agent, self.sink, trusted=trusted)
+        self._answers: Final = self._answer_table()
+
+    def __repr__(self) -> str:
+        return f"<ClientConnection sessions={len(self.sessions.open)} turns={len(self._turns)} {self.link!r}>"
 
     async def run(self) -> None:
-        """Serve until the client is gone; then stop what it started."""
+        """Serve until the client is gone; then stop what it started, within the link's deadline."""
         self.link.start()
         try:
             await self.link.wait_until_closed()
         finally:
             await self.stop()
             deadline = self.link.deadline or Deadline()
+            # Turns have ended by now, or used up their grace; what is left are turns that wait for the disk and
+            # handlers of notifications.
             for task in self._tasks:
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(list(self._tasks), timeout=deadline.left(TASKS))
-            await self.sessions.leave(deadline)
+            await self.sessions.close_all(deadline)
 
     async def stop(self) -> None:
-        """Cancel the turns, answer what was asked, close. Bounded and idempotent."""
+        """Cancel the turns, answer open requests, close. Bounded and idempotent."""
         await self.link.finish()
 
     @property
     def exit_code(self) -> int:
-        """What a process exits with that served this client and no other: 1 if the client's bytes ended the link."""
+        """The exit code of a process that served this client and no other: 1 if the client's bytes ended the link."""
         return 0 if self.link.fault is None else 1
-
-    @property
-    def client(self) -> ClientCapabilities:
-        """What the client can do for us."""
-        return self.hello.capabilities
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
     def on_initialize(self, hello: ClientHello) -> AgentHello:
         self.hello = hello
+        self.sink.client = hello.capabilities
         return self._agent.hello()
 
     def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]:
@@ -200,7 +207,8 @@ class ClientConnection:
             raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
         if not self.trusted:
             return answer(request)
-        # What is begun here, and the tasks that it starts, know who asked.
+        # Set twice: for what runs before the first await, which includes tasks that are started there, and again in
+        # the task that awaits the rest.
         identity = identity_in(request)
         before = CALLER.set(identity)
         try:
@@ -209,11 +217,11 @@ class ClientConnection:
             CALLER.reset(before)
         return reply if isinstance(reply, Reply) else _asked_by(identity, reply)
 
-    def _what_we_answer(self) -> dict[type[Request], Callable[[Any], Reply | Awaitable[Reply]]]:
+    def _answer_table(self) -> dict[type[Request], Callable[[Any], Reply | Awaitable[Reply]]]:
         sessions, agent = self.sessions, self._agent
         return {
             ask.PromptRequest: self._prompt,
-            ask.SetOption: self._set_option,
+            ask.SetOption: lambda request: set_option(agent, self._open_session(request.session_id), request),
             ask.RecordNote: self._record_note,
             ask.NewSession: sessions.new,
             ask.ResumeSession: sessions.resume,
@@ -236,16 +244,17 @@ class ClientConnection:
     def on_notification(self, note: Note) -> None:
         match note:
             case ask.CancelTurn():
-                session = self.sessions.open.get(note.session_id)
-                if session is not None and session.turn is not None:
-                    session.interjections.refuse()
-                    session.turn.cancel()
+                core = self.sessions.open.get(note.session_id)
+                # Without a turn there is nothing to cancel: the cancel has crossed the turn's end on the wire.
+                if core is not None and core.turn is not None:
+                    core.queue.reject_all()
+                    core.turn.cancel()
             case ExtensionNote():
                 handler = self._agent.notifications.get(note.method)
                 if handler is None:
                     return
                 if len(self._tasks) - len(self._turns) < _NOTES:
-                    self._start(self._hear(handler(note.params)))
+                    self._start(self._guard(handler(note.params)))
                 else:
                     self.on_noise("too many notifications at once")
             case _:
@@ -255,17 +264,17 @@ class ClientConnection:
         self.on_noise("a client sent a session event")
 
     def on_noise(self, reason: str) -> None:
-        """What was skipped goes to stderr, where a person who looks for it finds it; but not without end, because
-        a client that does not read our stderr must not stop us."""
+        """Write why input was skipped to stderr; bounded, because a full stderr that is not read would block us."""
         self._noises += 1
         if self._noises <= _NOISES:
-            complain(f"dragoman: skipped: {reason}\n")
+            warn(f"dragoman: skipped: {reason}\n")
 
     def on_bug(self, error: Exception) -> None:
         self._agent.report(error)
 
     def on_closed(self, error: LinkClosed) -> Awaitable[object] | None:
-        """The client hears no more than the ends of its turns, and those within a bound."""
+        """Cancel the turns; return what waits for their ends, which are the last that the client gets."""
+        _log.debug("client gone with %d turns running", len(self._turns))
         turns = [turn for turn in self._turns if not turn.over.done()]
         deadline = self.link.deadline or Deadline()
         grace = min(limits.EOF_ANSWER_SECONDS / 2, deadline.left(TURNS))
@@ -275,94 +284,69 @@ class ClientConnection:
         # would then warn that it was never awaited.
         return asyncio.gather(*(turn.over for turn in turns)) if turns else None
 
-    # -- turns and options -------------------------------------------------------------------------------------------
+    # -- turns -------------------------------------------------------------------------------------------------------
+
+    def _open_session(self, session_id: str) -> SessionCore:
+        core = self.sessions.open.get(session_id)
+        if core is None:
+            raise session_not_found(session_id)
+        return core
 
     def _prompt(self, request: ask.PromptRequest) -> Reply | Awaitable[Reply]:
-        session = self.sessions.find(request.session_id)
-        if not request.prompt:
-            raise RequestFailed(INVALID_PARAMS, "The prompt is empty")
+        core = self._open_session(request.session_id)
+        # Not empty: every dialect rejects an empty prompt while it decodes the request.
         prompt = Prompt(request.prompt, new_id("msg"), caller())
         for check in self._agent.prompt_checks:
-            check(session, prompt)
-        if session.turn is None:
-            # The turn begins after this answer was put: on every wire, acceptance comes before what was accepted.
-            # Behind a journal the prompt is on disk before that; not in the middle of a story that is told again, whose
-            # messages a wire without ids could take for this one's.
-            if session.journal is not None and (session.retelling is None or session.retelling.done()):
-                interjection = QueuedPrompt.of(prompt)
-                return self._accepted(self._begin(session, prompt, interjection.accept), interjection)
-            self._begin(session, prompt, _nothing)
+            check(core.session, prompt)
+        if core.turn is None:
+            # The turn begins after this reply was enqueued: on every wire, acceptance comes before what was accepted.
+            # With a store the prompt is on disk before that. Not during a replay: a wire without message ids could take
+            # the replayed messages for this prompt's, so the reply goes first and the turn waits for the replay.
+            if core.journal is not None and (core.replay_task is None or core.replay_task.done()):
+                queued = QueuedPrompt.of(prompt)
+                return self._accepted(self._begin(core, prompt, queued.accept), queued)
+            self._begin(core, prompt, _already_accepted)
             return ask.PromptAccepted(prompt.message_id)
-        if not self._agent.hears_interjections:
-            raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
-        return session.interjections.wait(prompt)
+        if not self._agent.steering:
+            raise session_is_busy()
+        return core.queue.wait_until_accepted(prompt)
 
     async def _accepted(self, turn: RunningTurn, prompt: QueuedPrompt) -> Reply:
         try:
-            return await prompt.answer
+            return await prompt.reply
         except asyncio.CancelledError:
             turn.cancel()  # the request was cancelled before it was answered
             raise
 
-    def _begin(self, session: Session, prompt: Prompt, accepted: Callable[[], None]) -> RunningTurn:
-        turn = session.turn = RunningTurn(session, prompt, accepted)
+    def _begin(self, core: SessionCore, prompt: Prompt, accepted: Callable[[], None]) -> RunningTurn:
+        turn = core.turn = RunningTurn(core, prompt, accepted)
         self._turns.add(turn)
-        turn.over.add_done_callback(lambda _: self._ended(session, turn))
-        self._start(turn.run(lambda: self._agent.work(session, prompt), self.on_bug))
+        turn.over.add_done_callback(lambda _: self._ended(core, turn))
+        self._start(turn.run(lambda: self._agent.handle_prompt(core.session, prompt), self.on_bug))
         return turn
 
-    def _ended(self, session: Session, turn: RunningTurn) -> None:
-        """What was said too late for this turn is the next one."""
+    def _ended(self, core: SessionCore, turn: RunningTurn) -> None:
+        """Begin the next turn with the oldest queued prompt that this turn did not accept."""
         self._turns.discard(turn)
-        if turn.cancelled or self.link.closed or self.sessions.open.get(session.id) is not session:
-            session.interjections.refuse()
-        elif session.turn is None and (waiting := session.interjections.take()) is not None:
-            self._begin(session, waiting.prompt, waiting.accept)
+        if turn.cancelled or self.link.closed or self.sessions.open.get(core.id) is not core:
+            core.queue.reject_all()
+        # `core.turn` is not None where a prompt came in the step between the end and this callback: it began its own.
+        elif core.turn is None and (queued := core.queue.pop()) is not None:
+            self._begin(core, queued.prompt, queued.accept)
 
     def _stop(self, session_id: str, id: str) -> Reply:
-        """Stop one call or one terminal. The answer means that it was heard; the end is told when it comes."""
-        stop = self.sessions.find(session_id).stoppable.get(id)
+        """Stop one tool call or terminal. The reply means that it was asked to stop; its end is sent when it comes."""
+        stop = self._open_session(session_id).stoppable.get(id)
         if stop is None:
             raise RequestFailed(INVALID_PARAMS, "This cannot be cancelled", {"id": echo(id)})
         stop()
         return Done()
 
-    def _set_option(self, request: ask.SetOption) -> Reply | Awaitable[Reply]:
-        session = self.sessions.find(request.session_id)
-        before = session.options
-        setter = self._agent.option_setters.get(request.config_id)
-        if setter is not None:
-            after = setter(session, request.value)
-        else:
-            after = options_with(before, request, open_models=self._agent.rules.accepts_unlisted_models)
-        for check in self._agent.option_checks:
-            refusal = check(session, request.config_id, request.value)
-            if refusal is not None:
-                return refusal
-        session.options = after
-        if self._agent.option_handlers or session.journal is not None:
-            return self._option_changed(session, request, before)
-        return ask.OptionsSet(session.options)
+    # -- extensions --------------------------------------------------------------------------------------------------
 
     async def _record_note(self, request: ask.RecordNote) -> Reply:
-        session = self.sessions.find(request.session_id)
-        await session.record_note(request.name, request.value)
+        await self._open_session(request.session_id).record_note(request.name, request.value)
         return Done()
-
-    async def _option_changed(self, session: Session, request: ask.SetOption, before: list[Option]) -> Reply:
-        # A setter may have spelled the value in another way.
-        after, value = session.options, session.option(request.config_id)
-        try:
-            for handler in self._agent.option_handlers:
-                await handler(session, request.config_id, value)
-            await keep_option(session, request.config_id, value)
-        except BaseException:
-            if session.options is after:
-                session.options = before  # the client is told that it failed, so it did
-            raise
-        return ask.OptionsSet(session.options)
-
-    # -- extensions --------------------------------------------------------------------------------------------------
 
     async def _extension(self, request: Extension) -> Reply:
         handler = self._agent.extensions.get(request.method)
@@ -370,7 +354,8 @@ class ClientConnection:
             raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
         return ExtensionResult(await handler(request.params))
 
-    async def _hear(self, work: Awaitable[None]) -> None:
+    async def _guard(self, work: Awaitable[None]) -> None:
+        """Run a notification's handler; what it raises has no reply to go into, so it is reported."""
         try:
             await work
         except Exception as error:
@@ -388,13 +373,5 @@ async def _asked_by(identity: Identity, reply: Awaitable[Reply]) -> Reply:
     return await reply
 
 
-def complain(text: str) -> None:
-    """Tell the people who run this agent; stdout belongs to the protocol, and stderr may be closed."""
-    try:
-        sys.stderr.write(text)
-    except (OSError, ValueError, AttributeError):
-        pass
-
-
-def _nothing() -> None:
-    """It was accepted already."""
+def _already_accepted() -> None:
+    """Do nothing: the prompt was accepted before its turn began."""

@@ -37,7 +37,7 @@ class Opening:
         self.stdin, self.stdout = take_stdio()
         self._catch_signals()
 
-    def hear(self, greet: Greet) -> None:
+    def answer_first_request(self, greet: Greet) -> None:
         """Wait for the first bytes, or a signal; answer them if `greet` can."""
         if not _is_stream(self.stdin):
             return

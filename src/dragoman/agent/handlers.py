@@ -1,21 +1,184 @@
-"""What an author may give to an `Agent`: checked where it is given, so a mistake shows before a client is there.
+"""What the author of an agent has set and registered (`AgentCore`), checked where it is given.
 
-Imported before `initialize` is answered, so it is small; what sessions are given is checked in `checks`.
+A mistake of the author's shows before a client is there: every check raises a `UsageError` that names the fix.
+
+Imported before `initialize` is answered, so it is small and imports no asyncio; what sessions are given is checked in
+`checks`.
 """
 
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from types import FunctionType
-from typing import Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
-from dragoman.errors import UsageError
-from dragoman.vocabulary.hello import AgentCapabilities, AuthMethod
+from msgspec.structs import replace
+
+from dragoman.errors import METHOD_NOT_FOUND, RequestFailed, UsageError
+from dragoman.vocabulary.asking import Done, Reply
+from dragoman.vocabulary.dialect_rules import DialectRules
+from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, AuthMethod, Implementation
+
+if TYPE_CHECKING:
+    from dragoman.agent.session import Prompt, Session
+    from dragoman.agent.turn import Work
+    from dragoman.store.contract import Store
+    from dragoman.vocabulary.options import Command, Option
+    from dragoman.vocabulary.requests import AuthStatus, GetAuthStatus, Login, Logout, UnknownValue
+
+    PromptHandler = Callable[[Session, Prompt], Work]
+    SessionHandler = Callable[[Session], Awaitable[None]]
+    OptionHandler = Callable[[Session, str, str | bool | UnknownValue], Awaitable[None]]
+    PromptCheck = Callable[[Session, Prompt], None]
+    OptionCheck = Callable[[Session, str, str | bool | UnknownValue], Awaitable[NoReturn] | None]
+    OptionSetter = Callable[[Session, str | bool | UnknownValue], list[Option]]
+    ExtensionHandler = Callable[[object], Awaitable[object]]
+    NotificationHandler = Callable[[object], Awaitable[None]]
+    LoginHandler = Callable[[str], Awaitable[None]]
+    LogoutHandler = Callable[[], Awaitable[None]]
+    AuthStatusHandler = Callable[[], Awaitable[AuthStatus]]
 
 # A plain function may hand back a generator or a coroutine it made; one that says nothing, or this, does not.
 _NOT_ASYNC: Final = (None, type(None), str, "None", "str", "str | None")
 # What the compiler marks `async def` with, without and with a `yield` in it (inspect.CO_COROUTINE, CO_ASYNC_GENERATOR).
 _COROUTINE: Final = 0x80
 _ASYNC_GENERATOR: Final = 0x200
+
+
+class AgentCore:
+    """What the author of an agent has set and registered, as the connections of its clients use it.
+
+    Frozen in practice once the agent serves: decorators fill it before. Only `open_sessions` changes then, and `store`
+    at its first use.
+    """
+
+    def __init__(
+        self,
+        info: Implementation,
+        *,
+        options: "list[Option]",
+        capabilities: AgentCapabilities,
+        auth_methods: list[AuthMethod],
+        store: "Store | Callable[[], Store] | None",
+        resume: str | None,
+        steering: bool,
+        dialect: str,
+        rules: DialectRules,
+        spoken: tuple[int, ...],
+    ) -> None:
+        self.info = info
+        self.options: Final = options
+        # The first new session goes on with this stored one, or with the newest of its folder when this is empty.
+        self.resume: Final = resume
+        # True: a prompt that comes while a turn runs waits for `session.queued_prompts()`. False: it is rejected.
+        self.steering: Final = steering
+        # An agent that was given a dialect by name speaks that and nothing else; empty: the client's version decides.
+        self.dialect: Final = dialect
+        self.rules: Final = rules
+        self.spoken: Final = spoken
+        # The ids of the sessions that are open on any connection.
+        self.open_sessions: Final[set[str]] = set()
+        self.prompt_handler: PromptHandler | None = None
+        self.commands: Final[dict[str, tuple[Command, PromptHandler]]] = {}
+        self.session_handlers: Final[list[SessionHandler]] = []
+        self.closing_handlers: Final[list[SessionHandler]] = []
+        self.option_handlers: Final[list[OptionHandler]] = []
+        # Asked before a new value counts for anything that runs: None, or what refuses it when it is awaited.
+        self.option_checks: Final[list[OptionCheck]] = []
+        # Asked before a prompt is recorded or begins anything; `RequestFailed` is the reply to it.
+        self.prompt_checks: Final[list[PromptCheck]] = []
+        # By the id of an option that takes more values than it lists: what makes all options, once it has a value.
+        self.option_setters: Final[dict[str, OptionSetter]] = {}
+        self.extensions: Final[dict[str, ExtensionHandler]] = {}
+        self.notifications: Final[dict[str, NotificationHandler]] = {}
+        self.login_handler: LoginHandler | None = None
+        self.logout_handler: LogoutHandler | None = None
+        self.auth_status_handler: AuthStatusHandler | None = None
+        # Called with every failure beside stderr, which many editors throw away.
+        self.also_report: Callable[[Exception], None] | None = None
+        # Printed for a person who has started us by hand, where a client should be.
+        self.at_a_terminal = "waiting for an ACP client on stdin"
+        self._store = store
+        self._capabilities = capabilities
+        self._auth_methods = auth_methods
+
+    def __repr__(self) -> str:
+        stored = "no store" if self._store is None else "stored"
+        return f"<AgentCore {self.info.name} {stored} open={len(self.open_sessions)} commands={len(self.commands)}>"
+
+    def open_store(self) -> "Store | None":
+        """Return the store, made now if the author gave a function that makes it; None if sessions are not stored."""
+        if callable(self._store):
+            made = self._store()
+            check_store(made)
+            self._store = made
+        return self._store
+
+    def check(self) -> None:
+        """Raise `UsageError` if the agent cannot be served: it has no prompt handler."""
+        if self.prompt_handler is None:
+            raise UsageError("the agent has no prompt handler; decorate an async function with @agent.prompt")
+
+    def hello(self) -> AgentHello:
+        """Return the reply to `initialize`. Only what works is claimed."""
+        can = self._capabilities
+        return AgentHello(
+            self.info,
+            replace(
+                can,
+                logout=can.logout or self.logout_handler is not None,
+                auth_status=can.auth_status or self.auth_status_handler is not None,
+            ),
+            self._auth_methods,
+        )
+
+    def handle_prompt(self, session: "Session", prompt: "Prompt") -> "Work":
+        """Call the handler that this prompt is for: of a slash command, or the prompt handler."""
+        if self.commands:
+            name, _ = prompt.command
+            if name in self.commands:
+                return self.commands[name][1](session, prompt)
+        assert self.prompt_handler is not None
+        return self.prompt_handler(session, prompt)
+
+    async def login(self, request: "Login") -> Reply:
+        """Log in. `RequestFailed` if the agent has no handler for it."""
+        if self.login_handler is None:
+            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        await self.login_handler(request.method_id)
+        return Done()
+
+    async def logout(self, request: "Logout") -> Reply:
+        """Log out. `RequestFailed` if the agent has no handler for it."""
+        if self.logout_handler is None:
+            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        await self.logout_handler()
+        return Done()
+
+    async def auth_status(self, request: "GetAuthStatus") -> Reply:
+        """Return whether a login is needed. `RequestFailed` if the agent has no handler for it."""
+        if self.auth_status_handler is None:
+            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        return await self.auth_status_handler()
+
+    def report(self, error: Exception) -> None:
+        """Print the traceback of a handler to stderr. The client gets nothing but that it failed."""
+        import traceback
+
+        warn("".join(traceback.format_exception(error)))
+        if self.also_report is not None:
+            self.also_report(error)
+
+
+def warn(text: str) -> None:
+    """Write to stderr, for the people who run this agent: stdout belongs to the protocol, and stderr may be closed."""
+    try:
+        sys.stderr.write(text)
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
+# -- checks ---------------------------------------------------------------------------------------------------------
 
 
 def check_handler(handler: Callable[..., object], decorator: str, *parameters: str, generators: bool = False) -> None:

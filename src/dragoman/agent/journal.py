@@ -1,19 +1,31 @@
-"""Persist, say, send, in that order: what the client saw, the disk has.
+"""Persist, then send, in that order: what the client saw, the disk has.
 
-A journal stands between a session and its client. What the session says is appended to its log; once that is
-committed, it is said, in the same order. Committing goes on in the store's thread while the session goes on speaking:
-the pieces of a message that come meanwhile are gathered, kept as one entry, and said as the pieces they were. A
-session that speaks too fast for the disk or the client waits.
+A journal stands between a session and its client's sink. What the session emits is appended to its log; once that is
+committed, it is sent, in the same order. Committing goes on in the store's thread while the session goes on emitting:
+the pieces of a message that come meanwhile are gathered, stored as one entry, and sent as the pieces they were. A
+session that emits faster than the disk or the client can take waits.
+
+An entry goes through these states, and a kill of the process leaves behind:
+
+    gathered    text only, while another commit is under way      nothing: the client has not seen it either
+    committing  appended to the log, in the store's thread        nothing, or the whole entry
+    committed   on disk, waiting for its turn to be sent          the entry; a client that loads the session gets it
+    sent        in the link's outbox                              the entry
+
+After a failed commit nothing more is sent but what was committed before it (`_failed`), so the client never knows more
+than the log. The next turn repairs the log, and raises while that fails.
 
 A log also has notes among the events: the options as they were left, the MCP servers the session was begun with, and
 the answers to permission requests that count for the rest of it (`read_settings`). Of the servers only a fingerprint is
-kept: their settings hold secrets.
+stored: their settings hold secrets.
 """
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Awaitable, Iterable
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +33,6 @@ from msgspec.structs import replace
 from dragoman.agent.event_sink import EventSink, TextSink
 from dragoman.agent.history import History
 from dragoman.agent.permission import NOTE as PERMISSIONS
-from dragoman.agent.session import Session
 from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, LinkClosed, RequestFailed, echo
 from dragoman.store.contract import (
     BadCursor,
@@ -39,51 +50,20 @@ from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.options import Option, Select, Toggle
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from dragoman.agent.turn import SessionCore
 
-
-async def told(session_id: str, work: Awaitable[T]) -> T:
-    """What the store does; if it fails, `RequestFailed` with what the client is told."""
-    try:
-        return await work
-    except StoreFailed as error:
-        raise as_told(session_id, error) from error
-
-
-def as_told(session_id: str, error: StoreFailed) -> RequestFailed:
-    """One failure of a store, in the client's words."""
-    match error:
-        case SessionMissing():
-            return missing(session_id)
-        case SessionOpenHere():
-            return open_here("The session is already open in this process, on another connection: close it there first")
-        case SessionHeld():
-            message = "The session is open in another process: close it there first"
-            return RequestFailed(INVALID_REQUEST, message, {"reason": "held"})
-        case SessionDamaged():
-            return RequestFailed(INTERNAL_ERROR, "The session cannot be read", {"reason": "damaged"})
-        case BadCursor():
-            return RequestFailed(INVALID_PARAMS, "Bad cursor")
-        case _:
-            return RequestFailed(INTERNAL_ERROR, str(error).capitalize(), {"reason": "store"})
-
-
-def open_here(message: str) -> RequestFailed:
-    """Return the error for a session that is open, opening or closing here; `message` says where and what to do."""
-    return RequestFailed(INVALID_REQUEST, message, {"reason": "open"})
-
-
-def missing(session_id: str) -> RequestFailed:
-    """Return the error for a session id that is neither open nor stored."""
-    return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": echo(session_id)})
-
+_log: Final = logging.getLogger(__name__)
 
 # What may wait for the disk or the wire: entries, and the pieces of text among them, each by itself.
 WAITING: Final = 1024
 
+_OPTIONS: Final = "options"
+_SERVERS: Final = "mcp servers"
+
 
 class _Pieces(NamedTuple):
-    """Pieces of one message that were kept together."""
+    """Pieces of one message that are stored as one entry and sent as they were emitted."""
 
     kind: str
     message_id: str
@@ -91,58 +71,69 @@ class _Pieces(NamedTuple):
 
 
 class Journal:
-    """The speech of a session that is kept."""
+    """The sink of a session that is stored: it writes to the log, and sends what is committed to the client's sink.
 
-    def __init__(self, log: Log, speech: EventSink) -> None:
+    Used in the event loop only; the log calls `_on_committed` there as well, once for each append and in order.
+    """
+
+    def __init__(self, log: Log, sink: EventSink) -> None:
         self.log: Final = log
-        self._speech = speech
-        self._unsaid: deque[Entry | _Pieces] = deque()  # appended to the log, and not said yet
-        self._committed = 0  # so many of them are on disk
-        self._committing = 0  # and of so many we do not know
-        self._gathered: _Pieces | None = None  # said by the session while something is being committed
-        self._waiting = 0
-        self._heard = True
+        self._sink = sink
+        # Appended to the log and not sent yet. The first `_committed` of them are on disk; of the `_committing` behind
+        # them that is not known.
+        self._unsent: deque[Entry | _Pieces] = deque()
+        self._committed = 0
+        self._committing = 0
+        # Text emitted while something is being committed. One entry of many pieces costs the disk as much as one of
+        # one piece, so a fast model cannot outrun a slow disk. Not in `_unsent` yet.
+        self._gathered: _Pieces | None = None
+        self._waiting = 0  # all of the above, counted in pieces
+        self._is_connected = True  # False: the client is gone, entries are stored and not sent
         self._failed: StoreFailed | None = None
-        self._speaking: asyncio.Task[None] | None = None
+        self._sender: asyncio.Task[None] | None = None
         self._waiters: list[asyncio.Future[None]] = []
         self._streams: dict[tuple[str, str], TextSink] = {}
 
-    @property
-    def speech(self) -> EventSink:
-        """Where what is kept is said, for what is not to be kept."""
-        return self._speech
+    def __repr__(self) -> str:
+        state = "failed" if self._failed is not None else "open" if self._is_connected else "disconnected"
+        counts = f"waiting={self._waiting} committing={self._committing} committed={self._committed}"
+        return f"<Journal {self.log.meta.id} {state} {counts}>"
 
     @property
     def client(self) -> ClientCapabilities:
-        """What the client can do for us."""
-        return self._speech.client
+        """What the client can do for the agent."""
+        return self._sink.client
 
-    async def tell(self, session_id: str, event: AnyEvent) -> None:
-        """Keep an event, then say it. Returns when it is on its way, waits when too much is."""
-        self.put(EventEntry(event))
-        await self.room()
+    # -- the sink of a session ---------------------------------------------------------------------------------------
+
+    async def send_event(self, session_id: str, event: AnyEvent) -> None:
+        """Store an event, then send it. Returns when it is appended; waits while too much is waiting."""
+        self.append(EventEntry(event))
+        await self.wait_for_room()
 
     def text_stream(self, session_id: str, kind: str, message_id: str) -> "JournalStream":
-        """A message to be kept and said in pieces."""
+        """Return a sink for a message that is stored and sent in pieces."""
         return JournalStream(self, kind, message_id)
 
     async def ask(self, request: Request[R]) -> R:
-        """Ask after everything before it was said."""
-        await self.said()
-        return await self._speech.ask(request)
+        """Send a request once everything before it was sent, and wait for its reply."""
+        await self.drain()
+        return await self._sink.ask(request)
 
-    async def note(self, note: Note) -> None:
-        """Tell after everything before it was said."""
-        await self.said()
-        await self._speech.note(note)
+    async def send_notification(self, note: Note) -> None:
+        """Send a notification once everything before it was sent."""
+        await self.drain()
+        await self._sink.send_notification(note)
 
-    async def remember(self, kind: str, value: object) -> None:
-        """Keep something of the brain's own, in its place among the events."""
-        self.put(NoteEntry(kind, value))
-        await self.room()
+    # -- notes and prompts -------------------------------------------------------------------------------------------
 
-    async def recall(self, kind: str) -> list[object]:
-        """What the brain has kept under this name, in order."""
+    async def record_note(self, kind: str, value: object) -> None:
+        """Write a note to the log, in its place among the events. It is not sent."""
+        self.append(NoteEntry(kind, value))
+        await self.wait_for_room()
+
+    async def read_notes(self, kind: str) -> list[object]:
+        """Return the values of all notes of this kind, in order. Reads the whole log."""
         found: list[object] = []
         async for records in self.log.read():
             for record in records:
@@ -150,33 +141,40 @@ class Journal:
                     found.append(record.entry.value)
         return found
 
-    async def keep(self, event: AnyEvent) -> None:
-        """Keep an event that is said later, by `say_kept`; it is on disk when this returns."""
-        if self._failed is not None:
-            raise self._failed
+    async def persist(self, event: AnyEvent) -> None:
+        """Write an event that `send_persisted` sends later; it is on disk when this returns."""
+        self._raise_failure()
         self._append_gathered()
+        # Past `_unsent`: its reply has to be sent between the commit and the event itself.
         self.log.append((EventEntry(event),), lambda error: None)
         await self.log.flush()
 
-    async def say_kept(self, event: AnyEvent) -> None:
-        """Say an event that is on disk, after everything before it was said."""
-        await self.said()
-        await self._speech.tell(self.log.meta.id, event)
+    async def send_persisted(self, event: AnyEvent) -> None:
+        """Send an event that is on disk, after everything before it was sent."""
+        await self.drain()
+        await self._sink.send_event(self.log.meta.id, event)
 
-    def put(self, entry: Entry) -> None:
-        """Append an entry; it is said when it is on disk."""
-        if self._failed is not None:
-            raise self._failed
+    async def send_unstored(self, event: AnyEvent) -> None:
+        """Send an event that is not in the log: the end of a turn, when nothing can be stored any more."""
+        while self._sender is not None:
+            await self._wait()
+        await self._sink.send_event(self.log.meta.id, event)
+
+    # -- entries -----------------------------------------------------------------------------------------------------
+
+    def append(self, entry: Entry) -> None:
+        """Append an entry; it is sent when it is on disk. Raise `StoreFailed` after a failed commit."""
+        self._raise_failure()
         self._append_gathered()
         self._waiting += 1
         self._append(entry, entry)
 
-    def put_text(self, kind: str, message_id: str, text: str) -> bool:
-        """Append a piece of a message's text; it is sent when it is on disk. True: the queue is full, wait for `room`.
+    def append_text(self, kind: str, message_id: str, text: str) -> bool:
+        """Append a piece of a message's text; it is sent when it is on disk. True: full, wait for room.
 
         Pieces that come during a commit are gathered into one entry. Raise `StoreFailed` after a failed commit.
         """
-        if self._failed is not None:
+        if self._failed is not None:  # not `_raise_failure`: this is called for every piece of text
             raise self._failed
         self._waiting += 1
         gathered = self._gathered
@@ -189,88 +187,94 @@ class Journal:
                 self._append_gathered()
         return self._waiting >= WAITING
 
-    async def room(self) -> None:
-        """Wait until not too much is waiting."""
+    async def wait_for_room(self) -> None:
+        """Wait while too much is waiting for the disk or the client. Raise `StoreFailed` after a failed commit."""
         while self._waiting >= WAITING and self._failed is None:
             await self._wait()
-        if self._failed is not None:
-            raise self._failed
+        self._raise_failure()
 
-    async def said(self) -> None:
-        """Wait until everything kept was said; what is being said waits for the client."""
-        while (self._waiting or self._speaking is not None) and self._failed is None:
+    async def drain(self) -> None:
+        """Wait until everything appended was sent; the sender waits for the client."""
+        while (self._waiting or self._sender is not None) and self._failed is None:
             await self._wait()
-        if self._failed is not None:
-            raise self._failed
+        self._raise_failure()
 
-    async def say_unkept(self, event: AnyEvent) -> None:
-        """The last word when nothing can be kept any more: that it could not be kept."""
-        while self._speaking is not None:
-            await self._wait()
-        await self._speech.tell(self.log.meta.id, event)
+    async def repair(self) -> None:
+        """After a failure: end in the log what was cut off, before anything new is appended. Raises while it lasts.
 
-    async def mend(self) -> None:
-        """After a failure: end in the log what was cut off, before anything new is kept. Raises while it lasts."""
+        What failed was never sent, so the log alone says what the client saw: it is read again and completed like one
+        that a kill has cut off.
+        """
         if self._failed is None:
             return
-        story = History()
+        _log.warning("session %s: repairing the log after a failed commit", self.log.meta.id)
+        history = History()
         async for records in self.log.read():
-            story.apply(record.entry for record in records)
-        self.log.append(story.repairs(), lambda error: None)
+            history.apply(record.entry for record in records)
+        self.log.append(history.repairs(), lambda error: None)
         await self.log.flush()
         self._failed = None
+
+    def _raise_failure(self) -> None:
+        if self._failed is not None:
+            raise self._failed
 
     def _append_gathered(self) -> None:
         pieces, self._gathered = self._gathered, None
         if pieces is not None:
             self._append(TextEntry(pieces.kind, pieces.message_id, "".join(pieces.texts)), pieces)
 
-    def _append(self, entry: Entry, unsaid: "Entry | _Pieces") -> None:
-        self._unsaid.append(unsaid)
+    def _append(self, entry: Entry, unsent: "Entry | _Pieces") -> None:
+        self._unsent.append(unsent)
         self._committing += 1
         self.log.append((entry,), self._on_committed)
 
     def _on_committed(self, error: StoreFailed | None) -> None:
         self._committing -= 1
         if error is not None:
-            # What is not on disk is not said; what was committed before it still is.
+            # What is not on disk is not sent; what was committed before it still is. Later appends fail with the same
+            # commit (a log has no holes), so this is called again for each of them and finds nothing left to drop.
             if self._failed is None:
+                _log.warning("session %s: a commit failed: %s", self.log.meta.id, error)
                 self._failed = error
                 if self._gathered is not None:
                     self._waiting -= len(self._gathered.texts)
                     self._gathered = None
-                while len(self._unsaid) > self._committed:
-                    self._waiting -= _count(self._unsaid.pop())
+                while len(self._unsent) > self._committed:
+                    self._waiting -= _count(self._unsent.pop())
             self._wake()
             return
         self._committed += 1
         if not self._committing:
+            # The disk is idle: what was gathered meanwhile is the next entry.
             self._append_gathered()
-        if self._speaking is None:
-            self._speaking = asyncio.get_running_loop().create_task(self._speak())
+        if self._sender is None:
+            self._sender = asyncio.get_running_loop().create_task(self._send_committed())
 
-    async def _speak(self) -> None:
-        """Say what is committed, in order."""
+    async def _send_committed(self) -> None:
+        """Send what is committed, in order, until nothing is left."""
         try:
             while self._committed:
-                entry = self._unsaid.popleft()
+                entry = self._unsent.popleft()
                 self._committed -= 1
                 try:
-                    if self._heard:
-                        await self._say(entry)
+                    if self._is_connected:
+                        await self._send(entry)
                 except LinkClosed:
-                    self._heard = False  # the client is gone: the rest is written to the log and not sent
+                    self._is_connected = False  # the client is gone: the rest is written to the log and not sent
                 finally:
                     self._waiting -= _count(entry)
+                # At half of the bound: waking a session for each free place would have it wait again at once.
                 if self._waiters and self._waiting < WAITING // 2:
                     self._wake()
         finally:
-            self._speaking = None
+            self._sender = None
             self._wake()
+            # Left by an exception: what is still committed must not wait for the next commit to be sent.
             if self._committed:
-                self._speaking = asyncio.get_running_loop().create_task(self._speak())
+                self._sender = asyncio.get_running_loop().create_task(self._send_committed())
 
-    async def _say(self, entry: "Entry | _Pieces") -> None:
+    async def _send(self, entry: "Entry | _Pieces") -> None:
         if isinstance(entry, _Pieces):
             stream = self._stream(entry.kind, entry.message_id)
             put = stream.put
@@ -278,12 +282,13 @@ class Journal:
                 if put(text):
                     await stream.breathe()
         elif isinstance(entry, EventEntry):
-            await self._speech.tell(self.log.meta.id, entry.event)
+            await self._sink.send_event(self.log.meta.id, entry.event)
 
     def _stream(self, kind: str, message_id: str) -> TextSink:
+        """Return the sink of the message that is being sent. One is enough: messages come one after the other."""
         stream = self._streams.get((kind, message_id))
         if stream is None:
-            stream = self._speech.text_stream(self.log.meta.id, kind, message_id)
+            stream = self._sink.text_stream(self.log.meta.id, kind, message_id)
             self._streams = {(kind, message_id): stream}
         return stream
 
@@ -300,7 +305,7 @@ class Journal:
 
 
 class JournalStream:
-    """One message being kept and said in pieces."""
+    """One message being stored and sent in pieces."""
 
     __slots__ = ("_journal", "_kind", "_message_id")
 
@@ -310,87 +315,128 @@ class JournalStream:
         self._message_id = message_id
 
     def put(self, text: str) -> bool:
-        """Say a piece. True: much is waiting, `breathe` before the next one."""
-        return self._journal.put_text(self._kind, self._message_id, text)
+        """Append a piece. True: the queue is full, `breathe` before the next one."""
+        return self._journal.append_text(self._kind, self._message_id, text)
 
     async def breathe(self) -> None:
-        """Let the disk and the wire catch up."""
-        await self._journal.room()
+        """Wait until the disk and the client have caught up."""
+        await self._journal.wait_for_room()
 
 
-def _count(unsaid: "Entry | _Pieces") -> int:
-    return len(unsaid.texts) if isinstance(unsaid, _Pieces) else 1
+def _count(unsent: "Entry | _Pieces") -> int:
+    return len(unsent.texts) if isinstance(unsent, _Pieces) else 1
 
 
-_OPTIONS: Final = "options"
-_SERVERS: Final = "mcp servers"
+# -- what a log has beside its events --------------------------------------------------------------------------------
 
 
 class StoredSettings(NamedTuple):
-    """A log that was read."""
+    """A log that was read: its history, and what its notes say about the session."""
 
-    story: History
+    history: History
     options: dict[str, object]  # values by the id of their option
     servers: object  # the fingerprint, or None if the log has none
     permissions: list[object]  # notes of answers that count for the rest of the session
 
-    def restored(self, options: Iterable[Option]) -> list[Option]:
-        """The options with the values they were left with, where they still have them."""
+    def restore_options(self, options: Iterable[Option]) -> list[Option]:
+        """Return the options with their stored values; an option without one, or without that choice, as it is."""
         return [_restored(option, self.options) for option in options]
 
 
-async def read_settings(session_id: str, log: Log) -> StoredSettings:
-    """Everything a log keeps, read in one go."""
-    story = History()
+async def read_settings(log: Log) -> StoredSettings:
+    """Read a log once, from its beginning to its end. `StoreFailed`; `SessionDamaged` if nothing of it can be read."""
+    history = History()
     options: dict[str, object] = {}
     servers: object = None
     permissions: list[object] = []
-    try:
-        async for records in log.read():
-            entries = [record.entry for record in records]
-            story.apply(entries)
-            for entry in entries:
-                if isinstance(entry, NoteEntry) and entry.kind == _OPTIONS and isinstance(entry.value, dict):
-                    options.update(entry.value)
-                elif isinstance(entry, NoteEntry) and entry.kind == _SERVERS:
-                    servers = entry.value
-                elif isinstance(entry, NoteEntry) and entry.kind == PERMISSIONS:
-                    permissions.append(entry.value)
-    except StoreFailed as error:
-        raise as_told(session_id, error) from error
-    return StoredSettings(story, options, servers, permissions)
+    async for records in log.read():
+        entries = [record.entry for record in records]
+        history.apply(entries)
+        for entry in entries:
+            if isinstance(entry, NoteEntry) and entry.kind == _OPTIONS and isinstance(entry.value, dict):
+                options.update(entry.value)
+            elif isinstance(entry, NoteEntry) and entry.kind == _SERVERS:
+                servers = entry.value
+            elif isinstance(entry, NoteEntry) and entry.kind == PERMISSIONS:
+                permissions.append(entry.value)
+    return StoredSettings(history, options, servers, permissions)
 
 
-async def keep_option(session: Session, config_id: str, value: object) -> None:
-    """Remember an option over restarts; it is on disk when this returns."""
-    if session.journal is not None:
-        await told(session.id, _keep(session, session.journal, {config_id: value}))
+async def store_option(core: "SessionCore", config_id: str, value: object) -> None:
+    """Write the value of an option to the log; it is on disk when this returns. Does nothing without a store."""
+    journal = core.journal
+    if journal is not None:
+        with client_errors(core.id):
+            if core.turn is None:
+                await journal.repair()  # a running turn ends with the failure itself
+            await journal.record_note(_OPTIONS, {config_id: value})
+            await journal.log.flush()
 
 
-async def _keep(session: Session, journal: Journal, options: dict[str, object]) -> None:
-    if session.turn is None:
-        await journal.mend()  # a running turn is told of the failure itself
-    await journal.remember(_OPTIONS, options)
-    await journal.log.flush()
-
-
-async def keep_servers(session: Session) -> None:
-    """Remember with which servers the session was begun."""
-    await told(session.id, session.record_note(_SERVERS, fingerprint(session.opening)))
+async def store_servers(core: "SessionCore") -> None:
+    """Write a fingerprint of the MCP servers that the session was begun with to the log."""
+    with client_errors(core.id):
+        await core.record_note(_SERVERS, fingerprint(core.request))
 
 
 def fingerprint(request: ask.NewSession | ask.ResumeSession) -> str:
-    """The servers as one short text that tells nothing of their secrets; their order counts."""
+    """Return a hash of the MCP servers, which tells nothing of their secrets; their order counts."""
     import hashlib
 
     return hashlib.sha256(msgspec.json.encode(request.mcp_servers or [])).hexdigest()
 
 
 def _restored(option: Option, values: dict[str, object]) -> Option:
-    """An option with the value it was left with, if it still has that value."""
+    """Return an option with its stored value, if it still has that choice."""
     if not isinstance(option, (Select, Toggle)) or option.config_id not in values:
         return option
     value = values[option.config_id]
     if isinstance(option, Toggle):
         return replace(option, current_value=value) if isinstance(value, bool) else option
     return replace(option, current_value=value) if any(c.value == value for c in option.choices()) else option
+
+
+# -- failures of a store, as the client is told of them --------------------------------------------------------------
+
+
+@contextmanager
+def client_errors(session_id: str) -> Iterator[None]:
+    """Raise a `StoreFailed` of the block as the `RequestFailed` that the client gets as its reply."""
+    try:
+        yield
+    except StoreFailed as error:
+        raise client_error(session_id, error) from error
+
+
+def client_error(session_id: str, error: StoreFailed) -> RequestFailed:
+    """Return the reply for a failure of the store: a code, a sentence, and a reason that a program can read."""
+    match error:
+        case SessionMissing():
+            return session_not_found(session_id)
+        case SessionOpenHere():
+            message = "The session is already open in this process, on another connection: close it there first"
+            return session_is_open(message)
+        case SessionHeld():
+            message = "The session is open in another process: close it there first"
+            return RequestFailed(INVALID_REQUEST, message, {"reason": "held"})
+        case SessionDamaged():
+            return RequestFailed(INTERNAL_ERROR, "The session cannot be read", {"reason": "damaged"})
+        case BadCursor():
+            return RequestFailed(INVALID_PARAMS, "Bad cursor")
+        case _:
+            return RequestFailed(INTERNAL_ERROR, str(error).capitalize(), {"reason": "store"})
+
+
+def session_is_open(message: str) -> RequestFailed:
+    """Return the error for a session that is open, opening or closing here; `message` says where and what to do."""
+    return RequestFailed(INVALID_REQUEST, message, {"reason": "open"})
+
+
+def session_not_found(session_id: str) -> RequestFailed:
+    """Return the error for a session id that is neither open nor stored."""
+    return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": echo(session_id)})
+
+
+def session_is_busy() -> RequestFailed:
+    """Return the error for a request that a running turn excludes."""
+    return RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})

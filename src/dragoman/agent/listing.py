@@ -5,7 +5,6 @@ from typing import Final
 
 from msgspec import UNSET
 
-from dragoman.agent.journal import told
 from dragoman.store.contract import ArchiveFilter, SessionMeta, Store
 from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
 
@@ -16,20 +15,20 @@ EMPTY: Final = "dragoman/empty"
 _FILTERS: Final[dict[object, ArchiveFilter]] = {"include": "include", "only": "only"}
 
 
-async def listed(store: Store, request: ListSessions, *, all_pages: bool) -> SessionList:
+async def list_sessions(store: Store, request: ListSessions, *, all_pages: bool) -> SessionList:
     """Return one page of the sessions, or all pages in one list."""
     archived = _FILTERS.get(request.archived, "exclude")
     cursor = request.cursor or None
     found: list[SessionMeta] = []
     while True:
-        page = await told("", store.list(cwd=request.cwd or None, cursor=cursor, archived=archived))
+        page = await store.list(cwd=request.cwd or None, cursor=cursor, archived=archived)
         found.extend(page.sessions)
         cursor = page.cursor
         if not all_pages or not cursor or len(found) >= _LISTED:
             return SessionList([info_of(meta) for meta in found], cursor or UNSET)
 
 
-async def newest(store: Store, cwd: str) -> str | None:
+async def newest_session(store: Store, cwd: str) -> str | None:
     """The id of the session of a folder in which something happened last."""
     page = await store.list(cwd=cwd)
     return page.sessions[0].id if page.sessions else None

@@ -1,16 +1,59 @@
-"""Sets one session option: checks the new value, returns the options with it, words the error if it does not fit."""
+"""Set one session option: check the new value, ask the author's handlers, store it, reply with all options.
 
-from typing import Final
+The value counts for the running turn at once, before handlers and disk have seen it. If one of them fails the former
+options come back, unless something else has set options meanwhile.
+"""
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from dragoman.agent.journal import store_option
 from dragoman.errors import INVALID_PARAMS, RequestFailed, echo, echo_in_words
 from dragoman.vocabulary import requests as ask
+from dragoman.vocabulary.asking import Reply
 from dragoman.vocabulary.options import Choice, Option, Select, Toggle
+
+if TYPE_CHECKING:
+    from dragoman.agent.handlers import AgentCore
+    from dragoman.agent.turn import SessionCore
 
 # Values named in an error about an unknown one: a sentence, not a page.
 _NAMED: Final = 20
 _NAMED_CHARACTERS: Final = 80
+
+
+def set_option(agent: "AgentCore", core: "SessionCore", request: ask.SetOption) -> Reply | Awaitable[Reply]:
+    """Set an option of a session and return the reply, or what waits for it. `RequestFailed` for an unfit value."""
+    before = core.options
+    setter = agent.option_setters.get(request.config_id)
+    if setter is not None:
+        after = setter(core.session, request.value)
+    else:
+        after = options_with(before, request, open_models=agent.rules.accepts_unlisted_models)
+    for check in agent.option_checks:
+        refusal = check(core.session, request.config_id, request.value)
+        if refusal is not None:
+            return refusal
+    core.options = after
+    if agent.option_handlers or core.journal is not None:
+        return _confirm(agent, core, request, before)
+    return ask.OptionsSet(core.options)
+
+
+async def _confirm(agent: "AgentCore", core: "SessionCore", request: ask.SetOption, before: list[Option]) -> Reply:
+    # A setter may have spelled the value in another way.
+    after, value = core.options, core.session.option(request.config_id)
+    try:
+        for handler in agent.option_handlers:
+            await handler(core.session, request.config_id, value)
+        await store_option(core, request.config_id, value)
+    except BaseException:
+        if core.options is after:
+            core.options = before  # the client is told that it failed, so it did
+        raise
+    return ask.OptionsSet(core.options)
 
 
 def options_with(options: list[Option], request: ask.SetOption, *, open_models: bool) -> list[Option]:

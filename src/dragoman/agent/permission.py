@@ -27,7 +27,7 @@ from dragoman.agent.checks import (
     check_text,
     plain_text,
 )
-from dragoman.agent.event_sink import EventSink, check_turn
+from dragoman.agent.event_sink import check_turn
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import PeerError, UsageError
 from dragoman.vocabulary.asking import R, Reply, Request
@@ -47,7 +47,7 @@ from dragoman.vocabulary.services import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.agent.session import Session
+    from dragoman.agent.turn import SessionCore
 
 # How the notes are called in a log.
 NOTE: Final = "remembered permission"
@@ -107,12 +107,11 @@ def _fingerprint(name: str, title: str, description: str | UnsetType, subject: S
     return AnswerKey(f"shown:{hashlib.sha256(data).hexdigest()}", name, False)
 
 
-class RememberedAnswers:
-    """The answers of one session, by their keys."""
+class RememberedAnswers(msgspec.Struct):
+    """The answers of one session, by their keys; oldest first, at most `ANSWERS`."""
 
-    def __init__(self, session_id: str) -> None:
-        self._session_id = session_id
-        self._answers: dict[str, _Answer] = {}
+    _session_id: str
+    _answers: dict[str, _Answer] = msgspec.field(default_factory=dict)
 
     def find(self, key: AnswerKey | None, options: Iterable[PermissionOption]) -> PermissionOption | None:
         """Return the option that was chosen under this key, if it is offered now as well."""
@@ -275,56 +274,57 @@ def chosen(reply: Reply, request: RequestPermission) -> PermissionOption | None:
     return named[0] if len(named) == 1 else None
 
 
-class UserQuestions:
-    """Asks the user of one session; the session is in `requires_action` meanwhile."""
+# -- asking ----------------------------------------------------------------------------------------------------------
 
-    def __init__(self, session: "Session", speech: EventSink) -> None:
-        self._session = session
-        self._speech = speech
 
-    async def permission(self, question: PermissionQuestion, needs: Needs | None) -> Permission:
-        """Return the answer to a question, which may be one that was given to it before in this session."""
-        check_turn()
-        session = self._session
-        known = session.answers.find(question.key, question.request.options)
-        if known is not None:
-            return Permission(known, remembered=True)
-        permission = await self._permission(question.request, needs)
-        if question.key is not None and permission.option is not None and permission.always:
-            await session.record_note(NOTE, session.answers.add(question.key, permission.option))
-        return permission
+async def ask_permission(core: "SessionCore", question: PermissionQuestion, needs: Needs | None) -> Permission:
+    """Return the answer to a question: one that is remembered for it, or the user's, which this waits for."""
+    check_turn()
+    known = core.answers.find(question.key, question.request.options)
+    if known is not None:
+        return Permission(known, remembered=True)
+    permission = await _ask_permission(core, question.request, needs)
+    if question.key is not None and permission.option is not None and permission.always:
+        # Remembered before the note is on disk: a kill in between has the user asked once more, which harms nothing.
+        await core.record_note(NOTE, core.answers.add(question.key, permission.option))
+    return permission
 
-    async def _permission(self, request: RequestPermission, needs: Needs | None) -> Permission:
-        shared = self._session.trusts_identities
-        if needs is not None and shared:
-            request = with_needs(request, needs)
-        try:
-            reply = await self._ask(request)
-        except PeerError:
-            # Refused, or answered with what cannot be read: that is no yes, and says of no client that it answered.
-            return Permission(None, Identity() if shared else LOCAL)
-        return Permission(chosen(reply, request), identity_in(reply) if shared else LOCAL)
 
-    async def form(self, message: str, schema: dict[str, object]) -> dict[str, object] | None:
-        """Return the form as it was filled in; None: the person declined, or is gone."""
-        if not self._speech.client.elicitation_form:
-            raise UsageError("the client cannot show forms; look at session.client.elicitation_form first")
-        check_text(message, "a question", 'session.ask_user("Which one?", schema)')
-        form = Form(check_schema(schema))
-        reply = await self._ask(Elicit(plain_text(message), form, SessionScope(self._session.id)))
-        if reply.action == "accept" and isinstance(reply.content, dict):
-            return reply.content
-        return None
+async def _ask_permission(core: "SessionCore", request: RequestPermission, needs: Needs | None) -> Permission:
+    shared = core.trusts_identities
+    if needs is not None and shared:
+        request = with_needs(request, needs)
+    try:
+        reply = await _ask(core, request)
+    except PeerError:
+        # Refused, or answered with what cannot be read: that is no yes, and says of no client that it answered.
+        return Permission(None, Identity() if shared else LOCAL)
+    return Permission(chosen(reply, request), identity_in(reply) if shared else LOCAL)
 
-    async def _ask(self, request: Request[R]) -> R:
-        check_turn()
-        await self._state(RequiresAction())
-        try:
-            return await self._speech.ask(request)
-        finally:
-            await self._state(Running())
 
-    async def _state(self, state: RequiresAction | Running) -> None:
-        turn = self._session.turn
-        if turn is not None and not turn.ended:
-            await self._session.record(state)
+async def ask_form(core: "SessionCore", message: str, schema: dict[str, object]) -> dict[str, object] | None:
+    """Return the form as the user filled it in; None: the user declined, or is gone."""
+    if not core.sink.client.elicitation_form:
+        raise UsageError("the client cannot show forms; look at session.client.elicitation_form first")
+    check_text(message, "a question", 'session.ask_user("Which one?", schema)')
+    form = Form(check_schema(schema))
+    reply = await _ask(core, Elicit(plain_text(message), form, SessionScope(core.id)))
+    if reply.action == "accept" and isinstance(reply.content, dict):
+        return reply.content
+    return None
+
+
+async def _ask(core: "SessionCore", request: Request[R]) -> R:
+    """Ask the client; the session is in `requires_action` meanwhile, however the question ends."""
+    check_turn()
+    await _record_state(core, RequiresAction())
+    try:
+        return await core.sink.ask(request)
+    finally:
+        await _record_state(core, Running())
+
+
+async def _record_state(core: "SessionCore", state: RequiresAction | Running) -> None:
+    # A question outside of a turn, or one that outlived its turn, changes no state: the session is idle.
+    if core.turn is not None and not core.turn.ended:
+        await core.record(state)

@@ -1,106 +1,101 @@
 """A session as the author of an agent sees it: say, think, show tool calls, ask.
 
-A session knows no wire and no version; it speaks vocabulary into its `EventSink`. Everything said inside a turn belongs
-to that turn: once the turn has ended, whatever still runs of it is told so and nothing of it leaves.
+`Session` is the author's surface and checks what it is handed; the state behind it is a `SessionCore` (`turn.py`).
+Everything emitted inside a turn belongs to that turn: once the turn has ended, code of it that still runs gets
+`CancelledError` and nothing of it leaves.
+
+What each method may raise, unless it says more: `UsageError` for an argument that cannot be sent, at the call that
+hands it over; `LinkClosed` when the client is gone; `CancelledError` in code of a turn that has ended; with a store,
+`StoreFailed` when the disk fails. Methods that emit return when the event has its place in the queue, and wait only
+while the client or the disk is too slow.
+
+Imported before `initialize` is answered where an author names `Session` in an annotation: asyncio must not be.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
 
-from dragoman import limits
 from dragoman.agent import checks
 from dragoman.agent.checks import exact_text, plain, plain_text
-from dragoman.agent.event_sink import EventSink, TextSink, check_turn, current_turn, too_late
+from dragoman.agent.event_sink import check_turn
 from dragoman.agent.handlers import extension_name
 from dragoman.agent.permission import (
     NOTE,
     Permission,
-    RememberedAnswers,
     RememberedPermission,
-    UserQuestions,
+    ask_form,
+    ask_permission,
     check_question,
     question,
     subject_of,
 )
-from dragoman.agent.prompt_queue import PromptQueue
 from dragoman.agent.terminal import ClientServices, ClientTerminal, DisplayTerminal
-from dragoman.agent.titles import is_order, title_from
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Extension, ExtensionNote
 from dragoman.vocabulary.content import Content, Text, text_of
 from dragoman.vocabulary.events import (
-    AgentMessageChunk,
-    AgentThoughtChunk,
     AnyEvent,
     CommandsChanged,
     Cost,
-    Event,
     Notice,
     OptionsChanged,
     PlanUpdate,
     SessionInfoChanged,
-    TerminalOutputChunk,
     TerminalUpdate,
     ToolCallUpdate,
     Usage,
     UsageChanged,
-    UserMessage,
 )
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.identity import LOCAL, Identity, Needs
 from dragoman.vocabulary.options import MAIN_PLAN, AnyCommand, Option, PlanEntry, PlanItems, Select, Toggle
-from dragoman.vocabulary.requests import NewSession
-from dragoman.vocabulary.services import (
-    PermissionOption,
-)
+from dragoman.vocabulary.services import PermissionOption
 from dragoman.vocabulary.tools import Location, ToolContent, ToolKind, ToolStatus
 
 if TYPE_CHECKING:
-    import asyncio
+    from dragoman.agent.turn import SessionCore
+    from dragoman.vocabulary.requests import McpServer
 
-    from dragoman.agent.journal import Journal
-    from dragoman.agent.turn import RunningTurn
+# Authors have all three from here.
+__all__ = ["Permission", "Prompt", "Session"]
 
-
-def new_id(prefix: str) -> str:
-    """A fresh id: 96 bits of chance under a readable prefix."""
-    return f"{prefix}_{os.urandom(12).hex()}"
-
-
-def new_session_id() -> str:
-    """Return a new session id with 128 random bits: the id is all that a client needs to address the session."""
-    return f"sess_{os.urandom(16).hex()}"
-
-
+# Who made the request that is being worked on, for handlers that are given no request. Outside of a request, and on a
+# link that is not trusted, it is the user at this machine.
 CALLER: ContextVar[Identity] = ContextVar("dragoman_caller", default=LOCAL)
 caller: Final = CALLER.get
 
 
 class Prompt:
-    """What the user said. `identity` is who that was, as a trusted gateway tells; else the user at this machine."""
+    """What the user sent, as a prompt handler receives it.
+
+    `content` are its blocks, `message_id` its id in the conversation. `identity` is the user who sent it, as a trusted
+    gateway tells; without one, the user at this machine.
+    """
 
     def __init__(self, content: Sequence[Content], message_id: str, identity: Identity = LOCAL) -> None:
         self.content: Final = list(content)
         self.message_id: Final = message_id
         self.identity: Final = identity
 
+    def __repr__(self) -> str:
+        return f"<Prompt {self.message_id} {len(self.content)} blocks>"
+
     @property
     def text(self) -> str:
-        """The prompt as plain text."""
+        """The whole prompt as plain text; links and embedded files as their text."""
         return text_of(self.content)
 
     @property
     def command(self) -> tuple[str, str]:
         """The name and the arguments of a slash command; both are empty if the prompt is none.
 
-        Only what the user typed counts: the first block, if it is text. What goes along, a file or a link, is data
+        Only what the user typed counts: the first block, if it is text. A file or a link that goes along is data
         whatever it says, and a blank text before it makes no command of it.
         """
         first = self.content[0] if self.content else None
@@ -111,132 +106,81 @@ class Prompt:
 
     @property
     def words(self) -> str:
-        """What the user has typed, without what goes along; what goes along, where that is all."""
+        """The text blocks joined, without files and links; if there are no text blocks, the same as `text`."""
         return " ".join(block.text for block in self.content if isinstance(block, Text)) or self.text
 
 
-# Authors have all three from here.
-__all__ = ["Permission", "Prompt", "Session"]
-
-
 class Session:
-    """One conversation with one client."""
+    """One conversation with one client. Made by the agent; a handler receives it.
 
-    def __init__(self, id: str, opening: NewSession, speech: EventSink, options: Iterable[Option] = ()) -> None:
-        self.id: Final = id
-        self.cwd: Final = opening.cwd
-        self.opening = opening
-        # Where it is kept; without a store nothing is.
-        self.journal: Journal | None = None
-        self.options: list[Option] = list(options)
-        # Whether an answer to a question of ours says whose it is, and that is believed.
-        self.trusts_identities = False
-        # What options were set to when it was last open, by their ids; of those that it has again, it has the values.
-        self.left_with: Mapping[str, object] = {}
-        self.commands: list[AnyCommand] = []
-        self.title = ""
-        self.usage: Usage | None = None
-        # Room for whatever the author wants to keep with the session.
-        self.memory: dict[str, object] = {}
-        self.turn: RunningTurn | None = None
-        # What the user has said "always" to.
-        self.answers: Final = RememberedAnswers(id)
-        # What the user says while a turn runs, and what can be stopped without stopping the turn, by its id.
-        self.interjections: Final = PromptQueue()
-        self.stoppable: Final[dict[str, Callable[[], object]]] = {}
-        # The story being told again behind an answer; what is said next waits for it.
-        self.retelling: asyncio.Task[None] | None = None
-        self._speech = speech
-        self._lender = ClientServices(id, self.cwd, speech)
-        self._questions = UserQuestions(self, speech)
-        self._stream: TextSink | None = None
-        self._stream_kind = ""
-        self._message_id = ""
+    `memory` is a dict for whatever the author wants to have with the session while it is open.
+    """
+
+    def __init__(self, core: "SessionCore") -> None:
+        self.id: Final = core.id
+        self.cwd: Final = core.cwd
+        self.memory: Final[dict[str, object]] = {}
+        self._core: Final = core
+
+    def __repr__(self) -> str:
+        turn = self._core.turn
+        return f"<Session {self.id} {'idle' if turn is None else repr(turn)}>"
 
     @property
     def roots(self) -> list[str]:
-        """The folders this session may touch: cwd first."""
-        more = self.opening.additional_directories
+        """The folders this session may touch: cwd first, then the additional directories."""
+        more = self._core.request.additional_directories
         return [self.cwd, *([] if isinstance(more, UnsetType) else more)]
 
     @property
+    def mcp_servers(self) -> "list[McpServer]":
+        """The MCP servers that the client wants the session to use."""
+        return list(self._core.request.mcp_servers or ())
+
+    @property
     def client(self) -> ClientCapabilities:
-        """What the client can do for us."""
-        return self._speech.client
+        """What the client can do for the agent: files, terminals, forms."""
+        return self._core.sink.client
 
-    def reroot(self, more: list[str] | UnsetType) -> None:
-        """The client names the further folders anew: the old ones are not kept silently."""
-        self.opening = replace(self.opening, additional_directories=more)
+    @property
+    def options(self) -> list[Option]:
+        """The session options with their current values. `set_options` replaces them."""
+        return self._core.options
 
-    async def finish(self) -> None:
-        """Cancel the running turn, if there is one, and wait for its end."""
-        self.interjections.refuse()
-        if self.retelling is not None:
-            self.retelling.cancel()
-        turn = self.turn
-        if turn is not None:
-            from asyncio import wait
+    @property
+    def commands(self) -> list[AnyCommand]:
+        """The slash commands that were announced. `set_commands` replaces them."""
+        return self._core.commands
 
-            turn.cancel()
-            await wait([turn.over])
+    @property
+    def title(self) -> str:
+        """The title; empty if the session has none yet. `set_title` changes it."""
+        return self._core.title
 
-    # -- saying ------------------------------------------------------------------------------------------------------
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of the running turn, sent with its end. Set it in the prompt handler; each turn begins at None."""
+        return self._core.usage
+
+    @usage.setter
+    def usage(self, usage: Usage | None) -> None:
+        self._core.usage = usage
+
+    # -- messages ----------------------------------------------------------------------------------------------------
 
     async def say(self, content: str | Content) -> None:
-        """Say a piece of the answer; pieces without anything between them are one message."""
-        await self._speak("agent_message_chunk", content)
+        """Send a piece of the answer; pieces without another event between them are one message."""
+        await self._core.emit_text("agent_message_chunk", content)
 
     async def think(self, content: str | Content) -> None:
-        """Say a piece of a thought."""
-        await self._speak("agent_thought_chunk", content)
-
-    async def _speak(self, kind: str, content: str | Content) -> None:
-        if content.__class__ is str and len(content) < limits.WRITE_BYTES:
-            stream = self._stream_of(kind)
-            if stream.put(content):
-                await stream.breathe()
-            return
-        block = plain(Text(content) if isinstance(content, str) else checks.check_block(content), "what is said")
-        self._stream_of(kind)
-        chunk = AgentMessageChunk if kind == "agent_message_chunk" else AgentThoughtChunk
-        await self._speech.tell(self.id, chunk(block, message_id=self._message_id))
-
-    def _stream_of(self, kind: str) -> TextSink:
-        """The message that goes on, or begins, here."""
-        turn = current_turn()
-        if turn is not None and turn.ended:
-            raise too_late()
-        stream = self._stream
-        if stream is None or self._stream_kind != kind:
-            self._message_id = new_id("msg")
-            self._stream_kind = kind
-            stream = self._stream = self._speech.text_stream(self.id, kind, self._message_id)
-        return stream
+        """Send a piece of a thought; pieces without another event between them are one thought."""
+        await self._core.emit_text("agent_thought_chunk", content)
 
     async def emit(self, event: AnyEvent) -> None:
-        """Say any event of the vocabulary."""
-        if isinstance(event, (AgentMessageChunk, AgentThoughtChunk)) and not event.message_id:
-            # The event has no message id: it continues the current message, or begins one with a new id.
-            kind = "agent_message_chunk" if event.__class__ is AgentMessageChunk else "agent_thought_chunk"
-            content = event.content
-            if content.__class__ is Text and _is_plain(content) and len(content.text) < limits.WRITE_BYTES:
-                stream = self._stream_of(kind)
-                if stream.put(content.text):
-                    await stream.breathe()
-            else:
-                await self._speak(kind, content)
-            return
-        check_turn()
-        if not isinstance(event, Event):
-            raise UsageError(f"a session emits events, not {type(event).__name__}: use `session.say(...)` for text")
-        await self.record(event if event.__class__ is TerminalOutputChunk else plain(event, _name_of(event)))
+        """Send any event of `dragoman.events`. A chunk without a message id continues the current message."""
+        await self._core.emit(event)
 
-    async def record(self, event: AnyEvent) -> None:
-        """Say an event in the name of the session itself, whatever turn the caller belongs to."""
-        self._stream = None  # whatever is said next is a new message
-        await self._speech.tell(self.id, event)
-
-    # -- showing -----------------------------------------------------------------------------------------------------
+    # -- tool calls, terminals, plans, notices -----------------------------------------------------------------------
 
     def tool(
         self,
@@ -250,10 +194,12 @@ class Session:
         raw_input: object = UNSET,
         id: str | None = None,
     ) -> ToolCall:
-        """A tool call to be shown: `async with session.tool("Read config", kind="read") as call: ...`.
+        """Return a tool call to be shown: `async with session.tool("Read config", kind="read") as call: ...`.
 
-        `kind` is one of `ToolKind`, or your own with an underscore, such as `"_deploy"`. `locations` are absolute.
-        A title that is empty becomes the `name`; without either the user would see nothing, which is a `UsageError`.
+        `kind` is one of `ToolKind`, or your own with an underscore, such as `"_deploy"`. `name` is the tool's own name.
+        `locations` are absolute paths. `raw_input` is what the tool was called with: anything that has JSON. `id` is
+        made up if none is given. A title that is empty becomes the `name`; without either the user would see nothing,
+        which is a `UsageError`. Nothing is sent before the block is entered.
         """
         checks.check_text(title, "the title of a tool call", 'session.tool("Read config")')
         checks.check_optional_text(name, "the name of a tool", 'session.tool("Read config", name="read_file")')
@@ -275,102 +221,80 @@ class Session:
             locations=touched or UNSET,
             raw_input=raw_input,
         )
-        return ToolCall(self.emit, plain(opening, "the tool call"), self.stoppable)
+        return ToolCall(self._core.emit, plain(opening, "the tool call"), self._core.stoppable)
 
     def terminal(self, command: str, cwd: str | PathLike[str] | None = None) -> DisplayTerminal:
-        """A terminal that shows a command the agent runs itself: `async with session.terminal("make") as t: ...`."""
+        """Return a terminal that shows a command the agent runs itself: `async with session.terminal("make") as t:`.
+
+        `cwd` is absolute; without it, the session's. Nothing is sent before the block is entered.
+        """
         checks.check_shown(command, "a command", 'session.terminal("make test")')
         place = self.cwd if cwd is None else checks.absolute(cwd, "cwd")
         opening = TerminalUpdate(new_id("term"), command=command, cwd=place)
-        return DisplayTerminal(self.emit, opening, self.stoppable)
+        return DisplayTerminal(self._core.emit, opening, self._core.stoppable)
 
     async def plan(self, entries: Iterable[str | PlanEntry], plan_id: str = MAIN_PLAN) -> None:
         """Show the plan, whole; it replaces the one before. A `PlanEntry` has a status, such as `"completed"`."""
         steps = checks.plan_steps(entries)
         checks.check_shown(plan_id, "the id of a plan", 'session.plan([...], "main")')
-        await self.emit(PlanUpdate(PlanItems(plan_id, steps)))
+        await self._core.emit(PlanUpdate(PlanItems(plan_id, steps)))
 
     async def notice(self, title: str, *, severity: str = "info", description: str | UnsetType = UNSET) -> None:
         """Tell the user something that is not part of the conversation. `severity`: info, warning or error."""
         checks.check_shown(title, "a notice", 'session.notice("The disk is nearly full", severity="warning")')
         checks.check_known(severity, "the severity of a notice", checks.SEVERITIES)
         checks.check_optional_text(description, "the description of a notice", 'session.notice("…", description="…")')
-        await self.emit(Notice(severity, title, description))
+        await self._core.emit(Notice(severity, title, description))
 
     async def show_usage(self, used: int, size: int, cost: Cost | UnsetType = UNSET) -> None:
-        """Tell how full the context window is, in tokens."""
+        """Show how full the context window is: `used` of `size` tokens, and what the session has cost so far."""
         checks.check_count(used, "used", "session.show_usage(1200, 200_000)")
         checks.check_count(size, "size", "session.show_usage(1200, 200_000)")
         if cost is not UNSET:
             checks.check_cost(cost)
-        await self.emit(UsageChanged(used, size, cost))
+        await self._core.emit(UsageChanged(used, size, cost))
+
+    # -- title, commands, options ------------------------------------------------------------------------------------
 
     async def set_title(self, title: str) -> None:
-        """Name the session."""
+        """Name the session, in the client's list as well."""
         checks.check_text(title, "a title", 'session.set_title("Fix the tests")')
-        self.title = plain_text(title)
-        await self.emit(SessionInfoChanged(title=self.title))
-
-    async def name_after(self, prompt: str) -> None:
-        """A session that has no title yet is named after its first prompt, where names are kept."""
-        if self.journal is not None and not self.title and not is_order(prompt, self.commands, self.options):
-            self.title = title_from(prompt)
-            await self.journal.log.change(title=self.title)
-            await self.record(SessionInfoChanged(title=self.title))
+        self._core.title = plain_text(title)
+        await self._core.emit(SessionInfoChanged(title=self.title))
 
     async def set_commands(self, commands: Iterable[AnyCommand]) -> None:
-        """Announce the slash commands, all of them."""
-        self.commands = plain(checks.check_commands(commands), "commands")
-        await self.emit(CommandsChanged(self.commands))
+        """Announce the slash commands, all of them; those announced before are replaced."""
+        self._core.commands = plain(checks.check_commands(commands), "commands")
+        await self._core.emit(CommandsChanged(self.commands))
 
     async def set_options(self, options: Iterable[Option]) -> None:
-        """Announce the session options, all of them."""
-        self.options = checks.check_options(options, "options")
-        await self.emit(OptionsChanged(self.options))
-
-    async def show_options(self, options: "Callable[[], Iterable[Option]]") -> None:
-        """Announce options whose choices have changed, and no value: nothing of it is kept in the log.
-
-        `options` is called when everything before it was said, so that no value is told that was set meanwhile.
-        """
-        if self.journal is not None:
-            await self.journal.said()
-        self.options = list(options())
-        # Not through `record`: a message that is being said goes on.
-        speech = self._speech if self.journal is None else self.journal.speech
-        await speech.tell(self.id, OptionsChanged(self.options))
+        """Announce the session options, all of them; those announced before are replaced."""
+        self._core.options = checks.check_options(options, "options")
+        await self._core.emit(OptionsChanged(self.options))
 
     def option(self, config_id: str) -> str | bool:
-        """The current value of an option."""
+        """Return the current value of an option. `UsageError` if the session has no such option."""
         for option in self.options:
             if isinstance(option, (Select, Toggle)) and option.config_id == config_id:
                 return option.current_value
         raise UsageError(f"the session has no option {config_id!r}; give it to Agent(options=[...]) first")
 
+    async def queued_prompts(self) -> list[Prompt]:
+        """Accept the prompts that the user has sent since the turn began, and return them, oldest first.
+
+        Only for an `Agent(steering=True)`; another agent's client is told that the session is busy. With a store this
+        waits until they are on disk.
+        """
+        return await self._core.accept_queued_prompts()
+
     async def interjected(self) -> list[Prompt]:
-        """What the user has said since the turn began, taken into it. Only for agents that were made to listen."""
-        heard: list[Prompt] = []
-        while (interjection := self.interjections.take()) is not None:
-            await self.take_in(interjection.prompt, interjection.accept)
-            heard.append(interjection.prompt)
-        return heard
+        """Former name of `queued_prompts`; emits a `DeprecationWarning`."""
+        import warnings
 
-    async def take_in(self, prompt: Prompt, accepted: Callable[[], None]) -> None:
-        """Keep a prompt, accept it, and show it, in that order: what was accepted is on disk."""
-        from asyncio import sleep
+        warnings.warn("session.interjected() is called session.queued_prompts() now", DeprecationWarning, stacklevel=2)
+        return await self.queued_prompts()
 
-        message = UserMessage(prompt.message_id, prompt.content)
-        if self.journal is not None:
-            await self.journal.keep(message)
-        accepted()
-        await sleep(0)  # lets the task that `accepted` woke send the reply before the message is shown
-        if self.journal is None:
-            await self.record(message)
-        else:
-            self._stream = None
-            await self.journal.say_kept(message)
-
-    # -- asking ------------------------------------------------------------------------------------------------------
+    # -- questions to the user and the client ------------------------------------------------------------------------
 
     async def ask_permission(
         self,
@@ -383,12 +307,14 @@ class Session:
         remember: str | None = None,
         needs: Needs | None = None,
     ) -> Permission:
-        """Ask the user. Anything but a known yes is a no: `if await session.ask_permission(...)`.
+        """Ask the user and wait for the answer. Anything but a known yes is a no: `if await session.ask_permission(…)`.
 
         `tool` or `command`: what it is about. An "always" counts for the rest of the session, for a question that shows
         exactly the same; or for every question with the same `remember`, a few words that the user reads on the button.
         It is offered for a tool, a command or a `remember`. With `options` of your own only `remember` keeps an answer.
         `needs`: what the identity that says yes has to be allowed; a gateway puts the question to no other.
+
+        There is no timeout: the user may be away. A cancelled turn ends the question with `CancelledError`.
         """
         checks.check_shown(title, "a question", 'session.ask_permission("Run make?", command="make")')
         check_question(title, tool, command, description, remember)
@@ -400,69 +326,97 @@ class Session:
             description=plain(description, "the description of a question"),
             options=options,
             remember=None if remember is None else exact_text(remember),
-            shared=self.trusts_identities,
+            shared=self._core.trusts_identities,
         )
-        return await self._questions.permission(asked, needs)
+        return await ask_permission(self._core, asked, needs)
 
     def permissions(self) -> list[RememberedPermission]:
         """List the answers that count for the rest of this session, oldest first."""
-        return self.answers.list()
+        return self._core.answers.list()
 
     async def forget_permissions(self, covers: str | None = None) -> None:
         """Ask again about what `permissions()` lists as `covers`; without it, about everything."""
-        await self.record_note(NOTE, self.answers.forget(covers))
+        await self._core.record_note(NOTE, self._core.answers.forget(covers))
 
     async def ask_user(self, message: str, schema: dict[str, object]) -> dict[str, object] | None:
-        """Ask the user to fill a form (a flat JSON Schema object). None: they declined, or went away."""
-        return await self._questions.form(message, schema)
+        """Ask the user to fill a form, a flat JSON Schema object, and wait. None: the user declined, or went away.
+
+        `UsageError` where the client cannot show forms: look at `session.client.elicitation_form` first.
+        """
+        return await ask_form(self._core, message, schema)
 
     async def read_text_file(self, path: str, *, line: int | None = None, limit: int | None = None) -> str:
-        """Read a file through the editor, unsaved changes included."""
-        return await self._lender.read_text_file(path, line, limit)
+        """Read a file through the editor, unsaved changes included, and wait for it.
+
+        `path` is absolute; `line` is the first line, counted from 1, `limit` the number of lines. `UsageError` where
+        the client lends no files (`session.client.read_text_file`), `RequestFailed` where it cannot read this one.
+        """
+        return await self._services.read_text_file(path, line, limit)
 
     async def write_text_file(self, path: str, content: str) -> None:
-        """Write a file through the editor."""
-        await self._lender.write_text_file(path, content)
+        """Write a file through the editor, and wait for it. `path` is absolute.
+
+        `UsageError` where the client takes no files (`session.client.write_text_file`), `RequestFailed` where it fails.
+        """
+        await self._services.write_text_file(path, content)
 
     async def client_terminal(
         self, command: str, args: Iterable[str] = (), *, cwd: str | None = None, output_byte_limit: int | None = None
     ) -> ClientTerminal:
-        """Run a command in the client's terminal: `async with await session.client_terminal("make") as t: ...`."""
-        return await self._lender.terminal(command, args, cwd, output_byte_limit)
+        """Run a command in the client's terminal: `async with await session.client_terminal("make") as t: ...`.
 
-    async def remember(self, kind: str, value: object) -> None:
-        """Keep something of your own in the session's log, in its place among the events. Needs a store."""
-        checks.check_text(kind, "what is remembered has a name: it", 'session.remember("review", {...})')
-        if self.journal is None:
-            raise UsageError("session.remember needs a store: write `Agent(..., store=SqliteStore(folder))`")
-        await self.record_note(plain_text(kind), plain(value, "what is remembered"))
+        Returns when the command has been started. `cwd` is absolute; without it, the session's. `output_byte_limit`:
+        how much output the client has to keep. `UsageError` where the client lends no terminals
+        (`session.client.terminal`), `RequestFailed` where it cannot start the command.
+        """
+        return await self._services.terminal(command, args, cwd, output_byte_limit)
 
-    async def record_note(self, kind: str, value: object) -> None:
-        """Write a note to the session's log, where there is one."""
-        if self.journal is not None:
-            await self.journal.remember(kind, value)
-
-    async def recall(self, kind: str) -> list[object]:
-        """Return what was remembered under this name, in order, also before a restart. Nothing without a store."""
-        return [] if self.journal is None else await self.journal.recall(kind)
+    @property
+    def _services(self) -> ClientServices:
+        return ClientServices(self.id, self.cwd, self._core.sink)
 
     async def request(self, method: str, params: object = UNSET) -> object:
-        """Call an extension method (`_name`) of the client."""
+        """Call an extension method (`_name`) of the client and wait for its result. `RequestFailed` if it refuses."""
         extension = Extension(exact_text(extension_name(method)), plain(params, "params"))
         check_turn()
-        return (await self._speech.ask(extension)).result
+        return (await self._core.sink.ask(extension)).result
 
     async def notify(self, method: str, params: object = UNSET) -> None:
         """Send an extension notification (`_name`) to the client."""
         check_turn()
-        await self._speech.note(ExtensionNote(exact_text(extension_name(method)), plain(params, "params")))
+        note = ExtensionNote(exact_text(extension_name(method)), plain(params, "params"))
+        await self._core.sink.send_notification(note)
+
+    # -- the session's log -------------------------------------------------------------------------------------------
+
+    async def remember(self, kind: str, value: object) -> None:
+        """Write a value of your own to the session's log, in its place among the events. Needs a store.
+
+        `kind` is the name to `recall` it by; `value` is anything that has JSON.
+        """
+        checks.check_text(kind, "what is remembered has a name: it", 'session.remember("review", {...})')
+        if self._core.journal is None:
+            raise UsageError("session.remember needs a store: write `Agent(..., store=SqliteStore(folder))`")
+        await self._core.record_note(plain_text(kind), plain(value, "what is remembered"))
+
+    async def recall(self, kind: str) -> list[object]:
+        """Return what was remembered under this name, in order, also before a restart. Nothing without a store.
+
+        Reads the whole log: keep what you need often in `memory`.
+        """
+        return [] if self._core.journal is None else await self._core.journal.read_notes(kind)
 
 
-def _name_of(event: Event) -> str:
-    """Return how an event is called in an error."""
-    return "the tool call" if isinstance(event, ToolCallUpdate) else type(event).__name__
+def session_core(session: Session) -> "SessionCore":
+    """Return the internals of a session, for packages of Dragoman. Authors have no use for it: it may change."""
+    return session._core
 
 
-def _is_plain(text: Text) -> bool:
-    """Whether there is nothing to it but its text."""
-    return text.annotations is UNSET and text.meta is UNSET and text.extras is UNSET
+def new_id(prefix: str) -> str:
+    """Return a new id: 96 random bits under a readable prefix, unique without a central counter."""
+    return f"{prefix}_{os.urandom(12).hex()}"
+
+
+def new_session_id() -> str:
+    """Return a new session id with 128 random bits: the id is all that a client needs to address the session."""
+    return f"sess_{os.urandom(16).hex()}"

@@ -1,36 +1,42 @@
 """The sessions of one client: opened, found again, forked, closed. With a store they outlive it.
 
-A session is its log. Opening one reads the log as a story, mends what a crash has cut off, tells it again where that
-is asked for, and goes on. Without a store a session lives as long as its connection and there is nothing to find.
+A session is its log. Opening one acquires the lease of the log, reads the log once as a history, ends in it what a
+crash has cut off, replays it where that is asked for, and goes on. The lease is released when the session is closed or
+its client is gone; a kill releases it too. Without a store a session lives as long as its connection, and there is
+nothing to find.
 
 Opening takes a while: the log is read and replayed. A second request for the same session meanwhile is rejected if it
 would open the session, and waits if it would end it (`Transitions`).
 """
 
 import asyncio
+import logging
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import UNSET
 
-from dragoman.agent.event_sink import EventSink
+from dragoman.agent.handlers import AgentCore
 from dragoman.agent.history import History
 from dragoman.agent.journal import (
     Journal,
-    as_told,
+    StoredSettings,
+    client_error,
+    client_errors,
     fingerprint,
-    keep_servers,
-    missing,
-    open_here,
     read_settings,
-    told,
+    session_is_busy,
+    session_is_open,
+    session_not_found,
+    store_servers,
 )
-from dragoman.agent.listing import listed, newest
+from dragoman.agent.listing import list_sessions, newest_session
 from dragoman.agent.replay import replay_after_reply, replay_history, report_damage
-from dragoman.agent.session import Session, new_session_id
-from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RequestFailed
+from dragoman.agent.session import new_session_id
+from dragoman.agent.turn import SessionCore
+from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed
 from dragoman.link.deadline import LOGS, SESSIONS, Deadline
 from dragoman.store.contract import Log, SessionMeta, SessionOpenHere, Store, StoreFailed
 from dragoman.vocabulary import requests as ask
@@ -38,37 +44,20 @@ from dragoman.vocabulary.asking import Done
 from dragoman.vocabulary.events import Idle, Running, SessionInfoChanged
 
 if TYPE_CHECKING:
-    from dragoman.agent.agent import Agent
-    from dragoman.agent.connection import AnnouncedEvents
+    from dragoman.agent.connection import ClientSink
 
+_log: Final = logging.getLogger(__name__)
 
-def check_folders(cwd: str, more: object) -> None:
-    """Refuse a session whose folders are not all there."""
-    for path in [cwd, *(more if isinstance(more, list) else [])]:
-        if not os.path.isdir(path):
-            raise RequestFailed(INVALID_PARAMS, f"Not a folder on the agent's machine: {path}", {"path": path})
-
-
-def check_same(known: str, cwd: str) -> None:
-    """Refuse to open a session again in another folder than its own, and say which one that is.
-
-    A client that may not know the folder is not told of the session: a gateway has refused it before.
-    """
-    if not is_same(known, cwd):
-        message = f"The session belongs to another folder: open it with the cwd {known}"
-        raise RequestFailed(INVALID_PARAMS, message, {"cwd": known})
-
-
-def is_same(one: str, other: str) -> bool:
-    """Whether two paths are one folder."""
-    return one == other or os.path.realpath(one) == os.path.realpath(other)
-
+# What a session's author may take to free what it holds, when the client closes it. At the end there is less.
+_CLOSED_SECONDS: Final = 2.0
+# Releases that outlive their connection. The event loop has weak references only.
+_releasing: Final[set["asyncio.Task[None]"]] = set()
 
 Change = Literal["opened", "closed", "deleted"]
 
 
 class Transitions:
-    """The changes that are under way, by session id."""
+    """The sessions of one connection that are being opened, closed or deleted right now, by their ids."""
 
     def __init__(self) -> None:
         self._changes: dict[str, tuple[Change, asyncio.Future[None]]] = {}
@@ -81,7 +70,8 @@ class Transitions:
         """Mark a session as changing inside the `with` block; `RequestFailed` if another change is under way."""
         if session_id in self._changes:
             now = self._changes[session_id][0]
-            raise open_here(f"The session is just being {now} on this connection: wait for that answer, then ask again")
+            message = f"The session is just being {now} on this connection: wait for that answer, then ask again"
+            raise session_is_open(message)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._changes[session_id] = (change, done)
         try:
@@ -96,258 +86,265 @@ class Transitions:
             await asyncio.wait([self._changes[session_id][1]])
 
 
-# What a session's author may take to free what it holds, when the client closes it. At the end there is less.
-_CLOSED_SECONDS: Final = 2.0
-_freeing: Final[set["asyncio.Task[None]"]] = set()
-
-
 class OpenSessions:
     """Every session of one client."""
 
-    def __init__(
-        self, agent: "Agent", speech: EventSink, announced: "AnnouncedEvents", *, trusted: bool = False
-    ) -> None:
-        self.open: Final[dict[str, Session]] = {}
+    def __init__(self, agent: AgentCore, sink: "ClientSink", *, trusted: bool = False) -> None:
+        self.open: Final[dict[str, SessionCore]] = {}
         self._agent = agent
-        self._speech = speech
-        self._announced = announced
+        self._sink = sink
         self._trusted = trusted
         self._to_resume = agent.resume
         self._transitions = Transitions()
 
-    @property
-    def _store(self) -> Store | None:
-        return self._agent.store
+    def __repr__(self) -> str:
+        return f"<OpenSessions open={len(self.open)} {self._transitions!r}>"
 
     # -- opening -----------------------------------------------------------------------------------------------------
 
     async def new(self, request: ask.NewSession) -> ask.SessionOpened:
-        """Open a fresh session; with a store it is on disk before it is named."""
+        """Open a new session; with a store it is on disk before the client knows its id."""
         check_folders(request.cwd, request.additional_directories)
         if self._to_resume is not None:
-            resumed = await self._resumed(request)
+            resumed = await self._resume_in_place(request)
             if resumed is not None:
                 return resumed
         session_id = new_session_id()
+        store = self._agent.open_store()
         log = None
-        if self._store is not None:
-            with_roots = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()))
-            log = await told(session_id, self._store.create(with_roots))
-        async with self._made(session_id):
-            session = await self._opened(session_id, request, log, {})
+        if store is not None:
+            meta = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()))
+            with client_errors(session_id):
+                log = await store.create(meta)
+        async with self._deleted_if_it_fails(session_id):
+            core = await self._start(session_id, request, log)
         if self._agent.rules.requires_same_servers:
-            await keep_servers(session)
-        self._announced.announce_next(session_id)
-        return _answer(session)
+            await store_servers(core)
+        self._sink.announce_next(session_id)
+        return _reply(core)
 
-    async def _resumed(self, request: ask.NewSession) -> ask.SessionOpened | None:
-        """The stored session that this new one is to be; None if there is none, and then a fresh one is opened.
+    async def _resume_in_place(self, request: ask.NewSession) -> ask.SessionOpened | None:
+        """Open the stored session that the first new session is to be; None if there is none: a new one is opened.
 
-        One that was named by its id and cannot be had in this folder is refused, each time it is asked for.
+        One that was named by its id and cannot be opened in this folder is an error, each time it is asked for.
         """
-        store = self._store
+        store = self._agent.open_store()
         wanted, self._to_resume = self._to_resume, None
         is_named = bool(wanted) and not self._agent.rules.opens_missing_session
         if store is None:
             return None
         try:
-            session_id = wanted or await newest(store, request.cwd)
+            session_id = wanted or await newest_session(store, request.cwd)
             if session_id is None:
                 return None
-            check_same((await told(session_id, store.look(session_id))).cwd, request.cwd)
-            log = await told(session_id, store.open(session_id))
-            session, story = await self._from_log(session_id, request, log)
+            core, history = await self._from_store(store, session_id, request)
         except (StoreFailed, RequestFailed):
             if not is_named:
                 return None
             self._to_resume = wanted
             raise
-        self._announced.announce_next(session_id)
-        # The client learns the id from the answer, so the story comes after it; a prompt waits for its end.
-        session.retelling = asyncio.get_running_loop().create_task(replay_after_reply(session, self._speech, story))
-        return _answer(session)
+        self._sink.announce_next(session_id)
+        # The client learns the id from the reply, so the history comes behind it; a prompt waits for its end.
+        core.replay_task = asyncio.get_running_loop().create_task(replay_after_reply(core, self._sink, history))
+        return _reply(core)
 
     async def resume(self, request: ask.ResumeSession) -> ask.SessionOpened:
-        """Open a stored session, or one that is open here; tell its story first where that is asked for."""
+        """Open a stored session, or one that is open here; replay its history first where that is asked for."""
         if request.replay_from and not isinstance(request.replay_from, ask.ReplayFromStart):
             raise RequestFailed(INVALID_PARAMS, "There is no such place to replay from")
         with self._transitions.begin(request.session_id, "opened"):
             return await self._resume(request)
 
     async def _resume(self, request: ask.ResumeSession) -> ask.SessionOpened:
-        session = self.open.get(request.session_id)
-        if session is not None and session.turn is not None and request.replay_from:
-            raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
-        story = None
-        if session is None:
-            session, story = await self._reopen(request)
+        core = self.open.get(request.session_id)
+        if core is not None and core.turn is not None and request.replay_from:
+            raise session_is_busy()
+        history = None
+        if core is None:
+            store = self._store(request.session_id)
+            opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
+            core, history = await self._from_store(store, request.session_id, opening, again=True)
         else:
-            check_same(session.cwd, request.cwd)
-            self._check_servers(fingerprint(session.opening), request)
+            check_same_folder(core.cwd, request.cwd)
+            self._check_servers(fingerprint(core.request), request)
             check_folders(request.cwd, request.additional_directories)
-            session.reroot(request.additional_directories)
-        # The client has named it, so it may be spoken of before the answer.
-        self._announced.announce(session.id)
+            core.set_directories(request.additional_directories)
+        # The client has named it, so events may be sent before the reply.
+        self._sink.announce(core.id)
         if request.replay_from:
-            if session.retelling is not None:
-                await asyncio.wait([session.retelling])
-            await replay_history(session, self._speech, story)
-        await report_damage(session, self._speech)
-        await self._speech.tell(session.id, Idle() if session.turn is None else Running())
-        return _answer(session)
+            if core.replay_task is not None:
+                await asyncio.wait([core.replay_task])
+            await replay_history(core, self._sink, history)
+        await report_damage(core, self._sink)
+        await self._sink.send_event(core.id, Idle() if core.turn is None else Running())
+        return _reply(core)
 
     async def fork(self, request: ask.ForkSession) -> ask.SessionOpened:
-        """Copy a session into a new one."""
-        store = self._stored()
+        """Copy a session into a new one, up to what is on disk now."""
+        store = self._store()
         check_folders(request.cwd, request.additional_directories)
-        source = self.open.get(request.session_id)
-        if source is not None and source.journal is not None:
-            await told(source.id, source.journal.log.flush())
-        meta = await told(request.session_id, store.look(request.session_id))
         session_id = new_session_id()
-        copy = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()), meta.title)
-        log = await told(request.session_id, store.fork(request.session_id, copy))
+        with client_errors(request.session_id):
+            source = self.open.get(request.session_id)
+            if source is not None and source.journal is not None:
+                await source.journal.log.flush()
+            meta = await store.look(request.session_id)
+            copy = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()), meta.title)
+            log = await store.fork(request.session_id, copy)
         opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
-        async with self._made(session_id):
-            session, _ = await self._from_log(session_id, opening, log)
-        self._announced.announce_next(session_id)
-        return _answer(session)
+        async with self._deleted_if_it_fails(session_id):
+            core, _ = await self._from_log(session_id, opening, log)
+        self._sink.announce_next(session_id)
+        return _reply(core)
 
     @asynccontextmanager
-    async def _made(self, session_id: str) -> AsyncIterator[None]:
+    async def _deleted_if_it_fails(self, session_id: str) -> AsyncIterator[None]:
         """Delete a session from the store again if the block raises: the client never got its id."""
         try:
             yield
         except BaseException:
-            if self._store is not None:
+            store = self._agent.open_store()
+            if store is not None:
                 with suppress(StoreFailed):
-                    await self._store.delete(session_id)
+                    await store.delete(session_id)
             raise
 
-    async def _reopen(self, request: ask.ResumeSession) -> tuple[Session, History]:
-        store = self._stored(request.session_id)
-        meta = await told(request.session_id, store.look(request.session_id))
-        check_same(meta.cwd, request.cwd)
-        check_folders(request.cwd, request.additional_directories)
-        log = await told(request.session_id, store.open(request.session_id))
-        opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
-        return await self._from_log(request.session_id, opening, log, again=True)
+    async def _from_store(
+        self, store: Store, session_id: str, opening: ask.NewSession, *, again: bool = False
+    ) -> tuple[SessionCore, History]:
+        """Acquire a stored session and read it. Its folder is checked before the lease is acquired."""
+        with client_errors(session_id):
+            meta = await store.look(session_id)
+            check_same_folder(meta.cwd, opening.cwd)
+            check_folders(opening.cwd, opening.additional_directories)
+            log = await store.open(session_id)
+        return await self._from_log(session_id, opening, log, again=again)
 
     async def _from_log(
         self, session_id: str, opening: ask.NewSession, log: Log, *, again: bool = False
-    ) -> tuple[Session, History]:
-        """A session as its log tells it, mended, and its story. `again`: the client has named it."""
+    ) -> tuple[SessionCore, History]:
+        """Read a log, repair it, and open its session. The lease is released if that fails.
+
+        `again`: the client has opened it before, so its MCP servers must be the same where a dialect wants that.
+        """
         try:
-            found = await read_settings(session_id, log)
-            story = found.story
+            with client_errors(session_id):
+                found = await read_settings(log)
+            history = found.history
             if again:
                 self._check_servers(found.servers, opening)
-            mended = story.repairs()
-            if mended:
-                log.append(mended, lambda error: None)
-                await told(session_id, log.flush())
-                story.apply(mended)
-            session = await self._opened(session_id, opening, log, found.options, found.permissions)
+            # A turn without an end was cut off by a kill. Its end is written before anything new, so that a kill while
+            # we do this leaves a log that is repaired in the same way the next time.
+            repairs = history.repairs()
+            if repairs:
+                _log.warning("session %s: its last turn was cut off; %d entries added", session_id, len(repairs))
+                log.append(repairs, lambda error: None)
+                with client_errors(session_id):
+                    await log.flush()
+                history.apply(repairs)
+            core = await self._start(session_id, opening, log, found)
         except BaseException:
-            await _give_back(log)
+            await _release(log)
             raise
-        session.title = log.meta.title
-        session.options = found.restored(session.options)
-        return session, story
+        core.title = log.meta.title
+        # After the handlers of `session_opened`, which may have set other options.
+        core.options = found.restore_options(core.options)
+        return core, history
 
-    async def _opened(
-        self,
-        session_id: str,
-        request: ask.NewSession,
-        log: Log | None,
-        left_with: Mapping[str, object],
-        permissions: Iterable[object] = (),
-    ) -> Session:
-        journal = None if log is None else Journal(log, self._speech)
-        session = Session(session_id, request, journal or self._speech, self._agent.options)
-        session.journal = journal
-        session.trusts_identities = self._trusted
-        session.left_with = left_with
-        session.answers.restore(permissions)
-        session.commands = self._agent.command_list()
+    async def _start(
+        self, session_id: str, request: ask.NewSession, log: Log | None, found: StoredSettings | None = None
+    ) -> SessionCore:
+        """Make a session, have the author's handlers prepare it, and add it to the open ones."""
+        journal = None if log is None else Journal(log, self._sink)
+        core = SessionCore(session_id, request, self._sink, journal=journal, options=self._agent.options)
+        core.trusts_identities = self._trusted
+        core.commands = [command for command, _ in self._agent.commands.values()]
+        if found is not None:
+            core.stored_options = found.options
+            if found.permissions:
+                core.answers.restore(found.permissions)
         try:
             for handler in self._agent.session_handlers:
-                await handler(session)
+                await handler(core.session)
         except BaseException:
-            self._announced.forget(session_id)
+            self._sink.forget(session_id)
             if log is not None:
-                await _give_back(log)
+                await _release(log)
             raise
-        self.open[session_id] = session
+        self.open[session_id] = core
         self._agent.open_sessions.add(session_id)
-        return session
+        _log.debug("session %s opened%s", session_id, " with a log" if log is not None else "")
+        return core
 
     def _check_servers(self, known: object, request: ask.NewSession | ask.ResumeSession) -> None:
-        """Where that is asked of us, a session is opened again only with the servers it was begun with."""
+        """Reject other MCP servers than the session was begun with, where a dialect has that rule."""
         if self._agent.rules.requires_same_servers and known not in (None, fingerprint(request)):
             raise RequestFailed(INVALID_PARAMS, "The MCP servers are not those that the session was begun with")
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
     async def close(self, session_id: str) -> Done:
-        """End a session's work and free it. One that is not open is closed already."""
+        """End a session's work and release it. One that is not open is closed already."""
         await self._transitions.wait(session_id)
         with self._transitions.begin(session_id, "closed"):
-            session = self._take_out(session_id)
-            if session is not None:
-                await self._finish(session)
-                if session.journal is not None:
-                    await told(session_id, session.journal.log.release())
+            core = self._remove(session_id)
+            if core is not None:
+                await self._finish(core)
+                if core.journal is not None:
+                    with client_errors(session_id):
+                        await core.journal.log.release()
+                _log.debug("session %s closed", session_id)
         return Done()
 
-    def _take_out(self, session_id: str) -> Session | None:
+    def _remove(self, session_id: str) -> SessionCore | None:
         """Remove a session from the open ones, so that nothing new begins in it; None if it is not open here."""
-        session = self.open.pop(session_id, None)
-        if session is not None:
+        core = self.open.pop(session_id, None)
+        if core is not None:
             self._agent.open_sessions.discard(session_id)
-        return session
+        return core
 
-    async def _finish(self, session: Session) -> None:
-        await session.finish()
-        await self._let_go([session])
-        self._announced.forget(session.id)
+    async def _finish(self, core: SessionCore) -> None:
+        await core.close()
+        await self._run_closing_handlers([core])
+        self._sink.forget(core.id)
 
     async def delete(self, session_id: str) -> Done:
-        """Forget a session for good. One that is not there is deleted already."""
-        store = self._stored()
+        """Delete a session for good. One that is not there is deleted already."""
+        store = self._store()
         await self._transitions.wait(session_id)
         with self._transitions.begin(session_id, "deleted"):
-            session = self._take_out(session_id)
-            if session is not None:
-                await self._finish(session)
+            core = self._remove(session_id)
+            if core is not None:
+                await self._finish(core)
             elif session_id in self._agent.open_sessions:
-                raise as_told(session_id, SessionOpenHere())
-            await told(session_id, store.delete(session_id))
+                raise client_error(session_id, SessionOpenHere())
+            with client_errors(session_id):
+                await store.delete(session_id)
         return Done()
 
-    async def leave(self, deadline: Deadline) -> None:
+    async def close_all(self, deadline: Deadline) -> None:
         """Release the sessions of a client that is gone; a task goes on with those that the deadline leaves.
 
         A process that ends with its client ends its leases, whatever is left of them.
         """
-        logs = [session.journal.log for session in self.open.values() if session.journal is not None]
-        sessions = list(self.open.values())
+        logs = [core.journal.log for core in self.open.values() if core.journal is not None]
+        cores = list(self.open.values())
         self._agent.open_sessions.difference_update(self.open)
         self.open.clear()
-        await self._let_go(sessions, deadline.left(SESSIONS))
+        await self._run_closing_handlers(cores, deadline.left(SESSIONS))
         if logs:
-            freeing = asyncio.get_running_loop().create_task(_free(logs))
-            _freeing.add(freeing)
-            freeing.add_done_callback(_freeing.discard)
-            await asyncio.wait([freeing], timeout=deadline.left(LOGS))
+            releasing = asyncio.get_running_loop().create_task(_release_all(logs))
+            _releasing.add(releasing)
+            releasing.add_done_callback(_releasing.discard)
+            await asyncio.wait([releasing], timeout=deadline.left(LOGS))
 
-    async def _let_go(self, sessions: Sequence[Session], seconds: float = _CLOSED_SECONDS) -> None:
+    async def _run_closing_handlers(self, cores: Sequence[SessionCore], seconds: float = _CLOSED_SECONDS) -> None:
         """Run the agent's closing handlers for these sessions; cancel those that still run after `seconds`.
 
         Exceptions of a handler are reported to the agent, not raised.
         """
         work = [
-            asyncio.ensure_future(handler(session)) for session in sessions for handler in self._agent.closing_handlers
+            asyncio.ensure_future(handler(core.session)) for core in cores for handler in self._agent.closing_handlers
         ]
         if work:
             done, late = await asyncio.wait(work, timeout=seconds)
@@ -358,68 +355,86 @@ class OpenSessions:
                 if isinstance(error, Exception):
                     self._agent.report(error)
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- list, status, title, archive --------------------------------------------------------------------------------
 
     async def list(self, request: ask.ListSessions) -> ask.SessionList:
-        """A page of sessions, newest first."""
-        if self._store is None:
+        """Return a page of sessions, newest first; without a store, those that are open here."""
+        store = self._agent.open_store()
+        if store is None:
             return ask.SessionList([ask.SessionInfo(s.id, s.cwd, title=s.title or UNSET) for s in self.open.values()])
-        return await listed(self._store, request, all_pages=self._agent.rules.lists_all_sessions)
+        with client_errors(""):
+            return await list_sessions(store, request, all_pages=self._agent.rules.lists_all_sessions)
 
     async def status(self, session_id: str) -> ask.SessionStatus:
-        """What a session is doing."""
-        session = self.open.get(session_id)
-        if session is not None:
-            return ask.SessionStatus("open", Running() if session.turn is not None else Idle())
-        await told(session_id, self._stored(session_id).look(session_id))
+        """Return what a session is doing."""
+        core = self.open.get(session_id)
+        if core is not None:
+            return ask.SessionStatus("open", Running() if core.turn is not None else Idle())
+        with client_errors(session_id):
+            await self._store(session_id).look(session_id)
         return ask.SessionStatus("saved")
 
     async def set_title(self, session_id: str, title: str) -> ask.TitleSet:
-        """Name a session."""
+        """Name a session, whether it is open here or only stored."""
         await self._change(session_id, title=title)
-        session = self.open.get(session_id)
-        if session is not None:
-            session.title = title
-            await told(session_id, session.record(SessionInfoChanged(title=title)))
+        core = self.open.get(session_id)
+        if core is not None:
+            core.title = title
+            with client_errors(session_id):
+                await core.record(SessionInfoChanged(title=title))
         return ask.TitleSet(title)
 
     async def archive(self, session_id: str, archived: bool) -> Done:
-        """Put a session away, or take it back out."""
+        """Put a session into the archive, or take it out."""
         await self._change(session_id, archived=archived)
         return Done()
 
     async def _change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> None:
-        session = self.open.get(session_id)
-        if session is not None and session.journal is not None:
-            await told(session_id, session.journal.log.change(title=title, archived=archived))
-        else:
-            await told(session_id, self._stored(session_id).change(session_id, title=title, archived=archived))
+        core = self.open.get(session_id)
+        with client_errors(session_id):
+            if core is not None and core.journal is not None:
+                await core.journal.log.change(title=title, archived=archived)
+            else:
+                await self._store(session_id).change(session_id, title=title, archived=archived)
 
-    def find(self, session_id: str) -> Session:
-        """A session that is open here."""
-        session = self.open.get(session_id)
-        if session is None:
-            raise missing(session_id)
-        return session
-
-    def _stored(self, session_id: str | None = None) -> Store:
-        if self._store is None:
-            raise RequestFailed(METHOD_NOT_FOUND, "Method not found") if session_id is None else missing(session_id)
-        return self._store
+    def _store(self, session_id: str | None = None) -> Store:
+        """Return the store. Without one, a session that is not open cannot exist, and other requests are unknown."""
+        store = self._agent.open_store()
+        if store is None:
+            no_method = RequestFailed(METHOD_NOT_FOUND, "Method not found")
+            raise no_method if session_id is None else session_not_found(session_id)
+        return store
 
 
-async def _give_back(log: Log) -> None:
-    """Release a log whatever the disk says: the lease is given back even when the flush before it fails."""
+def check_folders(cwd: str, more: object) -> None:
+    """Raise `RequestFailed` unless all folders of a session exist on this machine."""
+    for path in [cwd, *(more if isinstance(more, list) else [])]:
+        if not os.path.isdir(path):
+            raise RequestFailed(INVALID_PARAMS, f"Not a folder on the agent's machine: {path}", {"path": path})
+
+
+def check_same_folder(known: str, cwd: str) -> None:
+    """Raise `RequestFailed`, with the session's own folder, for another one. A link to a folder is that folder.
+
+    A client that may not know the folder does not get here: a gateway has refused it before.
+    """
+    if known != cwd and os.path.realpath(known) != os.path.realpath(cwd):
+        message = f"The session belongs to another folder: open it with the cwd {known}"
+        raise RequestFailed(INVALID_PARAMS, message, {"cwd": known})
+
+
+async def _release(log: Log) -> None:
+    """Release a log whatever the disk says: the lease is released even when the flush before it fails."""
     try:
         await log.release()
     except StoreFailed:
         pass  # the `committed` callback of each lost entry got the error
 
 
-async def _free(logs: Iterable[Log]) -> None:
+async def _release_all(logs: Iterable[Log]) -> None:
     for log in logs:
-        await _give_back(log)
+        await _release(log)
 
 
-def _answer(session: Session) -> ask.SessionOpened:
-    return ask.SessionOpened(session.id, session.options or UNSET, session.commands or UNSET)
+def _reply(core: SessionCore) -> ask.SessionOpened:
+    return ask.SessionOpened(core.id, core.options or UNSET, core.commands or UNSET)

@@ -90,10 +90,10 @@ class DisplayTerminal:
 class ClientTerminal:
     """A command that runs in the client's terminal. Released, and so killed, when the block is left."""
 
-    def __init__(self, speech: EventSink, session_id: str, terminal_id: str) -> None:
+    def __init__(self, sink: EventSink, session_id: str, terminal_id: str) -> None:
         self.id = terminal_id
         self.item = ClientTerminalItem(terminal_id)
-        self._speech = speech
+        self._sink = sink
         self._session_id = session_id
 
     async def __aenter__(self) -> Self:
@@ -106,53 +106,53 @@ class ClientTerminal:
 
     async def output(self) -> TerminalText:
         """What was printed so far."""
-        return await self._speech.ask(GetTerminalOutput(self._session_id, self.id))
+        return await self._sink.ask(GetTerminalOutput(self._session_id, self.id))
 
     async def wait(self) -> TerminalExited:
         """Wait until the command is done."""
-        return await self._speech.ask(WaitForTerminalExit(self._session_id, self.id))
+        return await self._sink.ask(WaitForTerminalExit(self._session_id, self.id))
 
     async def kill(self) -> None:
         """Kill the command; the output stays readable."""
-        await self._speech.ask(KillTerminal(self._session_id, self.id))
+        await self._sink.ask(KillTerminal(self._session_id, self.id))
 
     async def release(self) -> None:
         """Kill the command and forget the terminal."""
-        await self._speech.ask(ReleaseTerminal(self._session_id, self.id))
+        await self._sink.ask(ReleaseTerminal(self._session_id, self.id))
 
 
 class ClientServices:
     """What one session borrows."""
 
-    def __init__(self, session_id: str, cwd: str, speech: EventSink) -> None:
+    def __init__(self, session_id: str, cwd: str, sink: EventSink) -> None:
         self._session_id = session_id
         self._cwd = cwd
-        self._speech = speech
+        self._sink = sink
 
     async def read_text_file(self, path: str, line: int | None, limit: int | None) -> str:
         """A file as the editor has it."""
-        if not self._speech.client.read_text_file:
+        if not self._sink.client.read_text_file:
             raise UsageError("the client lends no files; look at session.client.read_text_file first")
         place = absolute(path, "path")
         first, most = UNSET if line is None else line, UNSET if limit is None else limit
         check_turn()
-        reply = await self._speech.ask(ReadTextFile(self._session_id, place, first, most))
+        reply = await self._sink.ask(ReadTextFile(self._session_id, place, first, most))
         return reply.content
 
     async def write_text_file(self, path: str, content: str) -> None:
         """A file as the editor shall have it."""
-        if not self._speech.client.write_text_file:
+        if not self._sink.client.write_text_file:
             raise UsageError("the client takes no files; look at session.client.write_text_file first")
         place = absolute(path, "path")
         check_text(content, "the content of a file", "session.write_text_file(path, 'text')")
         check_turn()
-        await self._speech.ask(WriteTextFile(self._session_id, place, exact_text(content)))
+        await self._sink.ask(WriteTextFile(self._session_id, place, exact_text(content)))
 
     async def terminal(
         self, command: str, args: Iterable[str], cwd: str | None, output_byte_limit: int | None
     ) -> ClientTerminal:
         """A command that runs there."""
-        if not self._speech.client.terminal:
+        if not self._sink.client.terminal:
             raise UsageError("the client lends no terminals; look at session.client.terminal first")
         check_text(command, "a command", 'session.client_terminal("make", ["test"])')
         words = check_list(args, "args", 'session.client_terminal("make", ["test"])')
@@ -166,5 +166,5 @@ class ClientServices:
             output_byte_limit=UNSET if output_byte_limit is None else output_byte_limit,
         )
         check_turn()
-        reply = await self._speech.ask(request)
-        return ClientTerminal(self._speech, self._session_id, reply.terminal_id)
+        reply = await self._sink.ask(request)
+        return ClientTerminal(self._sink, self._session_id, reply.terminal_id)

@@ -87,8 +87,11 @@ def run(arguments: argparse.Namespace) -> int:
     agent = coding_agent(
         setup, store=open_store, resume=arguments.resume, protocol=arguments.protocol, dialect=arguments.dialect
     )
-    agent.also_report = _record
-    agent.at_a_terminal = "waiting for an editor on stdin; for a person: dragoman chat"
+    from dragoman.agent.agent import agent_core
+
+    core = agent_core(agent)
+    core.also_report = _record
+    core.at_a_terminal = "waiting for an editor on stdin; for a person: dragoman chat"
     agent.run(trace=trace)
     return 0
 
@@ -104,6 +107,6 @@ def _rules(dialect: str | None) -> "DialectRules":
 
     if dialect is None:
         return PROTOCOL_RULES
-    from dragoman.agent.dialect_rules import rules_of
+    from dragoman.agent.agent import rules_of
 
     return rules_of(dialect)

@@ -112,9 +112,9 @@ def _mode(given: str | None, set_: str, rules: DialectRules) -> str:
 
 
 def _tell(text: str) -> None:
-    from dragoman.agent.connection import complain
+    from dragoman.agent.handlers import warn
 
-    complain(text)
+    warn(text)
 
 
 def _provider() -> "Provider | None":

@@ -127,9 +127,9 @@ def _modes() -> Iterator[CompletionCandidate]:
 
 
 def _dialects() -> Iterator[CompletionCandidate]:
-    from dragoman.agent.dialect_rules import NAMES
+    from dragoman.agent.agent import dialect_names
 
-    return (CompletionCandidate(name) for name in NAMES)
+    return (CompletionCandidate(name) for name in dialect_names())
 
 
 def _agents() -> Iterator[CompletionCandidate]:

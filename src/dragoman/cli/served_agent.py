@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.agent.dialect_rules import rules_of
+from dragoman.agent.agent import agent_core, rules_of
 from dragoman.cli import builtin_agent
 from dragoman.cli.errors import CommandError
 from dragoman.cli.home import home, open_store
@@ -44,18 +44,21 @@ def our_agent(
         raise UsageError(str(error)) from None
     agent = coding_agent(setup, store=open_store, protocol=arguments.protocol)
 
+    core = agent_core(agent)
+
     async def knows(session_id: str) -> bool:
         return bool(await folder_of(session_id))
 
     async def folder_of(session_id: str) -> str:
-        assert agent.store is not None
+        store = core.open_store()
+        assert store is not None
         try:
-            return (await agent.store.look(session_id)).cwd
+            return (await store.look(session_id)).cwd
         except StoreFailed:
             return ""
 
     opened = in_process(partial(agent.serve, trusted=True), report)
-    return ServedAgent(AgentSource(opened, agent.spoken), knows, folder_of, _our_modes())
+    return ServedAgent(AgentSource(opened, core.spoken), knows, folder_of, _our_modes())
 
 
 def fleet_agent(name: str) -> ServedAgent:

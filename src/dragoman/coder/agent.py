@@ -6,7 +6,7 @@ Cheap to import: an editor that asks who we are has its answer before the rest o
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Final, cast
 
-from dragoman.agent.agent import Agent
+from dragoman.agent.agent import Agent, agent_core
 from dragoman.agent.session import Prompt, Session, caller
 from dragoman.coder.model_registry import METHODS
 from dragoman.coder.setup import Setup
@@ -42,7 +42,7 @@ def coding_agent(
         auth_methods=METHODS,
         store=store,
         resume=resume,
-        hears_interjections=True,
+        steering=True,
         protocol=protocol,
         dialect=dialect,
     )
@@ -66,22 +66,23 @@ def coding_agent(
     async def option_changed(session: Session, config_id: str, value: object) -> None:
         await _coder(session).option_changed(config_id)
 
-    agent.option_checks.append(lambda session, config_id, value: _coder(session).option_refused(config_id, str(value)))
+    core = agent_core(agent)
+    core.option_checks.append(lambda session, config_id, value: _coder(session).option_refused(config_id, str(value)))
 
-    agent.prompt_checks.append(lambda session, prompt: _check_media(prompt))
-    agent.option_setters["model"] = lambda session, value: _coder(session).options_with_model(value)
+    core.prompt_checks.append(lambda session, prompt: _check_media(prompt))
+    core.option_setters["model"] = lambda session, value: _coder(session).options_with_model(value)
 
-    @agent.on_login
+    @agent.login
     async def login(method_id: str) -> None:
         caller().check_admin("log in")
         setup.models.login(method_id)
 
-    @agent.on_logout
+    @agent.logout
     async def logout() -> None:
         caller().check_admin("log out")
         setup.models.logout()
 
-    @agent.on_auth_status
+    @agent.auth_status
     async def auth_status() -> "AuthStatus":
         return setup.models.status()
 

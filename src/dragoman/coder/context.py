@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.agent.event_sink import check_turn
-from dragoman.agent.session import Session
+from dragoman.agent.session import Session, session_core
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry, decode_extras
 from dragoman.vocabulary.content import Audio, BlobResource, Content, Image, Resource, Text
 from dragoman.vocabulary.events import BROKEN_OFF, AnyEvent, Notice, UserMessage
@@ -146,11 +146,12 @@ class Context:
 async def load(session: Session) -> Context:
     """The context of a session, as its log has it; an empty one where nothing is kept."""
     entries: list[Entry] = []
-    if session.journal is not None:
-        async for records in session.journal.log.read():
+    journal = session_core(session).journal
+    if journal is not None:
+        async for records in journal.log.read():
             entries += [record.entry for record in records]
     items, streamed = _replayed(entries)
-    context = Context(items, partial(session.record_note, NOTE))
+    context = Context(items, partial(session_core(session).record_note, NOTE))
     context.streamed = streamed
     await context.settle()
     return context

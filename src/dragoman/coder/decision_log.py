@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from dragoman.agent.permission import Permission
-from dragoman.agent.session import Session
+from dragoman.agent.session import Session, session_core
 from dragoman.coder.permissions import Decision
 from dragoman.errors import LinkClosed
 from dragoman.vocabulary.identity import Identity
@@ -78,7 +78,7 @@ class DecisionLog:
             "rule": self._rule(decision),
             "by": decision.by,
         }
-        await self._session.record_note(DECISION, entry)
+        await session_core(self._session).record_note(DECISION, entry)
 
     @asynccontextmanager
     async def asking(self, identity: Identity, *, mode: str, tool: str, kind: str, title: str) -> AsyncIterator[None]:

@@ -8,7 +8,7 @@ from typing import Final, Literal, cast
 
 from msgspec.structs import replace
 
-from dragoman.agent.session import Prompt, Session
+from dragoman.agent.session import Prompt, Session, session_core
 from dragoman.coder import loop, slash_actions, slash_commands, spending
 from dragoman.coder.changes import Changes, Undone
 from dragoman.coder.compaction import Compaction, ContextBudget
@@ -180,7 +180,7 @@ class SessionRuntime:
         report = "" if self._sandbox is None else self._sandbox.take_report()
         if report:
             await context.add(report_item(report))
-            await self.session.record_note(SANDBOX, SETTLED)
+            await session_core(self.session).record_note(SANDBOX, SETTLED)
 
     async def _report_lost_sandbox(self, context: Context) -> None:
         """Tell the model of a sandbox that has ended with the process that this session was open in."""
@@ -188,7 +188,7 @@ class SessionRuntime:
         report = lost_report(states[-1]) if states else ""
         if report:
             await context.add(report_item(report))
-            await self.session.record_note(SANDBOX, SETTLED)
+            await session_core(self.session).record_note(SANDBOX, SETTLED)
 
     async def close(self) -> None:
         """The session is over: what a cancelled turn has left goes."""
@@ -200,7 +200,7 @@ class SessionRuntime:
 
     async def _interjected(self) -> list[ContextUserMessage]:
         roots, sees = self._roots(), self.model.sees
-        heard = await self.session.interjected()
+        heard = await self.session.queued_prompts()
         for prompt in heard:
             self._identity = self._identity.joined(prompt.identity)
         if heard:
@@ -302,7 +302,7 @@ class SessionRuntime:
         await self._ready()
         assert self._gate is not None
         rule = self._gate.rules.pop(index)
-        await self.session.record_note(_REVOKED, list(rule))
+        await session_core(self.session).record_note(_REVOKED, list(rule))
         return rule
 
     def choices(self, name: str) -> list[str]:
@@ -318,11 +318,11 @@ class SessionRuntime:
         if name == "mode":
             check_mode(value, self._identity)
         if name == "model":
-            self.session.options = self._coder.options_with_model(value)
+            session_core(self.session).options = self._coder.options_with_model(value)
             return
         if value not in known:
             raise RequestFailed(INVALID_PARAMS, f"There is no such {name}; there are {', '.join(known)}")
-        self.session.options = [
+        session_core(self.session).options = [
             replace(option, current_value=value) if is_option(option, name) else option
             for option in self.session.options
         ]
@@ -351,7 +351,7 @@ class SessionRuntime:
         return rules
 
     async def _remember(self, rule: RememberedRule) -> None:
-        await self.session.record_note(_RULE, list(rule))
+        await session_core(self.session).record_note(_RULE, list(rule))
 
 
 def _rules(notes: Sequence[object]) -> list[RememberedRule]:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Final, NamedTuple
 
 from dragoman.agent.permission import YES_OR_NO
-from dragoman.agent.session import Session
+from dragoman.agent.session import Session, session_core
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.change_review import NotShowable, pages_of
 from dragoman.coder.changes import Changes
@@ -84,7 +84,7 @@ class Sandbox:
         """The view, opened now if it is not open; `WorldError` if there can be none here."""
         if self._opening is None:
             self._opening = asyncio.ensure_future(asyncio.to_thread(self._open))
-            await self._session.record_note(SANDBOX, OPENED)
+            await session_core(self._session).record_note(SANDBOX, OPENED)
         return (await asyncio.shield(self._opening)).view
 
     async def desk(self, desk: ToolContext) -> ToolContext:
@@ -178,9 +178,10 @@ class Sandbox:
                     return refused_report(changes)
             for shown in asked:
                 await shown.start()
-            await self._session.record_note(SANDBOX, APPLYING)
-            if self._session.journal is not None:
-                await self._session.journal.log.flush()  # on disk before anything of the workspace changes
+            await session_core(self._session).record_note(SANDBOX, APPLYING)
+            journal = session_core(self._session).journal
+            if journal is not None:
+                await journal.log.flush()  # on disk before anything of the workspace changes
             return await self._apply(view, changes, asked)
 
     async def _apply(self, view: View, changes: Sequence[ViewChange], asked: Sequence[ToolCall]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn, TypeGuard
 
-from dragoman.agent.session import Prompt, Session, caller
+from dragoman.agent.session import Prompt, Session, caller, session_core
 from dragoman.coder import slash_commands
 from dragoman.coder.identity_limits import check_folders, check_mode, check_not_private, nearest_mode
 from dragoman.coder.models.contract import Closing, Model, Preparing
@@ -51,7 +51,7 @@ class CodingSession:
         # Models that were named by hand, the last one at the end; and the level of thought that was chosen by hand,
         # which counts for every model that has it.
         self._named: list[str] = []
-        self._thought_level = str(session.left_with.get("thought_level", ""))
+        self._thought_level = str(session_core(session).stored_options.get("thought_level", ""))
         self._servers: McpServers | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._listing: asyncio.Task[None] | None = None
@@ -64,17 +64,20 @@ class CodingSession:
         identity = caller()
         await asyncio.to_thread(check_folders, self.session.roots, identity)
         await asyncio.to_thread(check_not_private, self.session.roots, self.setup.private)
-        identity.check_programs(self.session.opening.mcp_servers or ())
+        identity.check_programs(self.session.mcp_servers)
         # A model that wants a login says so now, and not when the user has typed a prompt.
         current = self._left_model() or self.setup.models.current()
         model = self.made(current)
-        self.session.options = [_mode_option(nearest_mode(self.setup.mode, identity)), *self._model_options(current)]
+        session_core(self.session).options = [
+            _mode_option(nearest_mode(self.setup.mode, identity)),
+            *self._model_options(current),
+        ]
         if self.setup.home:
             folder = os.path.join(self.setup.home, "commands")
             self.own_commands = await asyncio.to_thread(slash_commands.read_own, folder)
-        self.session.commands = slash_commands.announced(self.own_commands)
+        session_core(self.session).commands = slash_commands.announced(self.own_commands)
         self._prepare(model)
-        brought = list(self.session.opening.mcp_servers or ())
+        brought = self.session.mcp_servers
         programs = {id(server) for server in brought if isinstance(server, McpStdio)}
         strange = set() if identity.brings_programs else {id(server) for server in brought}
         configs = [*brought, *self.setup.servers(self.session.cwd)]
@@ -102,7 +105,7 @@ class CodingSession:
 
         A project's server is gone from there when a file that it starts has changed.
         """
-        if server in (self.session.opening.mcp_servers or ()):
+        if server in self.session.mcp_servers:
             return True
         try:
             return server in await asyncio.to_thread(self.setup.servers, self.session.cwd)
@@ -133,10 +136,12 @@ class CodingSession:
         await self.setup.models.refresh(self._models_listed)
 
     async def _models_listed(self) -> None:
-        await self.session.show_options(lambda: self.options_with_model(str(self.session.option("model"))))
+        await session_core(self.session).show_options(
+            lambda: self.options_with_model(str(self.session.option("model")))
+        )
 
     async def _warn(self, text: str) -> None:
-        await self.session.record(Notice("warning", text))
+        await session_core(self.session).record(Notice("warning", text))
 
     @property
     def model(self) -> Model:
@@ -244,7 +249,7 @@ class CodingSession:
 
     def _left_model(self) -> str:
         """Return the model that this session had when it was last open; empty if it cannot be used any more."""
-        name = self.session.left_with.get("model")
+        name = session_core(self.session).stored_options.get("model")
         with suppress(RequestFailed):
             if isinstance(name, str):
                 name = self.setup.models.spelled(name)  # as a client might name it: no script, no file

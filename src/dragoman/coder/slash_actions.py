@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from dragoman.agent.journal import keep_option
+from dragoman.agent.journal import store_option
 from dragoman.agent.permission import YES_OR_NO
+from dragoman.agent.session import session_core
 from dragoman.coder.compaction import Compaction
 from dragoman.coder.decision_log import answered_by
 from dragoman.coder.identity_limits import may_answer, may_write
@@ -118,10 +119,10 @@ async def _option(name: str, value: str, work: "SessionRuntime") -> tuple[Option
         return None, f"{value}: {error.message}"
     value, after = str(session.option(name)), session.options
     try:
-        await keep_option(session, name, value)
+        await store_option(session_core(session), name, value)
     except BaseException:
         if session.options is after:
-            session.options = before  # the turn fails, and what was not kept does not count
+            session_core(session).options = before  # the turn fails, and what was not kept does not count
         raise
     return OptionsChanged(session.options), f"The {name} is {value} now."
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
-from dragoman.agent.session import Session
+from dragoman.agent.session import Session, session_core
 from dragoman.coder.models.contract import UsageReported
 from dragoman.store.entries import EventEntry, NoteEntry
 from dragoman.vocabulary.events import Cost, UsageChanged, UserMessage
@@ -66,7 +66,7 @@ def sum_used(one: UsageReported | None, other: UsageReported) -> UsageReported:
 
 async def load(session: Session) -> Spending:
     """Return the spending of a session, read from its log."""
-    return Spending(await _total(session), partial(session.record_note, NOTE))
+    return Spending(await _total(session), partial(session_core(session).record_note, NOTE))
 
 
 async def _total(session: Session) -> float | None:
@@ -74,9 +74,10 @@ async def _total(session: Session) -> float | None:
     noted: float | None = None
     turns: float | None = None
     turn: float | None = None
-    if session.journal is None:
+    journal = session_core(session).journal
+    if journal is None:
         return None
-    async for records in session.journal.log.read():
+    async for records in journal.log.read():
         for record in records:
             match record.entry:
                 case NoteEntry(kind, float() | int() as total) if kind == NOTE:

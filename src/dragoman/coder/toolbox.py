@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dragoman.agent.connection import complain
+from dragoman.agent.handlers import warn
 from dragoman.agent.permission import YES_OR_NO
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
@@ -167,7 +167,7 @@ class Toolbox:
                 outcome = _failure(error)
             except Exception as error:
                 # A bug of ours: the traceback goes to stderr, the model only gets that the tool failed.
-                complain("".join(traceback.format_exception(error)))
+                warn("".join(traceback.format_exception(error)))
                 outcome = ToolOutcome("The tool failed.", failed=True)
             await self._end(shown, outcome)
         return outcome

@@ -24,7 +24,7 @@ agent = Agent(
 )
 
 if "forgetful" in sys.argv or "stubborn" in sys.argv:
-    StoredSettings.restored = lambda self, options: list(options)  # type: ignore[method-assign]
+    StoredSettings.restore_options = lambda self, options: list(options)  # type: ignore[method-assign]
 
 if "stubborn" in sys.argv:
 

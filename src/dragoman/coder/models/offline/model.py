@@ -9,7 +9,7 @@ import traceback
 from collections.abc import AsyncGenerator, Iterator
 from typing import Final
 
-from dragoman.agent.connection import complain
+from dragoman.agent.handlers import warn
 from dragoman.coder.context import ContextAssistantMessage, ContextSummary, ContextToolResult, ContextUserMessage, Item
 from dragoman.coder.models.contract import (
     ModelRequest,
@@ -78,7 +78,7 @@ class OfflineModel:
                 else:
                     yield action
         except Exception as error:
-            complain("".join(traceback.format_exception(error)))
+            warn("".join(traceback.format_exception(error)))
             yield TextDelta(_STUMBLED)
 
 
