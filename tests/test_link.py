@@ -27,7 +27,8 @@ from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
 from dragoman.vocabulary.requests import CancelTurn, CloseSession, ListSessions, NewSession, SessionInfo, SessionList
-from tests.support.raw_peer import PIPE, Message, RawPeer, greeting, hello, turns, until
+from tests.support.raw_peer import PIPE, Message, RawPeer, greeting, hello
+from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio
 both_versions = pytest.mark.parametrize("version", [1, 2])
@@ -275,7 +276,7 @@ async def test_while_our_own_hello_is_awaited_what_is_heard_waits_in_order() -> 
     link.start()
     wire = RawPeer(theirs)
     wire.say(hello(1), ping(1), *[{"method": "_note", "params": {}}] * 300)
-    await turns()
+    await settled()
     assert (wire.heard, above.log) == ([], [])
     ready.set_result(AgentHello(Implementation("late", "1")))
     await until(lambda: len(above.log) == 301)
@@ -537,12 +538,12 @@ async def test_a_request_that_the_peer_cancels_is_answered_so(when: str) -> None
         end.wire.say(ping(1))
         if when != "same breath":
             await until(lambda: bool(end.above.log))
-            await turns()
+            await settled()
         end.wire.say({"method": "$/cancel_request", "params": {"requestId": 1}})
         error = (await end.wire.answer(1))["error"]
         assert error == {"code": -32800, "message": "Request cancelled"}
         end.wire.say({"method": "$/cancel_request", "params": {"requestId": 1}}, ping(1))
-        await turns()
+        await settled()
         assert len(await end.wire.answers(1)) == 1  # the id is free again, and its second request runs
 
 
@@ -551,7 +552,7 @@ async def test_a_call_cancelled_while_it_waits_for_room_is_never_sent_and_leaves
         end.wire.pause()
         end.link.send_notification_now(ExtensionNote("_fill", {"x": "x" * (limits.OUTBOX_BYTES + PIPE)}))
         waiting = [asyncio.ensure_future(end.link.ask(Extension("_never"))) for _ in range(limits.IN_FLIGHT + 5)]
-        await turns()
+        await settled()
         for call in waiting:
             call.cancel()
         await asyncio.wait(waiting)
@@ -578,7 +579,7 @@ async def _next_call_of(wire: RawPeer, method: str) -> Message:
 async def test_we_keep_at_most_128_of_our_own_unanswered_and_closing_and_listing_pass() -> None:
     async with client_link() as end:
         calls = [asyncio.ensure_future(end.link.ask(Extension("_a", {"n": n}))) for n in range(200)]
-        await turns(2000)
+        await settled()
 
         def asked() -> list[Message]:
             return [m for m in end.wire.heard if m.get("method") == "_a"]
@@ -595,7 +596,7 @@ async def test_we_keep_at_most_128_of_our_own_unanswered_and_closing_and_listing
             for one in asked()[answered:]:
                 end.wire.say({"id": one["id"], "result": one["params"]["n"]})
                 answered += 1
-            await turns()
+            await settled()
         assert [await call for call in calls] == [ExtensionResult(n) for n in range(200)]
         assert not end.link.busy
 
@@ -637,10 +638,10 @@ async def test_a_client_that_never_reads_pauses_the_producer_and_it_goes_on_when
                 told += 1
 
         producing = asyncio.ensure_future(stream())
-        await turns(2000)
+        await settled()
         paused_at = told
         assert end.link.outbox.size <= limits.OUTBOX_BYTES + 2000
-        await turns(500)
+        await settled()
         assert (told, producing.done()) == (paused_at, False)
         end.wire.say(ping(1))  # what is heard is still heard
         await until(lambda: len(end.above.log) == 1)
@@ -661,7 +662,7 @@ async def test_many_producers_together_hold_no_more_than_one() -> None:
         tracemalloc.start()
         producing = [asyncio.ensure_future(stream(f"s{n}")) for n in range(100)]
         before = tracemalloc.get_traced_memory()[0]
-        await turns(500)
+        await settled()
         held = tracemalloc.get_traced_memory()[0] - before
         tracemalloc.stop()
         assert end.link.outbox.size <= limits.OUTBOX_BYTES
@@ -697,13 +698,13 @@ async def test_a_client_that_floods_and_never_reads_is_not_read_either_until_it_
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         end.wire.write(lines)
-        await turns(3000)
+        await settled()
         held = tracemalloc.get_traced_memory()[0] - before
         tracemalloc.stop()
         unread = end.wire.unsent
         assert unread > 0
         assert held < 8 * limits.MIB
-        await turns(500)
+        await settled()
         assert end.wire.unsent == unread
         end.wire.resume()
         await until(lambda: len(end.wire.heard) == count + 1)
@@ -744,7 +745,7 @@ async def test_a_sender_waits_for_an_agent_that_never_reads() -> None:
                 said += 1
 
         sending = asyncio.ensure_future(send())
-        await turns(2000)
+        await settled()
         assert end.link.outbox.size <= limits.OUTBOX_BYTES and said < 1250
         end.wire.say(chunk("still heard"))
         await until(lambda: len(end.above.log) == 1)
@@ -778,11 +779,11 @@ async def test_a_layer_that_does_not_take_what_it_is_told_makes_the_peer_wait(mo
     monkeypatch.setattr(limits, "INBOX_BYTES", 100_000)
     async with client_link() as end:
         end.wire.say(*[chunk("x" * 1000) for _ in range(1000)])
-        await turns(2000)
+        await settled()
         heard = len(end.above.log)
         assert 90 < heard < 300
         end.link.consume()
-        await turns(2000)
+        await settled()
         assert heard < len(end.above.log) < 2 * heard + 100
         # While somebody waits for an answer it is read, whatever lies before it.
         call = asyncio.ensure_future(end.link.ask(Extension("_a")))
@@ -948,7 +949,7 @@ async def test_every_pending_call_fails_once_and_later_ones_at_once(how: str) ->
     wire.say({"id": (await wire.hear())["id"], "result": greeting(2)})
     await greeted
     calls = [asyncio.ensure_future(link.ask(Extension("_a"))) for _ in range(200)]
-    await turns()
+    await settled()
     if how == "EOF":
         wire.end()
     elif how == "closed":
@@ -1027,9 +1028,9 @@ async def test_finishing_answers_what_was_asked_and_hears_no_more() -> None:
         end.wire.say(ping(1))
         await until(lambda: len(end.above.log) == 1)
         finishing = asyncio.ensure_future(end.link.finish())
-        await turns()
+        await settled()
         end.wire.say(ping(2))
-        await turns()
+        await settled()
         going.set()
         await finishing
         await until(lambda: end.wire.lost == [None])

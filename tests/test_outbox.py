@@ -8,7 +8,7 @@ import pytest
 from dragoman import limits
 from dragoman.errors import LinkClosed
 from dragoman.outbox import Outbox, TextStream
-from tests.support.raw_peer import turns
+from tests.support.waiting import settled
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ async def test_what_is_put_in_one_turn_of_the_loop_is_written_in_one_call() -> N
     for number in range(3):
         box.put(b"%d" % number)
     assert pipe.writes == []
-    await turns(1)
+    await settled()
     assert (pipe.writes, box.size) == ([b"0\n1\n2\n"], 0)
 
 
@@ -80,11 +80,11 @@ async def test_a_producer_waits_while_the_outbox_is_full_and_goes_on_when_it_is_
             produced.append(number)
 
     producer = asyncio.ensure_future(produce())
-    await turns()
+    await settled()
     assert len(produced) < 10 and box.size <= 1000
     pipe.room = 300
     box.writable()
-    await turns()
+    await settled()
     assert len(produced) < 13 and box.size <= 1000
     pipe.room = 1 << 30
     box.writable()
@@ -99,7 +99,7 @@ async def test_an_empty_outbox_takes_one_frame_of_any_size_and_a_full_one_makes_
     assert box.enqueue(50_000, (bytes(50_000),)) is None
     later = box.enqueue(50_000, (bytes(50_000),))
     assert later is not None
-    await turns()
+    await settled()
     assert not later.done()
     pipe.room = 1 << 30
     box.writable()
@@ -116,7 +116,7 @@ async def test_a_large_frame_in_line_is_not_starved_by_small_ones() -> None:
     assert large is not None and small is not None
     pipe.room = 500
     box.writable()
-    await turns()
+    await settled()
     assert (large.done(), small.done()) == (False, False)
     pipe.room = 1 << 30
     box.writable()
@@ -152,7 +152,7 @@ async def test_payloads_are_made_when_they_are_put() -> None:
 
     turn = box.enqueue(4, payloads())
     assert turn is not None
-    await turns()
+    await settled()
     assert made == []
     pipe.room = 1 << 30
     box.writable()
@@ -212,7 +212,7 @@ async def test_half_of_a_surrogate_pair_becomes_a_replacement_character() -> Non
     pipe = Pipe()
     stream = TextStream(outbox(pipe), b"[", b"]")
     stream.put("a\ud83d")
-    await turns(1)
+    await settled()
     assert pipe.written == '["a�"]\n'.encode()
 
 
@@ -251,7 +251,7 @@ async def test_the_trace_sees_every_frame_that_leaves_and_none_that_does_not() -
     assert seen == [("out", b"1"), ("out", bytes(2 * limits.MIB))]
     box.put(b"never")
     box.close(LinkClosed("gone"))
-    await turns()
+    await settled()
     assert len(seen) == 2
 
 
@@ -261,7 +261,7 @@ async def test_closing_wakes_everybody_with_the_reason_and_drops_what_waits() ->
     box.put(bytes(200))
     producers = [asyncio.ensure_future(box.put_when_room(b"x")) for _ in range(3)]
     draining = asyncio.ensure_future(box.drained(60))
-    await turns()
+    await settled()
     gone = LinkClosed("gone")
     box.close(gone)
     assert await asyncio.gather(*producers, return_exceptions=True) == [gone] * 3

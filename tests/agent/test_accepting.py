@@ -9,8 +9,9 @@ import pytest
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.store.sqlite import SqliteStore
-from tests.support.raw_peer import Message, prompt, turns, until
+from tests.support.raw_peer import Message, prompt
 from tests.support.served_agent import opened, served
+from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +48,7 @@ async def test_a_prompt_is_accepted_when_it_is_on_disk_and_shown_after_that(tmp_
         hold_up(store, free)
         before = len(wire.heard)
         wire.say(prompt(2, session_id))
-        await turns()
+        await settled()
         assert wire.heard[before:] == []
         free.set()
         await until(lambda: any(map(is_user_message, wire.heard)))
@@ -64,7 +65,7 @@ async def test_whoever_gives_up_before_a_prompt_is_accepted_has_cancelled_it(tmp
         session_id = await opened(wire)
         hold_up(store, free)
         wire.say(prompt(2, session_id), {"method": "$/cancel_request", "params": {"requestId": 2}})
-        await turns()
+        await settled()
         free.set()
         answer = await wire.answer(2)
         assert "error" in answer or answer["result"].get("stopReason") == "cancelled"

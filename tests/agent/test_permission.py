@@ -11,8 +11,9 @@ from dragoman.agent.session import Permission, Prompt, Session
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.services import Dismissed, PermissionAnswer, PermissionOption, RequestPermission, Selected
-from tests.support.raw_peer import Message, RawPeer, prompt, texts, turns, until, updates
+from tests.support.raw_peer import Message, RawPeer, prompt, texts, updates
 from tests.support.served_agent import both_versions, end_of_turn, opened, served
+from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio
 
@@ -94,7 +95,7 @@ async def test_a_cancel_while_the_user_is_asked_withdraws_the_question_and_ends_
         withdrawn = [m["params"] for m in wire.heard if m.get("method") == "$/cancel_request"]
         assert withdrawn == [{"requestId": asked["id"]}]
         wire.say({"id": asked["id"], **selected("allow_once")})
-        await turns()
+        await settled()
         assert (answers, texts(wire.heard)) == ([], [])
 
 

@@ -10,8 +10,9 @@ from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import RequestFailed, UsageError
 from dragoman.vocabulary.options import Choice, Select
-from tests.support.raw_peer import Message, prompt, texts, turns, until, updates
+from tests.support.raw_peer import Message, prompt, texts, updates
 from tests.support.served_agent import Reporting, both_versions, end_of_turn, opened, served
+from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +44,7 @@ async def test_what_a_session_says_while_it_is_opened_leaves_behind_the_answer_t
         session.memory["later"] = asyncio.ensure_future(go_on(session))
 
     async def go_on(session: Session) -> None:
-        await turns(5)
+        await settled()
         await session.say("later")
 
     async with served(agent, version) as wire:
@@ -72,7 +73,7 @@ async def test_the_answer_comes_first_even_when_the_client_does_not_read(version
     async with served(agent, version) as wire:
         wire.pause()
         wire.say({"id": 5, "method": "_flood"}, new_session())
-        await turns()
+        await settled()
         wire.resume()
         await until(lambda: texts(wire.heard) == ["held"])
         named = [m.get("id") for m in wire.heard].index(1)

@@ -11,8 +11,9 @@ from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import AUTH_REQUIRED, LinkClosed, RequestFailed
 from dragoman.vocabulary.events import AnyEvent, Idle, Usage
-from tests.support.raw_peer import Message, prompt, texts, turns, until, updates
+from tests.support.raw_peer import Message, prompt, texts, updates
 from tests.support.served_agent import Reporting, both_versions, end_of_turn, opened, served
+from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +36,7 @@ async def test_all_updates_of_a_turn_leave_before_its_end_and_nothing_after(vers
         session_id = await opened(wire)
         wire.say(prompt(2, session_id))
         assert await end_of_turn(wire, 2, version) == {"stopReason": "end_turn"}
-        await turns()
+        await settled()
         assert texts(wire.heard) == [f"{number} " for number in range(1000)]
         last = wire.heard[-1]
         assert last.get("id") == 2 if version == 1 else last["params"]["update"]["state"] == "idle"
@@ -73,7 +74,7 @@ async def test_the_usage_of_one_turn_is_not_told_again_with_the_next(version: in
         for id, text in ((2, "first"), (3, "second")):
             wire.say(prompt(id, session_id, text))
             await end_of_turn(wire, id, version)
-            await turns()
+            await settled()
             ends.append("usage" in str(wire.heard[-1]))
         assert ends == [True, False]
 
@@ -142,7 +143,7 @@ async def test_a_cancelled_turn_ends_once_as_cancelled(version: int, when: str) 
         assert await end_of_turn(wire, 2, version) == {"stopReason": "cancelled"}
         wire.say(cancel(session_id), prompt(3, session_id))
         await until(lambda: states[-1] == "began")
-        await turns()
+        await settled()
         assert len(await wire.answers(2)) == 1
         assert updates(wire.heard).count("idle") == (0 if version == 1 else 1)
 
@@ -248,7 +249,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_left_behind_and_nothin
         heard = len(wire.heard)
         going.set()
         await until(lambda: len(said) == 4)
-        await turns()
+        await settled()
         assert said == ["say: cancelled", "emit: cancelled", "ask: cancelled", "notify: cancelled"]
         assert wire.heard[heard:] == []
 
@@ -273,7 +274,7 @@ async def test_what_a_handlers_own_tasks_say_after_the_turn_does_not_leave(versi
         await end_of_turn(wire, 2, version)
         going.set()
         await asyncio.wait(child)
-        await turns()
+        await settled()
         assert (child[0].cancelled(), texts(wire.heard)) == (True, [])
 
 
@@ -297,12 +298,12 @@ async def test_what_is_said_while_the_end_waits_for_room_does_not_leave_behind_i
         wire.pause()
         wire.say(prompt(2, session_id))
         await until(lambda: bool(child))
-        await turns()
+        await settled()
         going.set()
         await asyncio.wait(child)
         wire.resume()
         await end_of_turn(wire, 2, version)
-        await turns()
+        await settled()
         assert (child[0].cancelled(), len(texts(wire.heard))) == (True, 1)
 
 
@@ -468,7 +469,7 @@ async def test_after_the_last_word_a_stubborn_handler_is_not_waited_for(
         assert await end_of_turn(wire, 2, version) == {"stopReason": "cancelled"}
         await until(lambda: wire.lost == [None])
     going.set()
-    await turns()
+    await settled()
 
 
 @both_versions

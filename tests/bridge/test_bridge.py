@@ -21,6 +21,7 @@ from dragoman.bridge.forwarding import ForwardedRequest, OpenWork
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import NO_FAULTS, Faults, memory_pair
 from dragoman.vocabulary.requests import ListSessions
+from tests.support.waiting import settled
 
 Message = dict[str, Any]
 PIPE = 64 * 1024
@@ -1260,12 +1261,8 @@ async def test_an_editor_that_does_not_read_stops_the_agent_and_loses_nothing(
 
 async def stuck(peer: Peer) -> int:
     """How much of what it says has not left when nothing moves any more."""
-    left = -1
-    while left != len(peer.unsent):
-        left = len(peer.unsent)
-        for _ in range(1_000):
-            await asyncio.sleep(0)
-    return left
+    await settled()
+    return len(peer.unsent)
 
 
 @pytest.mark.parametrize(("front", "back"), [(1, 2), (2, 1)])

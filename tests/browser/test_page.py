@@ -15,7 +15,7 @@ from msgspec.json import encode
 from dragoman.gateway import hub
 from tests.support.gateway import Served, counting, gateway
 from tests.support.needs import ROOT
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .chrome import ALT, Tab, tab
 from .conftest import Serve

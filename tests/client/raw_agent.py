@@ -12,7 +12,8 @@ from dragoman.client.connect import Client, connect
 from dragoman.client.conversation import Conversation
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import memory_pair
-from tests.support.raw_peer import PIPE, Message, RawPeer, greeting, until
+from tests.support.raw_peer import PIPE, Message, RawPeer, greeting
+from tests.support.waiting import until
 
 both_versions = pytest.mark.parametrize("version", [1, 2])
 

@@ -37,7 +37,7 @@ from dragoman.vocabulary.services import (
     WriteTextFile,
 )
 from dragoman.vocabulary.tools import ClientTerminalItem, Diff, FileChange, Location, UnknownChange
-from tests.support.raw_peer import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 

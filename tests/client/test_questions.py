@@ -7,7 +7,8 @@ import pytest
 
 from dragoman.vocabulary.services import Elicit, PermissionOption, RequestPermission
 from tests.client.raw_agent import both_versions, connected, new_session
-from tests.support.raw_peer import Message, turns, until
+from tests.support.raw_peer import Message
+from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio
 
@@ -121,7 +122,7 @@ async def test_a_cancelled_turn_answers_its_open_questions_as_cancelled(version:
         turn = session.prompt("hi")
         await agent.accept()
         agent.say(permission(version, "q1"), permission(version, "q2"), form("f1"), permission(version, "q3", "other"))
-        await turns()
+        await settled()
         await turn.cancel()
         assert (await agent.answer("q1"))["result"] == CANCELLED
         assert (await agent.answer("q2"))["result"] == CANCELLED
@@ -151,7 +152,7 @@ async def test_a_question_the_agent_withdraws_is_answered_so_and_its_callback_st
     async with connected(version, permission=decide) as (client, agent):
         await new_session(client, agent)
         agent.say(permission(version))
-        await turns()
+        await settled()
         agent.say({"method": "$/cancel_request", "params": {"requestId": "q"}})
         assert (await agent.answer("q"))["error"]["code"] == -32800
         await until(lambda: ends == ["cancelled"])
@@ -172,7 +173,7 @@ async def test_when_the_client_closes_its_open_questions_end(version: int) -> No
         session.prompt("hi")
         await agent.accept()
         agent.say(permission(version))
-        await turns()
+        await settled()
         await client.close()
         assert ends == ["over"]
 

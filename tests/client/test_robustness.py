@@ -21,7 +21,8 @@ from dragoman.client.policy import PermissionHandler, PermissionPolicy
 from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent
-from tests.support.machine import lives, until
+from tests.support.machine import lives
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 

@@ -20,8 +20,9 @@ from dragoman.vocabulary.hello import AgentCapabilities
 from dragoman.vocabulary.services import RequestPermission, WriteTextFile
 from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
 from tests.client.test_robustness import SCRIPT
-from tests.support.raw_peer import PIPE, Message, greeting, turns, until
+from tests.support.raw_peer import PIPE, Message, greeting
 from tests.support.scripted_turns import swapper
+from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio
 
@@ -152,7 +153,7 @@ async def test_a_thousand_cancels_in_any_phase_have_one_outcome(version: int, ph
             await agent.request("session/cancel")
             agent.finish(number, "cancelled")
         answer = await turn.read()
-        await turns()
+        await settled()
         told = sum(message.get("method") == "session/cancel" for message in agent.heard)
         assert told == (1 if phase in ("model", "permission") else 0)
         assert turn.stop_reason == ("end_turn" if phase == "after" else "cancelled")
@@ -195,11 +196,7 @@ async def test_an_agent_that_never_reads_makes_the_sender_wait_and_costs_a_bound
         tracemalloc.start()
         before, _ = tracemalloc.get_traced_memory()
         sending = asyncio.ensure_future(send())
-        while True:  # until it stands still
-            so_far = sent
-            await turns(500)
-            if sent == so_far:
-                break
+        await settled()
         after, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert 0 < sent < count / 2

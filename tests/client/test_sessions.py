@@ -12,7 +12,8 @@ from dragoman.errors import LinkClosed, RequestFailed, TimedOut, UsageError
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent
 from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
-from tests.support.raw_peer import PIPE, RawPeer, turns, until
+from tests.support.raw_peer import PIPE, RawPeer
+from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio
 
@@ -92,7 +93,7 @@ async def test_what_is_kept_for_strangers_has_a_bound(version: int, size: int, k
             agent.tell("x" * size, session_id=f"stranger {number}")
         agent.tell("known")
         await until(lambda: len(noises) >= 20)
-        await turns(2000)
+        await settled()
         assert len(noises) == 20
         assert session.id == "s"
 

@@ -15,7 +15,8 @@ from tests.client.raw_agent import RawAgent, both_versions, connected, new_sessi
 from tests.client.test_questions import permission
 from tests.client.test_robustness import rough
 from tests.support.machine import lives
-from tests.support.raw_peer import PIPE, Message, greeting, until
+from tests.support.raw_peer import PIPE, Message, greeting
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 

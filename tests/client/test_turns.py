@@ -10,7 +10,8 @@ from dragoman.client.conversation import Answer, Turn
 from dragoman.errors import AuthRequired, LinkClosed, RequestFailed, UsageError
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged
 from tests.client.raw_agent import both_versions, connected, new_session
-from tests.support.raw_peer import Message, turns, until
+from tests.support.raw_peer import Message
+from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio
 
@@ -120,7 +121,7 @@ async def test_a_reader_that_is_cancelled_can_come_back(version: int) -> None:
         turn = session.prompt("hi")
         for _ in range(3):
             reading = asyncio.ensure_future(read(turn))
-            await turns(5)
+            await settled()
             reading.cancel()
             await asyncio.wait([reading])
         number = await agent.accept()
@@ -135,10 +136,10 @@ async def test_a_turn_has_one_reader(version: int) -> None:
         session = await new_session(client, agent)
         turn = session.prompt("hi")
         await agent.accept()
-        await turns()
+        await settled()
         turn.ready()
         first = asyncio.ensure_future(read(turn))
-        await turns(5)
+        await settled()
         with pytest.raises(UsageError, match="one reader"):
             await anext(turn)
         first.cancel()
@@ -158,7 +159,7 @@ async def test_a_cancelled_turn_is_read_to_its_end_and_the_agent_is_told_once(ve
         agent.finish(number, "cancelled")
         assert (said(await read(turn)), turn.stop_reason) == (["last words"], "cancelled")
         await turn.cancel()
-        await turns()
+        await settled()
         assert sum(m.get("method") == "session/cancel" for m in agent.heard) == 1
 
 
@@ -170,7 +171,7 @@ async def test_after_a_cancel_the_next_prompt_waits_for_the_end_of_the_cancelled
         number = await agent.accept()
         await session.cancel()
         second = session.prompt("short")
-        await turns()
+        await settled()
         assert sum(m.get("method") == "session/prompt" for m in agent.heard) == 1
         agent.tell("end of the first")
         agent.finish(number, "cancelled")
@@ -189,11 +190,11 @@ async def test_a_prompt_cancelled_while_it_waits_leaves_the_next_one_waiting_for
         number = await agent.accept()
         await session.cancel()
         second = session.prompt("never sent")
-        await turns(5)
+        await settled()
         await second.cancel()
         assert (await second.read()).stop_reason == "cancelled"
         third = session.prompt("short")
-        await turns()
+        await settled()
         assert sum(m.get("method") == "session/prompt" for m in agent.heard) == 1
         agent.finish(number, "cancelled")
         again = await agent.accept()
@@ -209,7 +210,7 @@ async def test_a_wait_for_a_whole_answer_that_is_cancelled_cancels_the_turn(vers
         session = await new_session(client, agent)
         asking = asyncio.ensure_future(session.ask("hi"))
         number = await agent.accept()
-        await turns()
+        await settled()
         asking.cancel()
         await agent.request("session/cancel")
         agent.finish(number, "cancelled")
@@ -288,7 +289,7 @@ async def test_when_the_connection_ends_what_was_heard_is_read_and_then_it_is_ra
         turn = session.prompt("hi")
         await agent.accept()
         agent.tell("last", "very last")
-        await turns()
+        await settled()
         if how == "agent leaves":
             await agent.leave()
         else:
@@ -344,7 +345,7 @@ async def test_an_option_told_after_the_answer_is_newer_than_the_answer(version:
             {"method": "session/update", "params": {"sessionId": "s", "update": update}},
         )
         await setting
-        await turns()
+        await settled()
         assert [option.current_value for option in session.options] == ["newer"]  # type: ignore[union-attr]
 
 

@@ -31,7 +31,7 @@ from dragoman.vocabulary.services import (
 )
 from dragoman.vocabulary.tools import ExitStatus
 from tests.client.raw_agent import connected, new_session
-from tests.support.raw_peer import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 

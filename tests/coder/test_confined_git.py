@@ -13,9 +13,9 @@ from dragoman.host.sandbox import confine
 from tests.coder.test_git_folders import git, program, repository
 from tests.support.confined_commands import confinement
 from tests.support.editor import Editor, Message, turns
-from tests.support.machine import until
 from tests.support.needs import need
 from tests.support.scripted_turns import Told, answer_questions, apart, call, snapshot
+from tests.support.waiting import until
 from tests.support.whole_agent import User, events_of, whole
 
 

@@ -34,6 +34,7 @@ from dragoman.vocabulary.events import (
     Usage,
     UsageChanged,
 )
+from tests.support.waiting import settled, until
 from tests.support.whole_agent import Fixed
 
 pytestmark = pytest.mark.anyio
@@ -253,9 +254,10 @@ class Watched(ScriptModel):
             self.open_calls -= 1
 
 
+ENDLESS = [{"say": "x", "repeat": 1_000_000}]
 PHASES = {
     "before the first piece": [{"say": "never", "delay_ms": 60_000}],
-    "between two pieces": [{"say": "x", "repeat": 1_000_000}],
+    "between two pieces": ENDLESS,
     "while it thinks": [{"think": "x"}, {"think": "x", "delay_ms": 60_000}],
     "after a tool call": [{"call": "x"}, {"say": "never", "delay_ms": 60_000}],
     "while it waits to try again": [{"fail": "network"}],
@@ -276,8 +278,7 @@ async def test_closing_the_turn_ends_the_model_call(steps: list[dict[str, Any]])
                 await asyncio.sleep(0)
 
     following = asyncio.ensure_future(follow())
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await (until(lambda: len(events) > 5) if steps is ENDLESS else settled())
     following.cancel()
     with pytest.raises(asyncio.CancelledError):
         await following

@@ -17,7 +17,8 @@ from dragoman.vocabulary.asking import Extension, ExtensionResult
 from dragoman.vocabulary.content import Content, Resource, Text, TextResource
 from tests.dialects.schemas import text
 from tests.dialects.seeds import Caller, agent_of, an_agent, client_of, refusal, talking, updates
-from tests.support.raw_peer import prompt, until
+from tests.support.raw_peer import prompt
+from tests.support.waiting import until
 
 NAME = "simse"
 

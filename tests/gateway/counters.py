@@ -8,7 +8,7 @@ from dragoman.gateway.agent_source import AgentSource, spawned
 from tests.support.fork_server.client import fork_server
 from tests.support.gateway import Message, RawHttp, prompt, texts
 from tests.support.needs import ROOT
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 COUNTER = ROOT / "tests" / "gateway" / "peers" / "counter.py"
 

@@ -10,7 +10,7 @@ import httpx2
 
 from dragoman.transports.sse import EventReader
 from tests.support.gateway import Message, Served, hello, http_client, msgspec_decode, prompt, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 YES = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
 NO = {"outcome": {"outcome": "selected", "optionId": "reject_once"}}

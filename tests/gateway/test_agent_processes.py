@@ -16,7 +16,7 @@ from dragoman.gateway.agent_source import AgentSource, spawned
 from tests.support.fork_server.client import fork_server
 from tests.support.gateway import Message, RawHttp, Served, gateway, hello, prompt, raw_http, texts
 from tests.support.needs import ROOT
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .sockets import hear, opening, say
 

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.gateway import hub
 from tests.support.gateway import RawHttp, Served, gateway, prompt, raw_http
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .counters import counters, heard, loaded, noted
 from .sockets import hear, opening, say, session

@@ -18,7 +18,7 @@ from dragoman.gateway.envelope import peek
 from dragoman.gateway.guard import SCOPES, TokenIdentity
 from dragoman.gateway.replay_buffer import GONE, REPLACED
 from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .sockets import hear, opening, say, session
 

@@ -20,7 +20,7 @@ from tests.support.command import call
 from tests.support.gateway import free_port, gateway, prompt, raw_http
 from tests.support.gateway_process import serving
 from tests.support.rogue_agent import permission, text
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(120)
 

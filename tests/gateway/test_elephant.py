@@ -13,7 +13,7 @@ from dragoman.gateway import elephant as paths
 from dragoman.gateway import elephant_stream
 from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import counting, gateway, hello, http_client, prompt
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .elephants import NO, YES, elephant
 

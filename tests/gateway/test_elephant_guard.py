@@ -18,7 +18,7 @@ from dragoman.gateway.server import GatewayServer
 from dragoman.gateway.token_store import TokenStore
 from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .elephants import elephant
 

@@ -22,7 +22,7 @@ from dragoman.gateway.replay_buffer import StreamBatch, StreamMessage
 from dragoman.gateway.streaming import events
 from dragoman.transports.sse import EventReader
 from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 

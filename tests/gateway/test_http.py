@@ -10,7 +10,7 @@ import pytest
 from dragoman.agent.agent import Agent
 from tests.support.gateway import counting, gateway, hello, http_client, prompt, raw_http, texts
 from tests.support.needs import need
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 both_versions = pytest.mark.parametrize("version", [1, 2])

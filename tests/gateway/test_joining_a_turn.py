@@ -12,7 +12,7 @@ from dragoman.gateway import shared_session
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.options import Choice, Select
 from tests.support.gateway import Message, RawHttp, counting, gateway, hello, prompt, raw_http, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .sockets import hear, opening, say
 

@@ -15,7 +15,7 @@ from dragoman.gateway import login_store as cookies_module
 from dragoman.gateway.guard import SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
 from dragoman.gateway.login_file import FILE_BYTES, LOGINS, LoginFile, StoredLogin
 from dragoman.gateway.login_store import LoginHalves, LoginStore
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 TOKENS = [Token(name, name, SCOPES, digest_of(name.encode())) for name in ("laptop", "phone")]

@@ -21,7 +21,7 @@ from dragoman.gateway.metrics import Histogram
 from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import Message, Served, counting, gateway, http_client, prompt, raw_http, texts
 from tests.support.needs import ROOT, need
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .sockets import hear, opening, say, session
 

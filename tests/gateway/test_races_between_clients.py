@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.gateway import Message, RawHttp, gateway, hello, prompt, raw_http
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .counters import counters, heard, loaded, loading, noted, opened
 

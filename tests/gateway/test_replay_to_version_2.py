@@ -8,7 +8,7 @@ import pytest
 from dragoman.agent.agent import Agent
 from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import Message, RawHttp, gateway, prompt, raw_http
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .test_shared_session import root_session
 

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.gateway.agent_restart import GONE, TAKEN, UNCLEAR
 from tests.support.gateway import RawHttp, gateway, prompt, raw_http, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .counters import counters, heard, loaded, loading, noted, opened
 

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.gateway import client_side
 from tests.support.gateway import Message, RawHttp, counting, gateway, hello, prompt, raw_http, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .counters import counters, heard, loaded, loading, noted, opened
 from .sockets import hear, opening, say

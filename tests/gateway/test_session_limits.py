@@ -10,7 +10,7 @@ from dragoman.gateway.agent_side import AgentSide
 from dragoman.link.pending_events import PendingEvents
 from dragoman.vocabulary.events import AnyEvent
 from tests.support.gateway import counting, gateway, prompt, raw_http, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .counters import counters, heard, loaded, loading, noted
 

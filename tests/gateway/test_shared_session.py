@@ -10,7 +10,7 @@ from dragoman.agent.agent import Agent
 from dragoman.gateway import open_questions
 from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import Message, RawHttp, counting, gateway, prompt, raw_http, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 both_versions = pytest.mark.parametrize("version", [1, 2])

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.gateway import idle_sockets
 from tests.support.gateway import Served, counting, gateway, http_client
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 from dragoman.agent.agent import Agent
 from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import RawHttp, counting, gateway, prompt, raw_http, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 OPENING = {"cwd": os.getcwd(), "mcpServers": []}

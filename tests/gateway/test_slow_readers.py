@@ -14,7 +14,7 @@ from dragoman.gateway.replay_buffer import BUFFER_BYTES, LAG_BYTES, TOO_SLOW, Re
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
 from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .sockets import hear, opening, say, session
 

@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from dragoman.gateway import hub
 from tests.support.gateway import Message, counting, gateway, hello, prompt, texts
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from .sockets import hear, opening, say, session
 

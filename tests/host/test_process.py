@@ -16,7 +16,8 @@ import pytest
 from dragoman import limits
 from dragoman.errors import StartFailed, UsageError
 from dragoman.host.process import Child
-from tests.support.machine import lives, read_line, read_pid, state, until
+from tests.support.machine import lives, read_line, read_pid, state
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 

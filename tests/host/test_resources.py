@@ -22,7 +22,7 @@ from dragoman.host.resources import (
     too_much_memory,
 )
 from tests.support.confined_commands import AS_NOBODY, PYTHON, ROOT, Box, python_of_others
-from tests.support.machine import until
+from tests.support.waiting import until
 
 MIB = limits.MIB
 SMALL = ResourceLimits(256 * MIB, 64)

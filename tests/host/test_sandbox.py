@@ -27,8 +27,9 @@ from dragoman.host.sandbox import (
 )
 from dragoman.host.secrets import confined_environment, credential_paths
 from tests.support.confined_commands import AS_NOBODY, PYTHON, ROOT, Box, confinement, python_of_others
-from tests.support.machine import lives, read_line, until
+from tests.support.machine import lives, read_line
 from tests.support.needs import need
+from tests.support.waiting import until
 
 
 def test_a_command_works_in_its_roots(box: Box) -> None:

@@ -19,8 +19,8 @@ from dragoman.host.ripgrep import Records, find_ripgrep
 from dragoman.host.run_to_end import run_to_end
 from dragoman.host.search import FolderEntry, Match, glob, grep, list_files
 from dragoman.host.wildcards import PatternRefused
-from tests.support.machine import until
 from tests.support.needs import need
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 

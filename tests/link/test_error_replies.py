@@ -8,8 +8,9 @@ from dragoman import limits
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.asking import Reply, Request
-from tests.support.raw_peer import Message, prompt, turns, until
+from tests.support.raw_peer import Message, prompt
 from tests.support.served_agent import Reporting, both_versions, end_of_turn, opened, served
+from tests.support.waiting import settled, until
 from tests.test_link import agent_link, ping
 
 REST = "(the rest of this error was too large to be sent)"
@@ -57,7 +58,7 @@ async def test_errors_wait_for_room_as_results_do() -> None:
         end.above.answer = fail
         end.wire.pause()
         end.wire.say(*(ping(id) for id in range(1, 11)))
-        await turns()
+        await settled()
         assert 2 * limits.MIB < end.link.outbox.size <= limits.OUTBOX_BYTES
         end.wire.resume()
         for id in range(1, 11):

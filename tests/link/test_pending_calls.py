@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from dragoman.link.pending_calls import InFlightLimit
-from tests.support.raw_peer import turns
+from tests.support.waiting import settled
 
 pytestmark = pytest.mark.anyio
 
@@ -15,11 +15,11 @@ async def test_whoever_comes_too_late_waits_and_is_served_in_order() -> None:
     assert [slots.take(), slots.take(), slots.take(), slots.free] == [True, True, False, False]
     served: list[int] = []
     waiting = [asyncio.ensure_future(_serve(slots, number, served)) for number in range(3)]
-    await turns(2)
+    await settled()
     assert served == []
     slots.give_back()
     assert not slots.take()  # it belongs to the first in line, who has not run yet
-    await turns(2)
+    await settled()
     assert served == [0]
     slots.give_back()
     slots.give_back()
@@ -35,11 +35,11 @@ async def test_whoever_leaves_the_line_takes_no_slot_along(given_back: bool) -> 
     assert slots.take()
     served: list[int] = []
     leaves, stays = (asyncio.ensure_future(_serve(slots, number, served)) for number in range(2))
-    await turns(2)
+    await settled()
     if given_back:
         slots.give_back()
     leaves.cancel()
-    await turns(2)
+    await settled()
     if not given_back:
         slots.give_back()
     await stays

@@ -22,7 +22,7 @@ from dragoman.gateway.server import GatewayServer
 from dragoman.gateway.session_directory import SessionDirectory
 from dragoman.gateway.token_store import TokenStore
 from dragoman.transports.sse import EventReader
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 Message = dict[str, Any]
 

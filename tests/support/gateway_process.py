@@ -11,7 +11,7 @@ from typing import IO
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessage, AgentMessageChunk, AnyEvent
 from tests.support.fork_server.client import MAIN, Forked, fork_server
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 SLOW: dict[str, object] = {"turns": [{"steps": [{"say": "word ", "repeat": 200, "delay_ms": 50}]}]}
 

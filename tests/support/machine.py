@@ -1,23 +1,13 @@
 """Looking at the machine from outside: is a process alive, has something happened yet."""
 
-import asyncio
 import os
 import select
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.support.needs import need
+from tests.support.waiting import until
 
 DEADLINE_SECONDS = 30.0
-
-
-async def until(condition: Callable[[], object], what: str = "") -> None:
-    """Waits for a fact, not for a time."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"never happened: {what or condition}"
-        await asyncio.sleep(0.002)
 
 
 def state(pid: int) -> str:

@@ -1,17 +1,14 @@
 """The far end of a connection as JSON lines, with nothing of ours in it: it reads when it is told to."""
 
-import asyncio
 import json
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 from dragoman.transports.contract import Transport
+from tests.support.waiting import until
 
 Message = dict[str, Any]
 PIPE = 64 * 1024
-# Turns of the loop after which something that has not happened will not happen.
-PATIENCE = 20_000
 
 
 class RawPeer:
@@ -94,23 +91,6 @@ class RawPeer:
                 self._unsent[0] = data[taken:]
                 return
             self._unsent.popleft()
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    """Turn the loop until it has happened. Things that take real time let it sleep; nothing else does."""
-    for _ in range(PATIENCE):
-        if happened():
-            return
-        await asyncio.sleep(0)
-    async with asyncio.timeout(30):
-        while not happened():  # noqa: ASYNC110  # whatever it waits for is not ours to signal
-            await asyncio.sleep(0.005)
-
-
-async def turns(count: int = 200) -> None:
-    """Enough turns of the loop for everything that can happen to happen."""
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 def hello(version: int) -> Message:

@@ -9,7 +9,8 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.transports.memory import memory_pair
-from tests.support.raw_peer import PIPE, Message, RawPeer, hello, until
+from tests.support.raw_peer import PIPE, Message, RawPeer, hello
+from tests.support.waiting import until
 
 
 class Reporting(Agent):

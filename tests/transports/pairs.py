@@ -19,24 +19,9 @@ from dragoman.transports.child import ChildTransport
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import Faults, MemoryTransport, memory_pair
 from dragoman.transports.stdio import StdioTransport
+from tests.support.waiting import until
 
 DEADLINE_SECONDS = 30.0
-
-
-async def until(condition: Callable[[], object], what: str = "") -> None:
-    """Waits for a fact, not for a time."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    looks = 0
-    while not condition():
-        assert time.monotonic() < deadline, f"never happened: {what or condition}"
-        looks += 1
-        await asyncio.sleep(0 if looks < 20 else min(looks, 100) / 20_000)
-
-
-async def turns(count: int = 30) -> None:
-    """Lets the loop turn: what would happen by itself has happened afterwards."""
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 class Recorder:

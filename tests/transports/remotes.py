@@ -11,8 +11,9 @@ from websockets.asyncio.server import ServerConnection, serve
 from dragoman.transports.contract import Transport
 from dragoman.transports.http import HttpTransport
 from dragoman.transports.websocket import WebSocketTransport
+from tests.support.waiting import until
 
-from .pairs import Recorder, until
+from .pairs import Recorder
 
 HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n'
 GREETING = b'{"jsonrpc":"2.0","id":0,"result":{"connectionId":"c1"}}'

@@ -16,9 +16,10 @@ from dragoman.host.process import Child
 from dragoman.link import Link
 from dragoman.transports.child import ChildExited, ChildTransport
 from dragoman.vocabulary.hello import ClientHello
+from tests.support.waiting import settled, until
 from tests.test_link import Above
 
-from .pairs import Recorder, turns, until
+from .pairs import Recorder
 
 pytestmark = pytest.mark.anyio
 
@@ -99,7 +100,7 @@ async def test_its_last_words_wait_behind_a_pause_and_the_loss_behind_them() -> 
         transport.pause_reading()
         await child.wait()
         assert transport.write(b"anybody there?") == 14
-        await turns()
+        await settled()
         assert not receiver.data
         assert not receiver.losses
         transport.resume_reading()
@@ -158,7 +159,7 @@ open({str(tmp_path / "done")!r}, "w").close()
 async def test_waiting_calls_are_told_at_the_beginning_of_close_not_at_its_end() -> None:
     async with connected("sleep", "1000") as (transport, receiver, child):
         closing = asyncio.ensure_future(transport.close())
-        await turns(1)
+        await settled()
         assert receiver.losses == [None]
         assert not child.has_exited
         await closing

@@ -8,8 +8,9 @@ import time
 import pytest
 
 from dragoman.errors import LinkClosed
+from tests.support.waiting import settled, until
 
-from .pairs import HALF_CLOSING_PEERS, PAIRS, OpenPair, turns, until
+from .pairs import HALF_CLOSING_PEERS, PAIRS, OpenPair
 
 pytestmark = pytest.mark.anyio
 
@@ -42,12 +43,12 @@ async def test_a_full_pipe_takes_nothing_until_writable_and_writable_comes_once_
 ) -> None:
     async with open_pair() as pair:
         taken = pair.clog()
-        await turns()
+        await settled()
         assert pair.receiver.rooms == 0
         assert pair.transport.write(b"more") == 0
         await pair.peer.read(taken)
         await until(lambda: pair.receiver.rooms)
-        await turns()
+        await settled()
         assert pair.receiver.rooms == 1
         assert pair.transport.write(b"more") == 4
         assert await pair.peer.read(4) == b"more"
@@ -72,7 +73,7 @@ async def test_nothing_is_received_while_reading_is_paused(open_pair: OpenPair) 
         pair.transport.pause_reading()
         pair.transport.pause_reading()
         await pair.peer.write(b"two")
-        await turns()
+        await settled()
         assert pair.receiver.data == b"one"
         pair.transport.resume_reading()
         pair.transport.resume_reading()
@@ -83,11 +84,11 @@ async def test_a_receiver_that_pauses_while_it_receives_gets_no_more(open_pair: 
     async with open_pair() as pair:
         pair.transport.pause_reading()
         await pair.peer.write(MESSAGE[:90])
-        await turns()
+        await settled()
         pair.receiver.on_data = pair.transport.pause_reading
         pair.transport.resume_reading()
         await until(lambda: pair.receiver.pieces)
-        await turns()
+        await settled()
         assert len(pair.receiver.pieces) == 1
 
 
@@ -110,7 +111,7 @@ async def test_what_arrived_before_the_end_is_received_before_it(open_pair: Open
         pair.transport.pause_reading()
         await pair.peer.write(MESSAGE[:90])
         await pair.peer.close_writing()
-        await turns()
+        await settled()
         assert not pair.receiver.data
         pair.transport.resume_reading()
         await until(lambda: pair.receiver.losses)
@@ -134,10 +135,10 @@ async def test_a_vanished_peer_is_one_loss_and_writing_to_it_is_harmless(open_pa
         await until(lambda: pair.receiver.losses)
         for _ in range(3):
             assert pair.transport.write(MESSAGE) == len(MESSAGE)
-            await turns()
+            await settled()
         pair.transport.close_writing()
         await pair.transport.close()
-        await turns()
+        await settled()
         assert len(pair.receiver.losses) == 1
         assert pair.receiver.losses[0] is None or isinstance(pair.receiver.losses[0], LinkClosed)
         assert not pair.receiver.after_loss
@@ -181,7 +182,7 @@ async def test_close_is_quick_and_idempotent_and_says_so_once(open_pair: OpenPai
         pair.transport.pause_reading()
         pair.transport.resume_reading()
         pair.transport.close_writing()
-        await turns()
+        await settled()
         assert pair.receiver.losses == [None]
         assert pair.receiver.rooms == rooms
 

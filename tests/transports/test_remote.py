@@ -12,8 +12,9 @@ from dragoman import limits
 from dragoman.errors import LinkClosed, UsageError
 from dragoman.transports import remote as remote_module
 from dragoman.transports.remote import QUEUE_BYTES, transport_for
+from tests.support.waiting import settled, until
 
-from .pairs import Recorder, turns, until
+from .pairs import Recorder
 from .remotes import HELLO, REMOTES, HttpServer, OpenRemote, Remote
 
 pytestmark = pytest.mark.anyio
@@ -67,7 +68,7 @@ async def test_a_peer_that_never_reads_is_written_a_bounded_amount_and_writable_
             await asyncio.sleep(0)
         assert taken * len(large) < 30_000_000
         assert remote.transport.write(large) == 0
-        await turns()
+        await settled()
         assert remote.receiver.rooms == 0
         remote.server.reads.set()
         await until(lambda: remote.receiver.rooms, "writable")
@@ -80,7 +81,7 @@ async def test_nothing_is_received_while_reading_is_paused(open_remote: OpenRemo
     async with open_remote() as remote:
         remote.transport.pause_reading()
         await remote.server.say(line(1))
-        await turns()
+        await settled()
         assert not remote.receiver.data
         remote.transport.resume_reading()
         await until(lambda: remote.receiver.data == line(1) + b"\n")
@@ -94,7 +95,7 @@ async def test_a_dropped_connection_goes_on_and_nothing_is_lost_or_said_twice(op
             if number % 5 == 0:
                 await remote.server.drop()
         await until(lambda: len(new(remote)) >= 20 and remote.receiver.data.count(b"\n") >= 20)
-        await turns()
+        await settled()
         assert new(remote) == [line(number) for number in range(20)]
         assert bytes(remote.receiver.data) == b"".join(line(number) + b"\n" for number in range(20))
         assert remote.receiver.losses == []
@@ -181,7 +182,7 @@ async def test_a_connection_that_is_just_being_made_is_ended_as_well() -> None:
         transport.write(HELLO)
         await asked.wait()
         closing = asyncio.create_task(transport.close())
-        await turns()
+        await settled()
         assert not closing.done()
         server.reads.set()
         await closing

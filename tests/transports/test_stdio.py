@@ -18,8 +18,9 @@ import pytest
 from dragoman import limits
 from dragoman.errors import LinkClosed
 from dragoman.transports.stdio import StdioTransport
+from tests.support.waiting import settled, until
 
-from .pairs import FdPeer, Recorder, turns, until
+from .pairs import FdPeer, Recorder
 
 pytestmark = pytest.mark.anyio
 
@@ -233,8 +234,7 @@ async def test_what_was_read_before_is_received_first_and_not_behind_a_pause() -
     receiver, transport = Recorder(), StdioTransport(stdin, os.open(os.devnull, os.O_WRONLY), unread=b"before")
     transport.start(receiver)
     transport.pause_reading()
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await settled()
     assert receiver.data == b""
     transport.resume_reading()
     transport.resume_reading()
@@ -249,8 +249,7 @@ async def test_what_was_read_before_is_dropped_by_a_close() -> None:
     receiver, transport = Recorder(), StdioTransport(stdin, os.open(os.devnull, os.O_WRONLY), unread=b"before")
     transport.start(receiver)
     await transport.close()
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await settled()
     assert receiver.data == b""
     assert receiver.losses == [None]
     os.close(peer_writes)
@@ -268,7 +267,7 @@ async def test_requests_behind_a_pause_are_not_begun_for_a_client_that_vanished(
     transport.write(b"an update")
     await until(lambda: receiver.losses)
     transport.resume_reading()
-    await turns()
+    await settled()
     assert isinstance(receiver.losses[0], LinkClosed)
     assert not receiver.data
     await transport.close()
@@ -323,7 +322,7 @@ async def test_a_file_is_read_no_faster_than_it_is_wanted_and_its_thread_ends_wi
     transport.start(receiver)
     for pieces in (1, 2, 3):
         await receiver.until_pieces(pieces)
-        await turns()
+        await settled()
         assert receiver.pieces == [65536] * pieces
         transport.resume_reading()
     await transport.close()
@@ -337,7 +336,7 @@ async def test_a_chunk_that_was_read_before_a_pause_waits_for_the_resume(tmp_pat
     transport.start(receiver)
     transport.pause_reading()
     await asyncio.to_thread(lambda: None)
-    await turns()
+    await settled()
     assert not receiver.data
     transport.resume_reading()
     await until(lambda: receiver.losses == [None])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dragoman.gateway import dead_peers
 from tests.support.gateway import counting, gateway
-from tests.transports.pairs import until
+from tests.support.waiting import until
 
 from ..sockets import opening, session
 
