@@ -7,8 +7,9 @@ import pytest
 
 from dragoman import Agent, Prompt, Session
 from dragoman.agent.agent import agent_core
-from tests.support.raw_peer import prompt, until
+from tests.support.raw_peer import prompt
 from tests.support.served_agent import opened, served
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 

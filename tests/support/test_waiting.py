@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-import time
+import threading
 
 import pytest
 
@@ -71,7 +71,7 @@ async def test_a_loop_that_never_rests_is_a_failure(monkeypatch: pytest.MonkeyPa
 
 async def test_until_returns_when_a_thread_has_made_it_true() -> None:
     done: list[int] = []
-    asyncio.get_running_loop().run_in_executor(None, lambda: (time.sleep(0.05), done.append(1)))
+    threading.Timer(0.05, done.append, [1]).start()
     await until(lambda: done)
     assert done == [1]
 
