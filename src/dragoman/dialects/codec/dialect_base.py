@@ -1,10 +1,10 @@
-"""What every dialect does alike: requests and replies by a table of routes, notes, extensions, gates.
+"""What every dialect does alike: requests and replies by a table of routes, notifications, extensions, capabilities.
 
-A dialect of one version and role adds what its wire does differently: how events are said or heard, and what a prompt
-is. `Route`s are data; where a request is more than names, a route carries small functions.
+A dialect of one version and role adds what its wire does differently: how events are encoded or decoded, and what a
+prompt is. `Route`s are data; where a request is more than names, a route carries small functions.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -80,16 +80,20 @@ UNLIMITED: Final = frozenset({"session/cancel", "session/close", "session/list",
 
 
 class Route(NamedTuple):
-    """One method: which word it is, and how its params and result stand on the wire."""
+    """One method: its request in the vocabulary, and the types of its params and result on the wire."""
 
     method: str
     request: type[Request]
     params: Any
     result: Any
     reply: type[Reply] = Done
-    # What the other side must have said it can do; empty: always there.
+    # The capability that the receiver must have offered, as an attribute of its capabilities; empty: always there.
     needs: str = ""
+    # Wire attribute to vocabulary attribute, where the two have different names.
     renames: Renames = {}  # noqa: RUF012  # never changed
+    # Fields of the request that the method itself stands for, as `session/load` stands for a replay from the start.
+    implies: Mapping[str, Any] = {}  # never changed
+    # In place of the tables, where more than names differ. They take and return wire values, not bytes.
     decode_params: Callable[[Any], Request] | None = None
     encode_params: Callable[[Any], Any] | None = None
     decode_result: Callable[[Any], Reply] | None = None
@@ -97,7 +101,7 @@ class Route(NamedTuple):
 
 
 class NoteRoute(NamedTuple):
-    """One notification."""
+    """One method of a notification, its note in the vocabulary, and the type of its params on the wire."""
 
     method: str
     note: type[Note]
@@ -105,7 +109,11 @@ class NoteRoute(NamedTuple):
 
 
 class DialectBase:
-    """The common part of every dialect."""
+    """The common part of every dialect; the methods of `contract.Dialect` are documented there.
+
+    `incoming` and `outgoing` are the routes of the peer's requests and of ours, `offered` what we have said that we can
+    do, `granted` what the peer has said. A method whose capability was not offered does not exist, in both directions.
+    """
 
     unlimited = UNLIMITED
     null_ids = True
@@ -125,6 +133,8 @@ class DialectBase:
     ) -> None:
         self.codec: Final = codec
         self._incoming: Final = {route.method: route for route in incoming}
+        # Two routes may have one request, as `session/load` and `session/resume` do; a dialect with such a pair encodes
+        # the reply by itself.
         self._incoming_by_type: Final = {route.request: route for route in self._incoming.values()}
         self._outgoing: Final = {route.request: route for route in outgoing}
         self._incoming_notes: Final = {route.method: route for route in incoming_notes}
@@ -132,10 +142,15 @@ class DialectBase:
         self._offered: Final = offered
         self._granted: Final = granted
 
-    # -- hearing -----------------------------------------------------------------------------------------------------
+    # -- from the peer -----------------------------------------------------------------------------------------------
 
     def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
-        """The request behind a method name; refused where we did not offer it."""
+        """Decode the peer's request; `PeerMistake` for a method that we did not offer, or params that make no sense.
+
+        A `Note`: it was sent as a request, and is answered with an empty result.
+        """
+        # The method's own name first; then names that peers are known to use for it; then what the other version of the
+        # protocol calls it, which is a method of its own where this version has both.
         route = self._incoming.get(ALIASES.get(method, method)) or self._incoming.get(SIBLINGS.get(method, ""))
         if route is None:
             return self._decode_unrouted(method, params)
@@ -147,13 +162,19 @@ class DialectBase:
             if route.decode_params
             else self.codec.decode_as(value, route.request, route.renames)
         )
+        if route.implies:
+            request = msgspec.structs.replace(request, **route.implies)
+        # Here, so that no layer above ever has a relative path; and for every dialect.
         check_paths(request)
         if isinstance(request, Elicit) and (problem := unoffered(request, self._offered)):
             raise PeerMistake(*problem)
         return request
 
     def read_params(self, route: Route, params: Raw) -> Any:
-        """The params as the wire types them, or as a peer that is known to be wrong can only have meant them."""
+        """Decode params as the schema types them; if that fails, as a peer known for the mistake can only have meant.
+
+        The schema's way comes first, so a correction never changes what a conforming peer has said.
+        """
         try:
             return wire.decode(params or b"{}", route.params)
         except PeerMistake:
@@ -172,15 +193,15 @@ class DialectBase:
         raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
 
     def events_at_request(self, request: Request) -> Sequence[SessionEvent]:
-        """By default the wire says so itself."""
+        """Return nothing: this wire sends its states as events."""
         return ()
 
     def events_at_reply(self, request: Request) -> Sequence[SessionEvent]:
-        """By default the wire says so itself."""
+        """Return nothing: this wire sends its states as events."""
         return ()
 
     def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
-        """The note behind a method name."""
+        """Decode the peer's notification; `PeerMistake` for an unknown one, which the link reports and ignores."""
         route = self._incoming_notes.get(method)
         if route is not None:
             return [self.codec.decode_as(wire.decode(params or b"{}", route.params), route.note)]
@@ -189,18 +210,21 @@ class DialectBase:
         raise PeerMistake(METHOD_NOT_FOUND, "unknown notification")
 
     def decode_text_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
-        """Agents hear no updates."""
+        """Return None: only a client is sent updates."""
         return None
 
     def decode_cancel(self, id: Id) -> Note | None:
-        """By default a cancelled request is just that."""
+        """Return None: cancelling a request means no more than that."""
         return None
 
     def decode_reply(self, request: Request, result: Raw) -> DecodedReply:
-        """The answer to a request of ours."""
+        """Decode the answer to a request of ours. A permission counts only if it names one option that was offered."""
         if isinstance(request, Extension):
             return DecodedReply(ExtensionResult(plain(result)))
         route = self._outgoing[type(request)]
+        # A permission is the one answer that must never be read as more than it says. Before the schema's reader: no
+        # key twice (readers differ in which one counts), and the flat form of some clients made the schema's. After it:
+        # an id that was not offered, or that two options have, is no choice.
         if isinstance(request, RequestPermission):
             refuse_duplicates(result)
             result = unfolded(result, self.offered_options(request))
@@ -211,7 +235,7 @@ class DialectBase:
         return DecodedReply(reply)
 
     def offered_options(self, request: RequestPermission) -> list[PermissionOption]:
-        """The options of a permission that this wire could offer."""
+        """Return the options of a permission that were sent; an answer must name one of these."""
         return request.options
 
     def decode_failure(self, request: Request, error: WireError) -> DecodedReply | None:
@@ -224,10 +248,10 @@ class DialectBase:
         """By default everything has one name."""
         return False
 
-    # -- saying ------------------------------------------------------------------------------------------------------
+    # -- to the peer -------------------------------------------------------------------------------------------------
 
     def encode_request(self, request: Request) -> RequestMessage:
-        """A request of ours."""
+        """Encode a request of ours; `RequestFailed` for one that the peer has not offered to serve."""
         if isinstance(request, Extension):
             return RequestMessage(
                 request.method, b"" if request.params is UNSET else msgspec.json.encode(request.params)
@@ -241,7 +265,10 @@ class DialectBase:
         return RequestMessage(route.method, wire.encode(value))
 
     def route_of(self, request: Request) -> Route:
-        """How a request of ours is asked. What the peer does not have fails as if the peer had said so."""
+        """Return the route of a request of ours; `RequestFailed` if the peer does not have it.
+
+        It fails here as if the peer had answered so: the protocol forbids to ask for what was not offered.
+        """
         route = self._outgoing.get(type(request))
         if route is None or (route.needs and not getattr(self._granted, route.needs)):
             raise not_offered()
@@ -250,7 +277,7 @@ class DialectBase:
         return route
 
     def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
-        """The answer to a request of theirs."""
+        """Encode the answer to a request of theirs."""
         if isinstance(reply, ExtensionResult):
             return [ResultMessage(id, b"null" if reply.result is UNSET else msgspec.json.encode(reply.result))]
         route = self._incoming_by_type[type(request)]
@@ -258,11 +285,11 @@ class DialectBase:
         return [ResultMessage(id, wire.encode(value))]
 
     def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
-        """A request of theirs failed."""
+        """Encode an error as the answer to a request of theirs."""
         return [ErrorMessage(id, error)]
 
     def encode_notification(self, note: Note) -> Sequence[Out]:
-        """A notification of ours."""
+        """Encode a notification of ours; nothing where this wire has none for it."""
         if isinstance(note, ExtensionNote):
             return [NotificationMessage(note.method, b"" if note.params is UNSET else msgspec.json.encode(note.params))]
         route = self._outgoing_notes.get(type(note))
@@ -271,11 +298,11 @@ class DialectBase:
         return [NotificationMessage(route.method, wire.encode(self.codec.encode_as(note, route.params)))]
 
     def encode_event(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
-        """Only agents tell events."""
+        """Raise `UsageError`: only an agent sends events."""
         raise UsageError("a client tells no events")
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
-        """Only agents tell events."""
+        """Raise `UsageError`: only an agent sends events."""
         raise UsageError("a client tells no events")
 
 
@@ -298,17 +325,17 @@ def message_id_field(message_id: str) -> bytes:
 
 
 def with_login(routes: Iterable[Route], agent: AgentHello, *only: type[Request]) -> list[Route]:
-    """The routes; the ones named (login, logout) only where the agent has a way to log in."""
+    """Return the routes, without those in `only` (default: login and logout) if the agent has no way to log in."""
     return [route for route in routes if agent.auth_methods or route.request not in (only or (Login, Logout))]
 
 
 def null_as_object(result: Raw) -> "Raw | bytes":
-    """Where nothing has to be said, peers exist that say null instead of an empty object."""
+    """Return an empty object for null: peers exist that answer so where the result has no fields."""
     return b"{}" if len(memoryview(result)) == 4 and bytes(result) == b"null" else result
 
 
 def check_paths(request: Request) -> None:
-    """Paths are absolute, everywhere, always: a relative one would mean another file on the other side."""
+    """Raise `PeerMistake` for a relative path, which the protocol forbids: it would name another file on each side."""
     match request:
         case NewSession() | ResumeSession() | ForkSession():
             _check(request.cwd, *(request.additional_directories or ()))
@@ -330,23 +357,24 @@ def _check(*paths: str) -> None:
 
 
 def is_path(path: str) -> bool:
-    """An absolute path, of a sane length, without NUL."""
+    """Return whether a path is absolute, of a sane length and without NUL."""
+    # Paths of Windows are accepted everywhere: which system the peer runs on is not known here.
     drive = path[:1].isascii() and path[:1].isalpha() and path[1:3] in (":\\", ":/")
     absolute = drive or path.startswith(("/", "\\\\"))
     return absolute and "\0" not in path and len(path.encode("utf-8", "replace")) <= limits.PATH_BYTES
 
 
 def not_offered() -> RequestFailed:
-    """What asking for something unadvertised comes to."""
+    """Return the error of a request that the peer has not offered to serve."""
     return RequestFailed(METHOD_NOT_FOUND, "The other side does not offer this")
 
 
 def busy_error() -> PeerMistake:
-    """What a second prompt hears where the wire can only end one turn at a time."""
+    """Return the error of a second prompt, where the wire can only end one turn at a time."""
     return PeerMistake(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
 
 
 def check_prompt(request: PromptRequest) -> None:
-    """An empty prompt says nothing."""
+    """Raise `PeerMistake` for an empty prompt."""
     if not request.prompt:
         raise PeerMistake(INVALID_PARAMS, "The prompt is empty")

@@ -1,7 +1,11 @@
-"""Version 1, as the agent: hears a client, tells events.
+"""Version 1, as the agent: decode a client's requests, encode events and replies.
 
-What this wire lacks is kept here: the request a turn is answered under, and which option the client knows as its
-mode. What an event comes to, given what was told before, is in `v1_updates`.
+What this wire lacks is kept here: the request that a turn is answered under (`PendingPrompt`), and which option the
+client knows as its mode. How an event is encoded, given what was sent before, is in `updates`.
+
+The vocabulary has version 2's meaning of a prompt: it is accepted, and its turn ends later, with an `Idle` event. On
+this wire there is one answer, and it ends the turn. So the reply `PromptAccepted` sends nothing, and `Idle` sends the
+answer.
 """
 
 from collections.abc import Sequence
@@ -24,7 +28,7 @@ from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, en
 from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, RequestMessage, ResultMessage
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices, permissions, routes, updates
-from dragoman.dialects.v1.memory import PendingPrompt, V1SessionMemory
+from dragoman.dialects.v1.memory import REMEMBERED, V1SessionMemory
 from dragoman.dialects.vendors.extensions import OPTION_EXTENSIONS, OptionExtension
 from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, WireError
 from dragoman.vocabulary import events, options, requests, services
@@ -35,6 +39,56 @@ from dragoman.wire import v1 as w
 
 _decode_mode: Final = wire.decoder(w.SetSessionModeRequest).decode
 _OPENING: Final = (requests.NewSession, requests.ForkSession, requests.ResumeSession)
+
+
+class PendingPrompt:
+    """A prompt that waits for its turn to end.
+
+    | state | `message_id` | `is_running` | an `Idle` of the session |
+    |---|---|---|---|
+    | not accepted | None | False | belongs to a turn before; kept if it follows an echo of this prompt |
+    | accepted | the agent's id, or "" | False | ends the turn only with a stop reason |
+    | running | the agent's id, or "" | True | ends the turn |
+    """
+
+    __slots__ = ("_echoes", "_ends", "id", "is_running", "message_id")
+
+    def __init__(self, id: Id) -> None:
+        self.id = id
+        self.message_id: str | None = None
+        self.is_running = False
+        # Agents exist that accept a prompt only when its turn is over: the user messages that came before that, and the
+        # end that came after each of them.
+        self._echoes: set[str] = set()
+        self._ends: dict[str, events.Idle] = {}
+
+    def __repr__(self) -> str:
+        state = "not accepted" if self.message_id is None else "running" if self.is_running else "accepted"
+        return f"<PendingPrompt {self.id!r} {state}>"
+
+    def is_echo(self, message_id: str) -> bool:
+        """Return whether a user message is this very prompt, which the client knows already."""
+        if self.message_id is None:
+            # Which of them it is will be known when the prompt is accepted, and none of them can be taken back then.
+            self._echoes.add(message_id)
+            return True
+        return self.message_id in ("", message_id)
+
+    def accept(self, message_id: str) -> events.Idle | None:
+        """Note that the prompt is message `message_id` of the conversation; return its end if that came before."""
+        self.message_id = message_id
+        if message_id:
+            return self._ends.get(message_id)
+        return next(iter(self._ends.values()), None)
+
+    def ends_with(self, idle: events.Idle) -> bool:
+        """Return whether this is the end of the prompt's turn: it gives a reason, or work had begun."""
+        if self.message_id is None:
+            if isinstance(idle.stop_reason, str):
+                self._ends = dict.fromkeys(self._echoes, idle)
+            return False
+        # An agent may be idle, without a reason, between accepting a prompt and working on it.
+        return isinstance(idle.stop_reason, str) or self.is_running
 
 
 class AgentV1(DialectBase):
@@ -53,16 +107,18 @@ class AgentV1(DialectBase):
             granted=client.capabilities,
         )
         self._client = client.capabilities
+        # The schema forbids the `notice` update without the capability `session.notices`.
         self._takes_notices = client.capabilities.notices
         self._sessions: dict[str, V1SessionMemory] = {}
-        self._prompts: dict[str, PendingPrompt] = {}
+        self._prompts: dict[str, PendingPrompt] = {}  # at most one for each session: this wire cannot end two turns
+        # Requests that came as `session/set_mode`: they are answered with nothing, not with all options.
         self._mode_requests: set[Id] = set()
         # Requests of a vendor's own method (`vendors/extensions`), which has its own form of an answer.
         self._extension_requests: dict[Id, OptionExtension] = {}
         # Options that the client was sent in the agent's place (`_send_options`), until the agent sends any itself.
         self._sent_options: dict[str, list[options.Option]] = {}
 
-    # -- hearing -----------------------------------------------------------------------------------------------------
+    # -- requests of the client --------------------------------------------------------------------------------------
 
     def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode as `super()` does, but `session/set_mode` sets the mode option.
@@ -75,13 +131,16 @@ class AgentV1(DialectBase):
         match request:
             case requests.PromptRequest():
                 check_prompt(request)
+                # The schema leaves open what a second prompt does. elephant.ai's document has this error for it, and
+                # with two prompts open no `Idle` could be said to belong to either.
                 if request.session_id in self._prompts:
                     raise busy_error()
                 self._prompts[request.session_id] = PendingPrompt(id)
             case Extension(method=method) if method in OPTION_EXTENSIONS:
                 return self._decode_extension(id, request)
             case requests.ResumeSession() if request.replay_from:
-                # Its story is told from the start: nothing of it counts as told before.
+                # `session/load` replays everything: a call that is not announced again would not be shown. Notices that
+                # still wait are live and no part of the replay, so they are carried over.
                 before = self._sessions.pop(request.session_id, None)
                 self._sent_options.pop(request.session_id, None)
                 if before is not None and before.notices:
@@ -91,7 +150,7 @@ class AgentV1(DialectBase):
         return request
 
     def decode_cancel(self, id: Id) -> Note | None:
-        """The prompt is the turn: giving up on it cancels the turn."""
+        """Return `CancelTurn` for a `$/cancel_request` of a prompt: on this wire the prompt is the turn."""
         for session_id, prompt in self._prompts.items():
             if prompt.id == id:
                 return requests.CancelTurn(session_id)
@@ -100,8 +159,10 @@ class AgentV1(DialectBase):
     def _decode_set_mode(self, id: Id, params: Raw) -> Request:
         try:
             asked = _decode_mode(params)
-        except ValueError:  # the long way keeps what is unknown, and says what is wrong
+        except ValueError:  # `read_params` keeps unknown fields, corrects what peers are known for, and names the fault
             asked = self.read_params(routes.SET_MODE, params)
+        # A session that this link has not opened (another client's, or one that does not exist) is for the layer above
+        # to judge; "mode" is the id that most agents give the option.
         session = self._sessions.get(asked.session_id)
         config_id = session.mode[0] if session is not None else "mode"
         self._mode_requests.add(id)
@@ -120,15 +181,18 @@ class AgentV1(DialectBase):
         return asked
 
     def offered_options(self, request: services.RequestPermission) -> list[services.PermissionOption]:
-        """Only what has one of this wire's four kinds was offered."""
+        """Return the options of this wire's four kinds: only these were sent, so only these can be chosen."""
         return permissions.known_options(request)
 
-    # -- asking and answering ----------------------------------------------------------------------------------------
+    # -- requests and replies of ours --------------------------------------------------------------------------------
 
     def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does, but a permission carries its tool call as the client was shown it."""
         if not isinstance(request, services.RequestPermission):
             return super().encode_request(request)
+        # A patch of the call may have no content; the user is asked about all of it, so what was sent before is put in.
+        # The client reads `toolCall` as an update, and an update without content leaves what it shows; one with the
+        # notes of the question alone would replace it.
         session = self._session(request.session_id)
         shown = session.calls.get(permissions.call_id(request))
         call = permissions.subject_call(request, shown.content if shown is not None else ())
@@ -140,14 +204,15 @@ class AgentV1(DialectBase):
         """Reply as `super()` does, but an accepted prompt is answered when its turn ends."""
         match reply:
             case requests.OptionsSet() if isinstance(request, requests.SetOption):
-                return self._options_set(id, request, reply)
+                return self._reply_options_set(id, request, reply)
             case requests.PromptAccepted() if isinstance(request, requests.PromptRequest):
-                return self._accepted(request.session_id, reply.message_id)
+                return self._reply_accepted(request.session_id, reply.message_id)
             case requests.SessionOpened() if isinstance(request, _OPENING):
-                return self._opened(id, request, reply)
+                return self._reply_opened(id, request, reply)
             case _ if isinstance(request, (requests.CloseSession, requests.DeleteSession)):
-                # A turn that is still open ends with its session.
-                ended = self._end(request.session_id, events.Idle(stop_reason="cancelled"), whatever=True)
+                # Closing cancels the work as `session/cancel` would, and a cancelled prompt must be answered so. That
+                # answer goes out first: nothing of a session follows the answer that closes it.
+                ended = self._end_turn(request.session_id, events.Idle(stop_reason="cancelled"), force=True)
                 self._sessions.pop(request.session_id, None)
                 self._sent_options.pop(request.session_id, None)
                 return [*ended, *super().encode_reply(id, request, reply)]
@@ -155,17 +220,17 @@ class AgentV1(DialectBase):
                 return super().encode_reply(id, request, reply)
 
     def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
-        """A refused prompt waits for nothing."""
+        """Encode as `super()` does, and forget the request; nothing for a prompt that was answered already."""
         self._mode_requests.discard(id)
         self._extension_requests.pop(id, None)
         if isinstance(request, requests.PromptRequest):
-            held = self._prompts.get(request.session_id)
-            if held is None or held.id != id:
+            pending = self._prompts.get(request.session_id)
+            if pending is None or pending.id != id:
                 return []  # it was answered when its session was closed
             del self._prompts[request.session_id]
         return super().encode_failure(id, request, error)
 
-    def _opened(
+    def _reply_opened(
         self,
         id: Id,
         request: requests.NewSession | requests.ForkSession | requests.ResumeSession,
@@ -178,38 +243,42 @@ class AgentV1(DialectBase):
         elif isinstance(request, requests.ResumeSession):
             session_id = request.session_id
             kind = w.LoadSessionResponse if request.replay_from else w.ResumeSessionResponse
-        self._learn_mode(session_id, reply.config_options or [])
-        self._session(session_id).shrink()
-        said: Any = reply.config_options
+        self._learn_options(session_id, reply.config_options or [])
+        self._session(session_id).shrink()  # a replay has ended
+        encoded: Any = reply.config_options
         if isinstance(reply.config_options, list):
-            said = self._encode_options(reply.config_options)
-        outs: list[Out] = [ResultMessage(id, self.encode_opened(reply, kind, said))]
+            encoded = self._encode_options(reply.config_options)
+        outs: list[Out] = [ResultMessage(id, self.encode_opened(reply, kind, encoded))]
+        # Version 2 has the commands in the answer. Here they are an update, which must come behind it: before it, the
+        # client of a new session does not know the id.
         if reply.available_commands:
             outs.extend(self.encode_event(session_id, events.CommandsChanged(reply.available_commands)))
         return outs
 
-    def _options_set(self, id: Id, request: requests.SetOption, reply: requests.OptionsSet) -> Sequence[Out]:
+    def _reply_options_set(self, id: Id, request: requests.SetOption, reply: requests.OptionsSet) -> Sequence[Out]:
         self._sent_options.pop(request.session_id, None)
         session = self._session(request.session_id)
         model_before = session.model[1]
-        moved = self._learn_mode(request.session_id, reply.config_options)
+        new_mode = self._learn_options(request.session_id, reply.config_options)
         if (extension := self._extension_requests.pop(id, None)) is not None:
-            is_changed = bool(moved) or session.model[1] != model_before
+            is_changed = bool(new_mode) or session.model[1] != model_before
             answer = extension.encode_result(session)
             return [ResultMessage(id, answer), *self._send_options(request, reply, is_changed)]
         if id in self._mode_requests:
             self._mode_requests.discard(id)
+            # Both answers without options are followed by an update with all of them, if they have changed: the schema
+            # has agents keep `modes` and `configOptions` in step, and this client may show either.
             answer = b"{}"
             if not (reply.meta is UNSET and reply.extras is UNSET):
                 extras = encode_extras(reply, w.SetSessionModeResponse)
                 answer = wire.encode(w.SetSessionModeResponse(meta=reply.meta, extras=extras))
-            return [ResultMessage(id, answer), *self._send_options(request, reply, bool(moved))]
+            return [ResultMessage(id, answer), *self._send_options(request, reply, bool(new_mode))]
         result = w.SetSessionConfigOptionResponse(
             config_options=self._encode_options(reply.config_options),
             meta=reply.meta,
             extras=encode_extras(reply, w.SetSessionConfigOptionResponse),
         )
-        return [ResultMessage(id, wire.encode(result)), *self._notify(request.session_id, _moved(moved))]
+        return [ResultMessage(id, wire.encode(result)), *self._notify(request.session_id, _mode_updates(new_mode))]
 
     def _send_options(self, request: requests.SetOption, reply: requests.OptionsSet, is_changed: bool) -> Sequence[Out]:
         """Send the options behind an answer that has none in it: the client was shown them when it opened the session.
@@ -222,12 +291,12 @@ class AgentV1(DialectBase):
         update = w.ConfigOptionUpdate(config_options=self._encode_options(reply.config_options))
         return self._notify(request.session_id, [update])
 
-    # -- telling -----------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
-        """One event: no update, one, or several."""
+        """Encode an event as no update, one or several; an `Idle` that ends a turn as the answer to its prompt."""
         if isinstance(event, events.Idle):
-            return self._end(session_id, event)
+            return self._end_turn(session_id, event)
         return self._notify(
             session_id, self._updates(session_id, self._session(session_id), event), **encode_outer(event)
         )
@@ -240,13 +309,14 @@ class AgentV1(DialectBase):
         ]
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
-        """What is told of a session when it is opened."""
+        """Encode the answer to a request that opens a session, of the wire type `kind`."""
         return wire.encode(v1.encode_opened(reply, kind, encoded_options))
 
     def encode_end(self, event: events.Idle) -> bytes:
-        """What a prompt is answered with when its turn has ended."""
+        """Encode the answer to a prompt whose turn has ended."""
         reason = event.stop_reason if isinstance(event.stop_reason, str) else "end_turn"
         meta = event.meta
+        # The list is closed: a strict client would refuse the whole answer. The reason itself goes into `_meta`.
         if reason not in events.STOP_REASONS:
             meta = {**(event.meta or {}), "stopReason": reason}
             reason = "end_turn"
@@ -259,22 +329,25 @@ class AgentV1(DialectBase):
         return wire.encode(result)
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
-        """Everything but the text."""
+        """Return the frame around the text, in two parts; see `Dialect.text_frame`."""
+        # The message counts as sent already: a whole message that repeats it must not be sent again.
         self._session(session_id).spoken[message_id] = None
         return text_frame_head(session_id, kind, message_id_field(message_id)), TEXT_FRAME_TAIL
 
     def _updates(self, session_id: str, session: V1SessionMemory, event: events.AnyEvent) -> Sequence[Any]:
         match event:
             case events.Running() | events.RequiresAction():
-                held = self._prompts.get(session_id)
-                if held is not None:
-                    held.running = held.message_id is not None
+                pending = self._prompts.get(session_id)
+                if pending is not None:
+                    # Before the prompt is accepted, this is the work of another turn.
+                    pending.is_running = pending.message_id is not None
                 session.running = True
                 return self._waiting_notices(session_id, session)
             case events.UnknownState():
-                return []
+                return []  # this wire has no states; an unknown one must not be taken for an update
             case events.UserMessage() | events.UserMessageChunk() if self._is_echo(session_id, event.message_id):
                 return []
+            # The order of these cases: a subclass before its base, a client without a capability before the plain way.
             case events.Message():
                 return updates.whole_message(session, event)
             case events.Chunk():
@@ -291,6 +364,7 @@ class AgentV1(DialectBase):
                 session.notices.append(event)
                 return self._waiting_notices(session_id, session)
             case events.CompactionUpdate() if not self._client.compaction:
+                # Between two turns it is left out: as a notice it would wait, and tell of something long over.
                 notice = notices.of_compaction(event) if session.running else None
                 return [] if notice is None else self._updates(session_id, session, notice)
             case _:
@@ -300,11 +374,11 @@ class AgentV1(DialectBase):
 
     def _waiting_notices(self, session_id: str, session: V1SessionMemory) -> Sequence[Any]:
         """Return the notices that can be shown now: all in a turn, none between two."""
-        held = self._prompts.get(session_id)
-        if not session.notices or not (held or session.running):
+        pending = self._prompts.get(session_id)
+        if not session.notices or not (pending or session.running):
             return []
         # An id that the agent has given keeps it apart from the notices of another process; the salt does so as well.
-        turn = (held.message_id if held is not None else session.last_message) or self.salt.rstrip("-")
+        turn = (pending.message_id if pending is not None else session.last_message) or self.salt.rstrip("-")
         updates: list[Any] = []
         while session.notices:
             session.shown_notices += 1
@@ -317,32 +391,33 @@ class AgentV1(DialectBase):
         return [notices.as_call(notice, call_id)]
 
     def _is_echo(self, session_id: str, message_id: str) -> bool:
-        """The client knows what it has just said."""
-        held = self._prompts.get(session_id)
-        return held is not None and held.is_echo(message_id)
+        """Return whether a user message is the prompt of the running turn: the client has shown it already."""
+        pending = self._prompts.get(session_id)
+        return pending is not None and pending.is_echo(message_id)
 
     # -- options -----------------------------------------------------------------------------------------------------
 
     def _encode_options(self, found: list[options.Option]) -> Any:
-        """The options; a switch only where the client has said that it knows switches."""
+        """Encode the options; the schema forbids switches unless the client has the capability for them."""
         return v1.CODEC.encode(
             [option for option in found if self._client.boolean_options or not isinstance(option, options.Toggle)]
         )
 
     def _options_changed(self, session_id: str, event: events.OptionsChanged) -> Sequence[Any]:
-        moved = self._learn_mode(session_id, event.config_options)
+        new_mode = self._learn_options(session_id, event.config_options)
         sent = self._sent_options.pop(session_id, None)
         if sent == event.config_options and event.meta is event.extras is event.outer is UNSET:
             return []
-        said = w.ConfigOptionUpdate(
+        update = w.ConfigOptionUpdate(
             config_options=self._encode_options(event.config_options),
             meta=event.meta,
             extras=encode_extras(event, w.ConfigOptionUpdate),
         )
-        return [said, *_moved(moved)]
+        # Twice, because clients exist that read only one of the two.
+        return [update, *_mode_updates(new_mode)]
 
-    def _learn_mode(self, session_id: str, found: list[options.Option]) -> str:
-        """Remember which option is the mode, and which the model; the new mode if it has changed."""
+    def _learn_options(self, session_id: str, found: list[options.Option]) -> str:
+        """Remember which option is the mode and which the model; return the new mode if it has changed, else ""."""
         mode = options.mode_option(found)
         session = self._session(session_id)
         for option in found:
@@ -356,30 +431,38 @@ class AgentV1(DialectBase):
 
     # -- the end of a turn -------------------------------------------------------------------------------------------
 
-    def _accepted(self, session_id: str, message_id: str) -> Sequence[Out]:
-        held = self._prompts.get(session_id)
-        if held is None:
-            return []
-        end = held.accept(message_id)
-        return [] if end is None else self._end(session_id, end)
+    def _reply_accepted(self, session_id: str, message_id: str) -> Sequence[Out]:
+        """Send nothing, unless the turn has ended before its prompt was accepted."""
+        pending = self._prompts.get(session_id)
+        if pending is None:
+            return []  # the session was closed meanwhile, and the prompt answered
+        end = pending.accept(message_id)
+        return [] if end is None else self._end_turn(session_id, end)
 
-    def _end(self, session_id: str, event: events.Idle, *, whatever: bool = False) -> Sequence[Out]:
-        """Answer the prompt that waits for this end; `whatever`: even if its turn has not begun."""
+    def _end_turn(self, session_id: str, event: events.Idle, *, force: bool = False) -> Sequence[Out]:
+        """Answer the prompt that waits for this end; `force`: even if its turn has not begun.
+
+        Nothing is sent for the end of a turn that another client of the session has begun: this wire has no states.
+        """
         if (session := self._sessions.get(session_id)) is not None:
             session.running = False
-        held = self._prompts.get(session_id)
-        if held is None:
+        pending = self._prompts.get(session_id)
+        if pending is None:
             return []
-        if not whatever and not held.ends_with(event):
+        if not force and not pending.ends_with(event):
             return []
         del self._prompts[session_id]
-        self._session(session_id).shrink()
+        session = self._session(session_id)
+        # After a turn of text alone there is nothing to drop.
+        if session.calls or session.terminals or len(session.spoken) > REMEMBERED:
+            session.shrink()
+        # Version 1 has no stop reason for a failure; an error answer is what its clients show as one.
         if event.stop_reason == "error":
-            return self.encode_failed_turn(session_id, held.id, failure_of(event.error))
-        return [ResultMessage(held.id, self.encode_end(event))]
+            return self.encode_failed_turn(session_id, pending.id, failure_of(event.error))
+        return [ResultMessage(pending.id, self.encode_end(event))]
 
     def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
-        """What a prompt is answered with when its turn has failed."""
+        """Encode the answer to a prompt whose turn has failed."""
         return [ErrorMessage(id, error)]
 
     def _session(self, session_id: str) -> V1SessionMemory:
@@ -389,12 +472,15 @@ class AgentV1(DialectBase):
         return found
 
 
-def _moved(mode: str) -> Sequence[Any]:
+def _mode_updates(mode: str) -> Sequence[Any]:
     return [w.CurrentModeUpdate(current_mode_id=mode)] if mode else []
 
 
 def failure_of(error: "events.Failure | None | msgspec.UnsetType") -> WireError:
-    """A failed turn on this wire: -32000 where a login helps, else the code it carries (-32603 from our own agents)."""
+    """Return the error of a failed turn: -32000 where a login helps, else the code it carries.
+
+    Our own agents give -32603.
+    """
     if not isinstance(error, events.Failure):
         return WireError(INTERNAL_ERROR, "Internal error")
     data = None if error.data is UNSET else error.data

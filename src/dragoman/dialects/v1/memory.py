@@ -1,4 +1,4 @@
-"""Own what the agent's side of version 1 remembers: what it has sent of a session, and the prompt it has not answered.
+"""Own what the agent's side of version 1 remembers of a session: what it has sent of it so far.
 
 This wire sends the content of a tool call whole each time and has no terminals, so both are folded here, with the
 vocabulary's rules, while a turn runs. All of it is bounded when a turn or a replay ends.
@@ -8,9 +8,8 @@ from collections import deque
 from typing import Final
 
 from dragoman.dialects.codec.terminal_display import TerminalDisplay
-from dragoman.dialects.contract import Id
 from dragoman.dialects.v1 import notices
-from dragoman.vocabulary.events import Idle, Notice, ToolCallUpdate
+from dragoman.vocabulary.events import Notice, ToolCallUpdate
 from dragoman.vocabulary.tool_call_state import ToolCallState
 
 # Announced calls and sent messages remembered per session: an update of an older call announces it again.
@@ -74,40 +73,3 @@ class V1SessionMemory:
                 self.calls[call_id].apply(ToolCallUpdate(call_id, content=None))
         unfinished = [(name, terminal) for name, terminal in self.terminals.items() if not terminal.state.has_ended]
         self.terminals = dict(unfinished[-GOING_ON:])
-
-
-class PendingPrompt:
-    """A prompt that waits for its turn to end."""
-
-    __slots__ = ("_echoes", "_ends", "id", "message_id", "running")
-
-    def __init__(self, id: Id) -> None:
-        self.id = id
-        self.message_id: str | None = None  # None: not accepted yet
-        self.running = False  # the turn has begun
-        # Agents exist that accept a prompt only when its turn is over: the user messages that came before that, and the
-        # end that came after each of them.
-        self._echoes: set[str] = set()
-        self._ends: dict[str, Idle] = {}
-
-    def is_echo(self, message_id: str) -> bool:
-        """Return whether a user message is this very prompt, which the client knows already."""
-        if self.message_id is None:
-            self._echoes.add(message_id)
-            return True
-        return self.message_id in ("", message_id)
-
-    def accept(self, message_id: str) -> Idle | None:
-        """Note that the prompt is message `message_id` of the conversation; return its end if that came before."""
-        self.message_id = message_id
-        if message_id:
-            return self._ends.get(message_id)
-        return next(iter(self._ends.values()), None)
-
-    def ends_with(self, idle: Idle) -> bool:
-        """Return whether this is the end of the prompt's turn: it gives a reason, or work had begun."""
-        if self.message_id is None:
-            if isinstance(idle.stop_reason, str):
-                self._ends = dict.fromkeys(self._echoes, idle)
-            return False
-        return isinstance(idle.stop_reason, str) or self.running

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
 from dragoman.dialects.codec.dialect_base import NoteRoute, Route
@@ -14,17 +13,14 @@ from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
 
-def _encode_new(kind: Any) -> Any:
-    def say(request: Any) -> Any:
+def _encode_with_servers(kind: Any) -> Any:
+    """Make an encoder that always sends `mcpServers`: `session/new` and `session/load` require the list, if empty."""
+
+    def encode(request: Any) -> Any:
         servers = {"mcp_servers": ()} if request.mcp_servers is UNSET else {}
         return CODEC.encode_as(request, kind, **servers)
 
-    return say
-
-
-def _decode_load(value: w.LoadSessionRequest) -> requests.ResumeSession:
-    heard = CODEC.decode_as(value, requests.ResumeSession)
-    return msgspec.structs.replace(heard, replay_from=requests.ReplayFromStart())
+    return encode
 
 
 def _decode_set_option(value: Any) -> requests.SetOption:
@@ -65,7 +61,7 @@ CLIENT_ASKS = [
         w.NewSessionRequest,
         w.NewSessionResponse,
         requests.SessionOpened,
-        encode_params=_encode_new(w.NewSessionRequest),
+        encode_params=_encode_with_servers(w.NewSessionRequest),
     ),
     Route(
         "session/fork",
@@ -137,8 +133,9 @@ LOAD = Route(
     w.LoadSessionResponse,
     requests.SessionOpened,
     needs="load",
-    decode_params=_decode_load,
-    encode_params=_encode_new(w.LoadSessionRequest),
+    # Version 2 has one method for both, and says in a field whether the conversation is replayed.
+    implies={"replay_from": requests.ReplayFromStart()},
+    encode_params=_encode_with_servers(w.LoadSessionRequest),
 )
 SET_MODE = Route("session/set_mode", requests.SetOption, w.SetSessionModeRequest, w.SetSessionModeResponse)
 CLIENT_NOTES = [NoteRoute("session/cancel", requests.CancelTurn, w.CancelNotification)]

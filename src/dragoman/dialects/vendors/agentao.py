@@ -180,7 +180,7 @@ class AgentAgentao(VendorAgent):
         if (mode := self._modes_asked.pop(id, None)) is None:
             return super().encode_reply(id, request, reply)
         if isinstance(reply, requests.OptionsSet) and isinstance(request, requests.SetOption):
-            self._learn_mode(request.session_id, reply.config_options)
+            self._learn_options(request.session_id, reply.config_options)
         return [ResultMessage(id, msgspec.json.encode({"modeId": mode}))]
 
     def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:

@@ -126,9 +126,9 @@ class AgentElephant(VendorAgent):
             said["modes"] = {"currentModeId": _mode(said["modes"]["currentModeId"]), "availableModes": known}
         return msgspec.json.encode(said)
 
-    def _options_set(self, id: Id, request: requests.SetOption, reply: requests.OptionsSet) -> Sequence[Out]:
+    def _reply_options_set(self, id: Id, request: requests.SetOption, reply: requests.OptionsSet) -> Sequence[Out]:
         """A mode that was set is told as well."""
-        outs = super()._options_set(id, request, reply)
+        outs = super()._reply_options_set(id, request, reply)
         mode = self._session(request.session_id).mode[1]
         return [*outs, *self._notify(request.session_id, [w.CurrentModeUpdate(current_mode_id=mode)])]
 
