@@ -67,7 +67,7 @@ class OneTurn:
         self._piped = piped
         self._json: JsonLines | None = None
         self._screen: TurnScreen
-        self._teller: EventText
+        self._event_text: EventText
         self._offer: Offer | None = None  # until the agent is being connected
         self._stderr = Stderr(self._show_stderr if arguments.show_stderr else None)
         self._greeted = False
@@ -91,7 +91,7 @@ class OneTurn:
         if sys.stdout is None:  # started without one
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, ASYNC230
         self._screen = TurnScreen(sys.stdout, sys.stderr)
-        self._teller = EventText()
+        self._event_text = EventText()
         if self._arguments.format == "json":
             from dragoman.cli.terminal.json_lines import JsonLines
 
@@ -162,7 +162,7 @@ class OneTurn:
         self._session_id = conversation.id
         await choose(conversation, self._target, self._arguments)
         prompt = self._prompt(client)
-        ticking = asyncio.ensure_future(self._screen.tick(lambda: self._teller.running))
+        ticking = asyncio.ensure_future(self._screen.tick(lambda: self._event_text.running))
         stack.callback(ticking.cancel)
         self._stderr.begin()
         turn = self._turn = conversation.prompt(prompt)
@@ -174,7 +174,7 @@ class OneTurn:
             ticking.cancel()
             self._stop_reason, self._usage = turn.stop_reason, turn.usage
             if self._json is None:
-                self._screen.show(self._teller.finish())
+                self._screen.show(self._event_text.finish())
                 self._screen.finish()
 
     def _prompt(self, client: "Client") -> "str | list[Content]":
@@ -251,7 +251,7 @@ class OneTurn:
         )
 
     async def _ask(self, asker: "TerminalQuestions", request: "RequestPermission") -> "PermissionOption | None":
-        self._teller.asked(request)
+        self._event_text.on_question(request)
         option = await asker.permission(request)
         if (option is None or not option.kind.startswith("allow")) and len(self._refusals) < _REFUSALS:
             self._refusals.append({"what": request.title, "reason": "you said no"})
@@ -296,11 +296,11 @@ class OneTurn:
         if self._json is not None:
             self._screen.pause()
             for event in events:
-                self._json.tell(event)
+                self._json.event(event)
             sys.stdout.flush()
             return
         for event in events:
-            pieces = self._teller.tell(event)
+            pieces = self._event_text.render(event)
             if self._screen.answer_alone:
                 self._warn(event)
                 if any(piece.form == "break" for piece in pieces):
@@ -325,7 +325,7 @@ class OneTurn:
 
     def _terminal_output(self, terminal_id: str, text: str, ended: bool) -> None:
         if self._json is None and self._turn is not None and self._quiet.is_set():
-            self._screen.show(self._teller.client_terminal(terminal_id, text, ended=ended))
+            self._screen.show(self._event_text.client_terminal(terminal_id, text, ended=ended))
             self._screen.flush()
 
     def _hear_noise(self, reason: str) -> None:

@@ -1,9 +1,9 @@
-"""A session's log as a person reads it: who said what, which tools ran and how they ended, diffs and plans.
+"""Render a session's log for a person: who said what, which tools ran and how they ended, diffs and plans.
 
-Told turn by turn, so no more than one turn is held. Everything that was stored is made harmless on its way out.
+Rendered turn by turn, so no more than one turn is held; the events of a turn are folded by `History`. Everything that
+was stored is made harmless on its way out.
 """
 
-import base64
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
@@ -16,6 +16,7 @@ from dragoman.store.entries import EventEntry
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.options import PlanFile, PlanItems, PlanMarkdown
+from dragoman.vocabulary.state import output_bytes
 from dragoman.vocabulary.tools import (
     ClientTerminalItem,
     ContentItem,
@@ -49,45 +50,45 @@ class Part(NamedTuple):
     pieces: Sequence[TranscriptText]
 
 
-_Screens = Mapping[str, events.TerminalUpdate]
+_Terminals = Mapping[str, events.TerminalUpdate]
 
 
 async def parts(log: AsyncIterable[Sequence[Record]]) -> AsyncIterator[Part]:
-    """The parts of a transcript, in order."""
-    story = History()
+    """Yield the parts of a transcript, in order."""
+    history = History()
     async for records in log:
         for record in records:
             entry = record.entry
-            story.apply((entry,))
+            history.apply((entry,))
             event = entry.event if isinstance(entry, EventEntry) else None
             if isinstance(event, events.Idle) and isinstance(event.stop_reason, str):
-                for part in _told(story):
+                for part in _parts_of(history):
                     yield part
                 if (end := _end(event)) is not None:
                     yield end
-                story = History()
-    for part in _told(story):
+                history = History()
+    for part in _parts_of(history):
         yield part
-    if story.running:
+    if history.running:
         yield Part("(this turn has no end yet: it goes on, or was cut off)", ())
 
 
-def _told(story: History) -> Iterator[Part]:
-    told = list(story.replay_events())
-    screens = {event.terminal_id: event for event in told if isinstance(event, events.TerminalUpdate)}
-    calls = [event for event in told if isinstance(event, events.ToolCallUpdate)]
+def _parts_of(history: History) -> Iterator[Part]:
+    replayed = list(history.replay_events())
+    terminals = {event.terminal_id: event for event in replayed if isinstance(event, events.TerminalUpdate)}
+    calls = [event for event in replayed if isinstance(event, events.ToolCallUpdate)]
     in_calls = {
         item.terminal_id for call in calls for item in call.content or [] if isinstance(item, TerminalItem)
-    } & screens.keys()
-    for event in told:
+    } & terminals.keys()
+    for event in replayed:
         if isinstance(event, events.TerminalUpdate) and event.terminal_id in in_calls:
-            continue
-        part = _part(event, screens)
+            continue  # shown inside the call
+        part = _part(event, terminals)
         if part is not None:
             yield part
 
 
-def _part(event: events.AnyEvent, screens: _Screens) -> Part | None:
+def _part(event: events.AnyEvent, terminals: _Terminals) -> Part | None:
     match event:
         case events.UserMessage():
             return _message("You", event)
@@ -98,7 +99,7 @@ def _part(event: events.AnyEvent, screens: _Screens) -> Part | None:
         case events.ToolCallUpdate():
             state = ", ".join(word for word in (event.kind, event.status) if isinstance(word, str))
             title = event.title or event.name or event.tool_call_id
-            return Part(_headed("Tool", title, state), list(_tool_pieces(event, screens)))
+            return Part(_headed("Tool", title, state), list(_tool_pieces(event, terminals)))
         case events.TerminalUpdate():
             output = _output(event)
             return Part(_headed("Terminal", event.command or "", ""), [output] if output.text else [])
@@ -110,7 +111,7 @@ def _part(event: events.AnyEvent, screens: _Screens) -> Part | None:
         case events.UnknownEvent():
             return Part(_headed("Event", event.name, ""), ())
         case _:
-            return None  # options, commands, usage: how things stood, not what happened
+            return None  # options, commands, usage: a state, not something that happened
 
 
 def _message(who: str, message: events.Message) -> Part | None:
@@ -118,18 +119,18 @@ def _message(who: str, message: events.Message) -> Part | None:
     return Part(who, [TranscriptText("prose", harmless(text))]) if text else None
 
 
-def _tool_pieces(call: events.ToolCallUpdate, screens: _Screens) -> Iterator[TranscriptText]:
+def _tool_pieces(call: events.ToolCallUpdate, terminals: _Terminals) -> Iterator[TranscriptText]:
     items = call.content or []
     if not any(isinstance(item, Diff) for item in items):
         for place in call.locations or []:
             yield TranscriptText("prose", f"at {harmless_line(_place(place))}")
     for item in items:
-        piece = _item(item, screens)
+        piece = _item(item, terminals)
         if piece is not None and piece.text:
             yield piece
 
 
-def _item(item: ToolContent, screens: _Screens) -> TranscriptText | None:
+def _item(item: ToolContent, terminals: _Terminals) -> TranscriptText | None:
     match item:
         case ContentItem():
             return TranscriptText("output", harmless_output(text_of([item.content])))
@@ -140,19 +141,19 @@ def _item(item: ToolContent, screens: _Screens) -> TranscriptText | None:
         case UnknownItem():
             return TranscriptText("prose", f"[{harmless_line(item.kind)}]")
         case TerminalItem():
-            screen = screens.get(item.terminal_id)
-            return None if screen is None else _output(screen)
+            terminal = terminals.get(item.terminal_id)
+            return None if terminal is None else _output(terminal)
 
 
-def _output(screen: events.TerminalUpdate) -> TranscriptText:
-    """What a terminal has shown, and how its command ended if not well."""
-    data = base64.b64decode(screen.output.data) if isinstance(screen.output, TerminalOutput) else b""
+def _output(terminal: events.TerminalUpdate) -> TranscriptText:
+    """Return what a terminal has shown, and how its command ended if not well."""
+    data = output_bytes(terminal.output.data) if isinstance(terminal.output, TerminalOutput) else b""
     text = harmless_output(data.decode("utf-8", "replace")).rstrip("\n")
-    if isinstance(screen.exit_status, ExitStatus):
-        if screen.exit_status.signal:
-            text += f"\n(signal {harmless_line(screen.exit_status.signal)})"
-        elif screen.exit_status.exit_code:
-            text += f"\n(exit code {screen.exit_status.exit_code})"
+    if isinstance(terminal.exit_status, ExitStatus):
+        if terminal.exit_status.signal:
+            text += f"\n(signal {harmless_line(terminal.exit_status.signal)})"
+        elif terminal.exit_status.exit_code:
+            text += f"\n(exit code {terminal.exit_status.exit_code})"
     return TranscriptText("output", text.removeprefix("\n"))
 
 
@@ -170,7 +171,7 @@ def _plan(event: events.PlanUpdate) -> str:
 
 
 def _end(idle: events.Idle) -> Part | None:
-    """How a turn ended, where that is worth a word."""
+    """Return how a turn ended, unless it ended as turns do."""
     if idle.stop_reason == "end_turn":
         return None
     error = idle.error
@@ -189,11 +190,11 @@ def _place(place: Location) -> str:
     return f"{place.path}:{place.line}" if isinstance(place.line, int) else place.path
 
 
-# -- in words --------------------------------------------------------------------------------------------------------
+# -- as text ---------------------------------------------------------------------------------------------------------
 
 
 def as_text(part: Part, *, full: bool, coloured: bool) -> str:
-    """A part for a terminal: a heading, and what belongs to it indented."""
+    """Return a part for a terminal: a heading, and what belongs to it indented."""
     lines = [f"\x1b[1m{part.heading}\x1b[0m" if coloured and part.heading else part.heading]
     for piece in part.pieces:
         shown, left = _lines(piece, full=full)
@@ -206,7 +207,7 @@ def as_text(part: Part, *, full: bool, coloured: bool) -> str:
 
 
 def as_markdown(part: Part) -> str:
-    """A part of a Markdown document."""
+    """Return a part for a Markdown document."""
     chunks = [f"## {part.heading}" if part.heading[:1] != "(" else f"*{part.heading}*"]
     for piece in part.pieces:
         text = piece.text.rstrip("\n")
@@ -229,7 +230,7 @@ def decision_text(decision: Mapping[str, object]) -> str:
 
 
 def _lines(piece: TranscriptText, *, full: bool) -> tuple[list[str], int]:
-    """The lines to show, and how many are left out."""
+    """Return the lines to show, and how many are left out."""
     lines = piece.text.rstrip("\n").split("\n")
     if full or piece.form == "prose" or len(lines) <= SHOWN_LINES:
         return lines, 0
@@ -242,7 +243,7 @@ def _in_colour(line: str) -> str:
 
 
 def _fence(text: str) -> str:
-    """Longer than any in the text, so that nothing in there ends it."""
+    """Return a fence longer than any in the text, so that nothing in there ends it."""
     longest = run = 0
     for character in text:
         run = run + 1 if character == "`" else 0

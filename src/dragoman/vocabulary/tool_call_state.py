@@ -63,7 +63,7 @@ class ToolCallState(msgspec.Struct, gc=False):
         if isinstance(event, ToolCallContentChunk):
             self._append(event.content)
             return
-        self._call = apply_patch(self._call or ToolCallUpdate(self.tool_call_id), event, self.fields)
+        self._call = apply_patch(self.header, event, self.fields)
         if event.content is not UNSET:
             self._content, self._size, self._incomplete = None, 0, False
             if event.content is not None:
@@ -84,6 +84,11 @@ class ToolCallState(msgspec.Struct, gc=False):
         return self._call is not None and self._call.status in FINAL_STATUSES
 
     @property
+    def header(self) -> ToolCallUpdate:
+        """The call as one update, without its content."""
+        return self._call or ToolCallUpdate(self.tool_call_id)
+
+    @property
     def content(self) -> tuple[ToolContent, ...]:
         """The content that is kept, without a mark of what is missing."""
         return tuple(self._content or ())
@@ -91,10 +96,9 @@ class ToolCallState(msgspec.Struct, gc=False):
     @property
     def value(self) -> ToolCallUpdate:
         """The call as one update; a field that no event has named, or that was cleared, is UNSET."""
-        call = self._call or ToolCallUpdate(self.tool_call_id)
         if self._incomplete:
-            return replace(call, content=[*(self._content or ()), incomplete()])
-        return call if self._content is None else replace(call, content=list(self._content))
+            return replace(self.header, content=[*(self._content or ()), incomplete()])
+        return self.header if self._content is None else replace(self.header, content=list(self._content))
 
     def _append(self, item: ToolContent) -> None:
         if self.bounded:

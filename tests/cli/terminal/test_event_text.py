@@ -16,7 +16,7 @@ from dragoman.vocabulary.tools import ContentItem, Diff, ExitStatus, TerminalIte
 
 def told(*happened: events.AnyEvent) -> list[StyledText]:
     teller = EventText()
-    return [piece for event in happened for piece in teller.tell(event)] + teller.finish()
+    return [piece for event in happened for piece in teller.render(event)] + teller.finish()
 
 
 def said(*happened: events.AnyEvent) -> str:
@@ -142,10 +142,10 @@ def test_a_bad_chunk_of_output_is_no_output() -> None:
 def test_what_is_remembered_of_a_turn_is_bounded() -> None:
     teller = EventText()
     for number in range(3 * REMEMBERED):
-        teller.tell(chunk("x", f"m{number}"))
-        teller.tell(events.ToolCallUpdate(f"c{number}", title="t", content=[TerminalItem(f"t{number}")]))
+        teller.render(chunk("x", f"m{number}"))
+        teller.render(events.ToolCallUpdate(f"c{number}", title="t", content=[TerminalItem(f"t{number}")]))
     assert len(teller.running) == REMEMBERED
-    assert len(teller._said) <= REMEMBERED
+    assert len(teller._messages) <= REMEMBERED
 
 
 def test_why_a_compaction_failed_is_shown_also_if_it_was_told_before_its_end() -> None:

@@ -144,7 +144,7 @@ class ChatSession:
         self._greeted = True
 
     async def _ask(self, asker: TerminalQuestions, request: RequestPermission) -> PermissionOption | None:
-        self._stage.teller.asked(request)
+        self._stage.event_text.on_question(request)
         return await asker.permission(request)
 
     async def _connect_again(self, stack: AsyncExitStack, lost: LinkClosed) -> None:
@@ -158,7 +158,7 @@ class ChatSession:
             self._here = await reopen(self._client, self._conversation.id, self._folder, replay=False)
         except (DragomanError, CommandError) as error:
             raise LinkClosed(failure_text(error) if isinstance(error, DragomanError) else str(error)) from lost
-        self._stage.teller = EventText()
+        self._stage.event_text = EventText()
         self._paper.say("Connected again; the session goes on. What ran was perhaps cut off.", "yellow")
 
     async def _wanted(self) -> str | None:
@@ -190,8 +190,8 @@ class ChatSession:
             raise CommandError(f"session {sanitize_line(session_id)}: {sanitize_line(failure_text(error))}") from None
         finally:
             self._recap = None
-        self._stage.teller = EventText()
-        for who, text in recap.told():
+        self._stage.event_text = EventText()
+        for who, text in recap.messages():
             self._paper.say(f"{who}:")
             self._paper.markdown(text)
         name = sanitize_line(self._conversation.title) or session_id
@@ -281,7 +281,7 @@ class ChatSession:
         if isinstance(event, CommandsChanged):
             self._announced.set()
         if self._recap is not None:
-            self._recap.hear(event)
+            self._recap.apply(event)
         else:
             self._stage.hear_outside(event)
 

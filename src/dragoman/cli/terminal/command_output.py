@@ -1,10 +1,9 @@
-"""What commands print while they run, in whole lines: the first of them as they come, the last at the end.
+"""Show what commands print while they run, in whole lines: the first of them as they come, the last at the end.
 
-A screen is a display terminal of the agent, or a text in a tool call that grows. Its bytes may be cut anywhere.
+A screen is a display terminal of the agent, or a text in a tool call that grows. Its bytes may be cut anywhere. Output
+is not folded here: a line that was shown is not taken back, so only how far each screen was shown is kept.
 """
 
-import base64
-import binascii
 import codecs
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -12,6 +11,7 @@ from typing import Final
 
 from dragoman.cli.terminal.sanitize import sanitize_output
 from dragoman.vocabulary.events import TerminalOutputChunk, TerminalUpdate
+from dragoman.vocabulary.state import output_bytes
 from dragoman.vocabulary.tools import ExitStatus, TerminalOutput
 
 # Lines of one command shown as they come; after that only the last ones, when it ends.
@@ -30,34 +30,33 @@ class Outputs:
         self._screens: dict[str, CommandOutput] = {}
 
     def update(self, event: TerminalUpdate) -> list[str]:
-        """A display terminal was made or patched; the lines to show now."""
+        """Return the lines to show now that a display terminal was made or patched."""
         screen = self._screen(event.terminal_id)
         lines: list[str] = []
         if isinstance(event.output, TerminalOutput):
-            lines += screen.become_bytes(_decoded(event.output.data))
+            lines += screen.become_bytes(output_bytes(event.output.data))
         if isinstance(event.exit_status, ExitStatus):
             lines += screen.end(_ending(event.exit_status))
         return lines
 
     def chunk(self, event: TerminalOutputChunk) -> list[str]:
-        """More of what a display terminal shows."""
-        return self._screen(event.terminal_id).feed_bytes(_decoded(event.data))
+        """Return the lines to show now that a display terminal has printed more."""
+        return self._screen(event.terminal_id).feed_bytes(output_bytes(event.data))
 
     def text(self, id: str, text: str) -> list[str]:
-        """A text as it is now: told whole each time, and mostly longer than before."""
+        """Return the new lines of a text that is sent whole each time, and is mostly longer than before."""
         return self._screen(id).become(text)
 
-    def pending(self, id: str) -> list[str]:
-        """Nothing new: what was heard of a screen before it was named has been shown already."""
+    def follow(self, id: str) -> None:
+        """Make a screen of this id, if there is none; output that came before was shown already."""
         self._screen(id)
-        return []
 
     def finish(self, ids: Iterable[str]) -> list[str]:
-        """These have nothing more to show."""
+        """Return the last lines of these screens, which have nothing more to show."""
         return [line for id in ids if id in self._screens for line in self._screens[id].end("")]
 
     def finish_all(self) -> list[str]:
-        """None has."""
+        """Return the last lines of every screen."""
         return self.finish(list(self._screens))
 
     def _screen(self, id: str) -> "CommandOutput":
@@ -83,12 +82,12 @@ class CommandOutput:
         self._ended = False
 
     def feed_bytes(self, data: bytes) -> list[str]:
-        """More of it."""
+        """Append output, and return the lines to show."""
         self._length += len(data)
         return self._feed(self._decoder.decode(data))
 
     def become_bytes(self, data: bytes) -> list[str]:
-        """All of it, of which some is known."""
+        """Replace the output, of which the start was shown, and return the new lines to show."""
         return self.feed_bytes(data[self._length :])
 
     def become(self, text: str) -> list[str]:
@@ -98,7 +97,7 @@ class CommandOutput:
         return self._feed(new)
 
     def end(self, words: str) -> list[str]:
-        """What is left to show, once; `words` say how it ended."""
+        """Return what is left to show, once; `words` say how it ended."""
         if self._ended:
             return []
         self._ended = True
@@ -132,17 +131,10 @@ class CommandOutput:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Its lines, none longer than a line may be."""
+    """Yield the lines of a text, none longer than `LINE_LENGTH`."""
     for line in sanitize_output(text).split("\n"):
         for start in range(0, max(len(line), 1), LINE_LENGTH):
             yield line[start : start + LINE_LENGTH]
-
-
-def _decoded(data: str) -> bytes:
-    try:
-        return base64.b64decode(data)
-    except (binascii.Error, ValueError):
-        return b""
 
 
 def _ending(status: ExitStatus) -> str:

@@ -1,6 +1,7 @@
-"""A turn in words, as it happens: events in, pieces out. What an agent sent is inert in every piece.
+"""Render the events of a turn as text, as they come: events in, pieces out. What an agent sent is inert in every piece.
 
-Knows no terminal: `run` and `chat` show the same pieces, each in its way. What it keeps of a turn is bounded.
+Knows no terminal: `run` and `chat` show the same pieces, each in its way. What an event changes is folded by the
+vocabulary (`ToolCallState`, `CompactionState`); kept here is only what was shown already. All of it is bounded.
 """
 
 import re
@@ -17,7 +18,8 @@ from dragoman.vocabulary.content import Content, text_of
 from dragoman.vocabulary.options import PlanFile, PlanItems, PlanMarkdown
 from dragoman.vocabulary.services import RequestPermission, ToolCallSubject
 from dragoman.vocabulary.state import CompactionState
-from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, Diff, TerminalItem, ToolContent
+from dragoman.vocabulary.tool_call_state import ToolCallState
+from dragoman.vocabulary.tools import ContentItem, Diff, TerminalItem, ToolContent
 
 # `answer` and `thought` are text as it comes, to be put together; the others are whole lines.
 Form = Literal["answer", "thought", "tool", "failed", "output", "diff", "plan", "notice", "break"]
@@ -33,10 +35,12 @@ DIFF_LINES: Final = 40
 TITLE_LENGTH: Final = 400
 # Steps shown of one plan.
 PLAN_STEPS: Final = 50
-# Calls and messages of a turn that are remembered; an agent with more of them at once is told anew.
+# Calls and messages of a turn that are remembered; an older one is shown anew.
 REMEMBERED: Final = 1000
 # Characters kept of a message, to tell what of it is new when it is sent whole.
 _MESSAGE_LENGTH: Final = 1024 * 1024
+# What is shown of a call, beside its content.
+_CALL_FIELDS: Final = ("name", "title", "kind", "status")
 # The kinds of calls whose text is for the model and not for the user.
 _FOR_THE_MODEL: Final = ("read", "search", "think")
 # Where a reason is looked for in the text of a failed call.
@@ -54,22 +58,32 @@ class StyledText(NamedTuple):
     text: str
 
 
-class _Call:
-    """A tool call, as far as it was told."""
+class _ShownCall:
+    """A tool call, and what of it was shown."""
 
     def __init__(self, id: str) -> None:
-        self.id = id
-        self.title = id
-        self.kind = ""
-        self.pending = False
-        self.ended = False
-        self.headed = ""
-        self.items: list[ToolContent] = []
+        self.state = ToolCallState(id, _CALL_FIELDS, bounded=True)
+        self.title = title(id)
+        self.heading = ""  # the title as it was shown last
+        self.ended = False  # its end was shown
         self.diffs: set[int] = set()
 
+    @property
+    def id(self) -> str:
+        return self.state.tool_call_id
 
-class _Said:
-    """What was said of a message: how long it is, and the start of it."""
+    @property
+    def is_pending(self) -> bool:
+        return self.state.header.status == "pending"
+
+    def apply(self, event: "events.ToolCallUpdate | events.ToolCallContentChunk") -> None:
+        self.state.apply(event)
+        call = self.state.header
+        self.title = title(call.title or call.name or call.tool_call_id)
+
+
+class _ShownMessage:
+    """How much of a message was shown, and the start of it: what is on the screen is not taken back."""
 
     def __init__(self, text: str = "") -> None:
         self.length = 0
@@ -86,14 +100,14 @@ class _Said:
 
 
 class EventText:
-    """One conversation, told."""
+    """The text of one conversation."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, _Call] = {}
-        # Changes that stood in questions of this turn.
+        self._calls: dict[str, _ShownCall] = {}
+        # Hashes of the changes that stood in questions of this turn.
         self._asked: set[int] = set()
         self._outputs = Outputs()
-        self._said: dict[str, _Said] = {}
+        self._messages: dict[str, _ShownMessage] = {}
         self._compactions: dict[str, CompactionState] = {}
         self._plan = ""
         self._streams = {"answer": SanitizingStream(), "thought": SanitizingStream()}
@@ -104,27 +118,25 @@ class EventText:
         """The titles of the calls that run now."""
         return [call.title for call in self._calls.values() if not call.ended]
 
-    def tell(self, event: events.AnyEvent) -> list[StyledText]:
-        """What there is to show of an event, in order."""
+    def render(self, event: events.AnyEvent) -> list[StyledText]:
+        """Return what there is to show of an event, in order."""
         return [piece for piece in self._pieces(event) if piece.text]
 
     def client_terminal(self, terminal_id: str, text: str, *, ended: bool) -> list[StyledText]:
-        """What a terminal shows that we run for the agent: all of it each time."""
+        """Return the new lines of a terminal that we run for the agent; `text` is all of its output each time."""
         lines = self._outputs.text(terminal_id, text)
         if ended:
             lines += self._outputs.finish([terminal_id])
         return list(self._lines(terminal_id, lines))
 
-    def asked(self, request: RequestPermission) -> None:
-        """A question is shown to the user, with the changes it is about: they need not be shown again."""
+    def on_question(self, request: RequestPermission) -> None:
+        """Note that a question is shown to the user, with the changes it is about: they are not shown again."""
         if isinstance(request.subject, ToolCallSubject) and len(self._asked) < REMEMBERED:
             items = request.subject.tool_call.content or ()
             self._asked.update(hash(diff_text(item)) for item in items if isinstance(item, Diff))
 
     def finish(self) -> list[StyledText]:
-        """The turn is over, however it ended: what was held back."""
-        for call in self._calls.values():
-            call.pending = False
+        """Return what was held back, when the turn is over, however it ended."""
         held = [piece for call in self._calls.values() for piece in self._diffs(call)]
         pieces = [StyledText(form, self._streams[form].finish()) for form in ("answer", "thought")]
         pieces += [StyledText("output", line) for line in self._outputs.finish_all()]
@@ -135,7 +147,7 @@ class EventText:
     def _forget_turn(self) -> None:
         self._calls.clear()
         self._asked.clear()
-        self._said.clear()
+        self._messages.clear()
         self._outputs = Outputs()
         self._last = ""
 
@@ -153,8 +165,8 @@ class EventText:
                 yield from self._update(event)
             case events.ToolCallContentChunk():
                 call = self._call(event.tool_call_id)
+                call.apply(event)
                 yield from self._headed(call)
-                call.items.append(event.content)
                 yield from self._content(call)
             case events.TerminalUpdate():
                 yield from self._lines(event.terminal_id, self._outputs.update(event))
@@ -170,7 +182,7 @@ class EventText:
             case events.UnknownEvent():
                 yield StyledText("notice", f"(an update this release does not know: {sanitize_line(event.name)[:80]})")
             case _:
-                return  # the user's own words, and how things stand
+                return  # the user's own text, and the state of the session
 
     def _compacted(self, event: events.CompactionUpdate) -> Iterator[StyledText]:
         """Yield the line for the end of a compaction; the reason of a failure may have been shown before."""
@@ -192,12 +204,12 @@ class EventText:
         yield from self._stream(form, event.message_id, text)
 
     def _message(self, form: Literal["answer", "thought"], event: events.Message) -> Iterator[StyledText]:
-        """A whole message: what of it was not said in pieces already."""
+        """Yield what of a whole message was not shown in chunks already."""
         if not isinstance(event.content, list):
             return
         text, so_far = text_of(event.content), self._message_so_far(event.message_id)
         new = text[so_far.length :] if text.startswith(so_far.start()) else f"\n\n{text}"
-        self._said[event.message_id] = _Said(text)
+        self._messages[event.message_id] = _ShownMessage(text)
         yield from self._stream(form, event.message_id, new)
 
     def _stream(self, form: Literal["answer", "thought"], message_id: str, text: str) -> Iterator[StyledText]:
@@ -209,84 +221,77 @@ class EventText:
             yield StyledText(form, shown)
 
     def _broken_off(self, event: events.Notice) -> Iterator[StyledText]:
-        """Mark the end of an answer that begins anew: what was said of it is not part of what follows."""
+        """Mark the end of an answer that begins anew: what was shown of it is not part of what follows."""
         if self._last and isinstance(event.meta, Mapping) and event.meta.get(events.BROKEN_OFF) is True:
             self._last = ""
             yield StyledText("break", BROKEN_OFF)
 
-    def _message_so_far(self, message_id: str) -> "_Said":
-        said = self._said.get(message_id)
-        if said is None:
-            if len(self._said) >= REMEMBERED:
-                del self._said[next(iter(self._said))]
-            said = self._said[message_id] = _Said()
-        return said
+    def _message_so_far(self, message_id: str) -> _ShownMessage:
+        shown = self._messages.get(message_id)
+        if shown is None:
+            if len(self._messages) >= REMEMBERED:
+                del self._messages[next(iter(self._messages))]
+            shown = self._messages[message_id] = _ShownMessage()
+        return shown
 
     # -- tool calls --------------------------------------------------------------------------------------------------
 
-    def _call(self, id: str) -> _Call:
+    def _call(self, id: str) -> _ShownCall:
         call = self._calls.get(id)
         if call is None:
             if len(self._calls) >= REMEMBERED:
                 del self._calls[next(iter(self._calls))]
-            call = self._calls[id] = _Call(id)
-            call.title = title(id)
+            call = self._calls[id] = _ShownCall(id)
         return call
 
     def _update(self, event: events.ToolCallUpdate) -> Iterator[StyledText]:
         call = self._call(event.tool_call_id)
-        named = event.title or event.name
-        if named:
-            call.title = title(named)
-        if isinstance(event.kind, str):
-            call.kind = event.kind
+        call.apply(event)
         yield from self._headed(call)
-        status = event.status if isinstance(event.status, str) else ""
-        if status:
-            call.pending = status == "pending"
-        ends = status in FINAL_STATUSES and not call.ended
-        failed = ends and status != "completed"
         pieces: list[StyledText] = []
-        if event.content is None or isinstance(event.content, list):
-            call.items = list(event.content or ())
+        if event.content is not UNSET:
             pieces += self._content(call)
-        elif status:
+        elif event.status and not call.is_pending:
             pieces += self._diffs(call)
-        if ends:
+        if call.state.is_final and not call.ended:
             call.ended = True
             pieces += [StyledText("output", line) for line in self._outputs.finish(self._screens(call))]
-        if failed:
-            reason = failure_reason(call.items)
-            output = [piece for piece in pieces if piece.form == "output"]
-            said = [piece for piece in output if not _FENCE.match(piece.text)]
-            if len(said) == 1 and f" ({title(said[0].text)})" == reason:
-                pieces = [piece for piece in pieces if piece.form != "output"]  # one line is the reason, and said once
-            pieces.append(StyledText("failed", f"{call.title}: {status}{reason}"))
+            if call.state.header.status != "completed":
+                pieces = self._failed(call, pieces)
         yield from pieces
 
-    def _headed(self, call: _Call) -> Iterator[StyledText]:
-        """The heading, once; and again when the call turns out to be called otherwise."""
-        if not call.headed or call.title not in (call.headed, title(call.id)):
-            call.headed = call.title
+    def _failed(self, call: _ShownCall, pieces: list[StyledText]) -> list[StyledText]:
+        """Return what is shown of a call that failed, with its reason; a reason that is all of its output once."""
+        reason = failure_reason(call.state.content)
+        output = [piece for piece in pieces if piece.form == "output" and not _FENCE.match(piece.text)]
+        if len(output) == 1 and f" ({title(output[0].text)})" == reason:
+            pieces = [piece for piece in pieces if piece.form != "output"]
+        return [*pieces, StyledText("failed", f"{call.title}: {call.state.header.status}{reason}")]
+
+    def _headed(self, call: _ShownCall) -> Iterator[StyledText]:
+        """Yield the heading, once; and again when the call gets another title."""
+        if not call.heading or call.title not in (call.heading, title(call.id)):
+            call.heading = call.title
             self._last = ""
             yield StyledText("tool", call.title)
 
-    def _content(self, call: _Call) -> Iterator[StyledText]:
-        """What a call shows, as far as it is new."""
-        yield from self._diffs(call)
-        for place, item in enumerate(call.items):
+    def _content(self, call: _ShownCall) -> Iterator[StyledText]:
+        """Yield what a call shows, as far as it is new."""
+        if not call.is_pending:  # while a call waits, a question may come that shows its changes
+            yield from self._diffs(call)
+        for place, item in enumerate(call.state.content):
             match item:
-                case ContentItem() if call.kind not in _FOR_THE_MODEL:
+                case ContentItem() if call.state.header.kind not in _FOR_THE_MODEL:
                     screen = f"{call.id}/{place}"
                     yield from self._lines(screen, self._outputs.text(screen, text_of((item.content,))))
                 case TerminalItem():
-                    yield from self._lines(item.terminal_id, self._outputs.pending(item.terminal_id))
+                    self._outputs.follow(item.terminal_id)
                 case _:
                     pass
 
-    def _diffs(self, call: _Call) -> Iterator[StyledText]:
-        """Changes that were not shown yet. While a call waits, a question may come that shows them."""
-        for item in [] if call.pending else call.items:
+    def _diffs(self, call: _ShownCall) -> Iterator[StyledText]:
+        """Yield the changes that were not shown yet."""
+        for item in call.state.content:
             if not isinstance(item, Diff):
                 continue
             text = diff_text(item)
@@ -295,10 +300,10 @@ class EventText:
                 for line in shortened(text.rstrip("\n").split("\n"), DIFF_LINES):
                     yield StyledText("diff", line)
 
-    def _screens(self, call: _Call) -> list[str]:
+    def _screens(self, call: _ShownCall) -> list[str]:
         return [
             item.terminal_id if isinstance(item, TerminalItem) else f"{call.id}/{place}"
-            for place, item in enumerate(call.items)
+            for place, item in enumerate(call.state.content)
         ]
 
     def _lines(self, screen: str, lines: Iterable[str]) -> Iterator[StyledText]:
@@ -310,9 +315,9 @@ class EventText:
 
     def _planned(self, event: events.PlanUpdate) -> Iterator[StyledText]:
         lines = list(plan_lines(event))
-        told = "\n".join(lines)
-        if told != self._plan:
-            self._plan = told
+        text = "\n".join(lines)
+        if text != self._plan:
+            self._plan = text
             self._last = ""
             for line in lines:
                 yield StyledText("plan", line)

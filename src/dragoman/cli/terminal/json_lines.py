@@ -1,4 +1,7 @@
-"""`--format json`: one object a line, with version 2's names and fields, whatever the agent speaks."""
+"""Own the output of `--format json`: one object a line, with version 2's names and fields, whatever the agent speaks.
+
+Events are written as they come; a reader folds them, or takes the last line.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -15,13 +18,13 @@ _TYPE: Final = b'{"type":'
 
 
 class JsonLines:
-    """Events in, lines out."""
+    """Writes events and the result of a turn as lines."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
 
-    def tell(self, event: AnyEvent) -> None:
-        """One event."""
+    def event(self, event: AnyEvent) -> None:
+        """Write one event; nothing for an event without a form in version 2."""
         line = update_json(event)
         if line is not None:
             self._line(_typed(line, plain=event.extras is UNSET and type(event) is not UnknownEvent))
@@ -34,7 +37,7 @@ class JsonLines:
         error: object,
         denied: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        """The last line. `denied` is what the agent wanted to do and was not allowed to."""
+        """Write the last line. `denied` is what the agent wanted to do and was not allowed to."""
         body: dict[str, object] = {
             "type": "result",
             "sessionId": session_id,
@@ -52,7 +55,7 @@ class JsonLines:
 
 
 def _typed(line: bytes, *, plain: bool) -> bytes:
-    """`sessionUpdate` is also `type` here. An update with a `type` of its own does not get to say what it is."""
+    """Return the line with `sessionUpdate` also as `type`. A `type` of the update's own is dropped: it could lie."""
     if plain and line.startswith(_NAME):
         name = line[len(_NAME) : line.index(b'"', len(_NAME) + 1) + 1]
         return _TYPE + name + b"," + line[1:]

@@ -1,4 +1,7 @@
-"""The end of a story that an agent tells again: enough to remember what it was about."""
+"""Own the end of a replay, for a user who opens a session again: the last messages, shortened.
+
+Nothing is folded here: a replay may have 100,000 messages, so only the start of the last few is kept.
+"""
 
 from collections import deque
 from typing import Final
@@ -15,15 +18,15 @@ LENGTH: Final = 4000
 
 
 class Recap:
-    """Hears a story; remembers its end."""
+    """The last messages of a replay."""
 
     def __init__(self) -> None:
         self._messages: deque[list[str]] = deque(maxlen=MESSAGES)
         self._last = ("", "")
         self.count = 0
 
-    def hear(self, event: events.AnyEvent) -> None:
-        """One event of it."""
+    def apply(self, event: events.AnyEvent) -> None:
+        """Note the next event of the replay."""
         match event:
             case events.UserMessageChunk() | events.UserMessage():
                 self._add("You", event.message_id, event)
@@ -34,8 +37,8 @@ class Recap:
             case _:
                 pass
 
-    def told(self) -> list[tuple[str, str]]:
-        """Who said what last."""
+    def messages(self) -> list[tuple[str, str]]:
+        """Return the author and the first lines of each of the last messages."""
         return [(who, "\n".join(shortened(sanitize(text).strip().split("\n"), LINES))) for who, text in self._messages]
 
     def _add(self, who: str, message_id: str, event: events.Chunk | events.Message) -> None:

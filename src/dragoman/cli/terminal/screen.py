@@ -30,7 +30,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.paper: Final = Renderer()
-        self.teller = EventText()
+        self.event_text = EventText()
         self.composer: Composer | None = None
         self.trouble = ""  # why the agent cannot be reached now
         self._echo = Echo()
@@ -71,19 +71,19 @@ class Stage:
 
     def end_turn(self) -> None:
         """Nothing more of it comes."""
-        self.paper.show(self.teller.finish())
+        self.paper.show(self.event_text.finish())
         self.paper.finish()
 
     async def _move(self) -> None:
         while True:
-            self.paper.tick(self.teller.running)
+            self.paper.tick(self.event_text.running)
             await asyncio.sleep(_STEP_SECONDS)
 
     def _show(self, events: Sequence[AnyEvent]) -> None:
         for event in events:
             if isinstance(event, UsageChanged):
                 self._usage = event
-            self.paper.show(self.teller.tell(event))
+            self.paper.show(self.event_text.render(event))
 
     # -- a question --------------------------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class Stage:
     def terminal_output(self, terminal_id: str, text: str, ended: bool) -> None:
         """What a command has printed that we run for the agent."""
         if self._is_the_turns:
-            self.paper.show(self.teller.client_terminal(terminal_id, text, ended=ended))
+            self.paper.show(self.event_text.client_terminal(terminal_id, text, ended=ended))
 
     def noise(self, reason: str) -> None:
         """The agent wrote what is no message."""
