@@ -99,8 +99,8 @@ class AgentV1(DialectBase):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             v1.CODEC,
-            incoming=[*with_login(routes.CLIENT_ASKS, agent, requests.Login), routes.LOAD, routes.RESUME],
-            outgoing=[permissions.PERMISSION, *routes.AGENT_ASKS],
+            incoming=[*with_login(routes.CLIENT_REQUESTS, agent, requests.Login), routes.LOAD, routes.RESUME],
+            outgoing=[permissions.PERMISSION, *routes.AGENT_REQUESTS],
             incoming_notes=routes.CLIENT_NOTES,
             outgoing_notes=routes.AGENT_NOTES,
             offered=agent.capabilities,

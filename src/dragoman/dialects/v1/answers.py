@@ -24,7 +24,10 @@ def decode_opened(result: Raw, kind: Any) -> Any:
 
 
 def with_value(option: options.Option, request: requests.SetOption) -> options.Option:
-    """Return an option as it is after a request to set it has succeeded."""
+    """Return an option as it is after a request to set it has succeeded.
+
+    For answers without options: the value that was sent is then the value that is set.
+    """
     match option, request.value:
         case options.Select(config_id=request.config_id), str() as value:
             return msgspec.structs.replace(option, current_value=value)
@@ -36,6 +39,7 @@ def with_value(option: options.Option, request: requests.SetOption) -> options.O
 
 def names_options(result: bytes) -> bool:
     """Return whether an answer has options in it, or is no object at all: decoding it raises the error then."""
+    # Without a backslash no key can be written in another way, so the bytes tell; most answers need no decoding.
     if result == b"{}" or (b"\\" not in result and b'"configOptions"' not in result and result.startswith(b"{")):
         return False
     body = plain(Raw(result))
@@ -44,19 +48,24 @@ def names_options(result: bytes) -> bool:
 
 def decode_end(result: Raw) -> events.Idle:
     """Decode the end of a turn. Any answer ends it: an unknown reason is kept, a missing one is `end_turn`."""
+    # The reason is taken out before the schema's reader sees it: there the list is closed, and an answer that is
+    # refused would leave the turn without an end. Agents exist that answer null, an empty object, or reasons of their
+    # own.
     try:
         body = plain(Raw(null_as_object(result)))
         if not isinstance(body, dict):
             raise PeerMistake(INVALID_PARAMS, "not an object")
         reason = body.get("stopReason", "end_turn")
         known = wire.decode(msgspec.json.encode({**body, "stopReason": "end_turn"}), w.PromptResponse)
-        return msgspec.structs.replace(v1.decode_prompt_result(known), stop_reason=_word(reason))
+        return msgspec.structs.replace(v1.decode_prompt_result(known), stop_reason=_stop_reason(reason))
     except PeerMistake:
+        # The turn is over in any case: an answer that cannot be read ends it as a failure, not as a success.
         failure = events.Failure(INTERNAL_ERROR, "The agent's answer is malformed")
         return events.Idle(stop_reason="error", error=failure)
 
 
-def _word(reason: object) -> str:
+def _stop_reason(reason: object) -> str:
+    # "error" is the vocabulary's own reason, which comes with a `Failure`; from a peer it would be one without.
     if not isinstance(reason, str) or reason == "error":
         raise PeerMistake(INVALID_PARAMS, "no stop reason")
     return reason

@@ -1,7 +1,8 @@
-"""Version 1, as the client: asks an agent, hears events.
+"""Version 1, as the client: encode requests to an agent, decode its answers and events.
 
-What this wire leaves unsaid is added here: that a prompt was accepted and the session runs, that it waits for the
-user, that it is idle; ids for messages that have none; the mode as an option.
+What this wire does not send is added here, so that the layers above see version 2's meaning: that a prompt was accepted
+and the session runs, that it waits for the user, that it is idle; ids for messages that have none; the mode as an
+option.
 """
 
 from collections.abc import Sequence
@@ -35,50 +36,61 @@ from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
 _force: Final = msgspec.structs.force_setattr
-# Sessions an agent may tell of before we know them; real ones tell of one, for a moment.
-_STRANGERS: Final = 64
-# What a replay consists of.
-_STORY: Final = (events.Chunk, events.ToolCallUpdate, events.PlanUpdate, events.PlanRemoved, events.UnknownEvent)
+# Sessions that an agent may send updates of before we know their ids: some send the commands of a new session before
+# they have answered the request that opens it. More than these can only be made up.
+_UNOPENED: Final = 64
+# What a replay consists of. The rest (options, commands, usage, titles) is also true without it.
+_REPLAYED: Final = (events.Chunk, events.ToolCallUpdate, events.PlanUpdate, events.PlanRemoved, events.UnknownEvent)
 
 
 class _Session:
-    """What this wire has told of one session."""
+    """What is known of one session, as far as this wire needs it to decode the next message.
+
+    The state is in four fields. Idle: `prompt_id` is "". Running: `prompt_id` is the id that we gave the prompt, and
+    `questions` is 0. Waiting for the user: `questions` is not 0. Loading: `is_loading`, with a `replay` if the client
+    has asked for one; a prompt is not sent meanwhile.
+    """
 
     __slots__ = (
-        *("answering", "kind", "live", "loading", "message_id", "mode", "options", "ours", "questions", "replay"),
+        *("chunk_type", "has_answered", "is_loading", "is_opened", "message_id", "mode", "options", "prompt_id"),
+        *("questions", "replay"),
     )
 
     def __init__(self) -> None:
-        self.ours = False  # we have asked for it
-        self.live = ""  # the id given to the prompt being answered
-        self.answering = False  # the agent has said something since
+        self.is_opened = False  # by a request of ours
+        self.prompt_id = ""  # the message id that was given to the running prompt
+        self.has_answered = False  # the agent has sent something since the prompt
         self.questions = 0  # what the agent has asked of the user, and has no answer to
-        self.loading = False  # the agent replays the conversation
+        self.is_loading = False  # the agent replays the conversation
         self.replay: ReplayedMessages | None = None  # None while loading: the client has not asked for a replay
-        self.kind: type[events.Chunk] | None = None
+        self.chunk_type: type[events.Chunk] | None = None  # of the last chunk; None: the next one begins a message
         self.message_id = ""
-        self.mode: options.Select | None = None  # the mode, where the agent tells it only as a mode
+        self.mode: options.Select | None = None  # the mode, where the agent sends it only as `modes`
         self.options: list[options.Option] = []
 
     @property
     def muted(self) -> bool:
         """Return whether the agent replays what the client has not asked for."""
-        return self.loading and self.replay is None
+        return self.is_loading and self.replay is None
 
     def appends(self, chunk: events.Chunk) -> bool:
         """Return whether a chunk of a replay continues the message before it, which was sent already."""
-        if self.replay is None or self.kind is not chunk.__class__ or chunk.message_id not in ("", self.message_id):
+        if (
+            self.replay is None
+            or self.chunk_type is not chunk.__class__
+            or chunk.message_id not in ("", self.message_id)
+        ):
             return False
         return self.replay.is_sent(chunk.__class__, self.message_id)
 
     def state(self) -> events.AnyEvent:
-        """Return the state of the session, as far as this wire tells."""
-        if not self.live:
+        """Return the state of the session, as the events and answers so far imply it."""
+        if not self.prompt_id:
             return events.Idle()
         return events.RequiresAction() if self.questions else events.Running()
 
     def all_options(self) -> list[options.Option]:
-        """The options, with the mode among them."""
+        """Return the options with the mode among them, also where the agent sends it only as `modes`."""
         return [*self.options, self.mode] if self.mode is not None else self.options
 
 
@@ -90,23 +102,25 @@ class ClientV1(DialectBase):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             v1.CODEC,
-            incoming=[permissions.PERMISSION, *routes.AGENT_ASKS],
-            outgoing=with_login(routes.CLIENT_ASKS, agent, requests.Login),
+            incoming=[permissions.PERMISSION, *routes.AGENT_REQUESTS],
+            outgoing=with_login(routes.CLIENT_REQUESTS, agent, requests.Login),
             incoming_notes=routes.AGENT_NOTES,
             outgoing_notes=routes.CLIENT_NOTES,
             offered=client.capabilities,
             granted=agent.capabilities,
         )
         self._agent = agent.capabilities
+        # Whatever the dialect: the defect is the program's, and a bridge may reach it by plain version 1.
         self._runs_rejected_calls = refusals.runs_rejected_calls(agent)
         self._sessions: dict[str, _Session] = {}
-        self._named = 0
+        self._made_ids = 0
 
-    # -- asking ------------------------------------------------------------------------------------------------------
+    # -- requests of ours --------------------------------------------------------------------------------------------
 
     def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does, but a prompt counts as accepted when it is sent, and its turn begins then."""
         match request:
+            # An agent that sends only `modes` has no `session/set_config_option`.
             case requests.SetOption(value=str() as mode_id) if self._is_bare_mode(request):
                 asked = w.SetSessionModeRequest(
                     session_id=request.session_id,
@@ -116,28 +130,31 @@ class ClientV1(DialectBase):
                 )
                 return RequestMessage(routes.SET_MODE.method, wire.encode(asked))
             case requests.PromptRequest():
-                return self._prompt(request)
+                return self._encode_prompt(request)
             case requests.ResumeSession():
-                return self._resume(request)
+                return self._encode_resume(request)
             case _:
                 return super().encode_request(request)
 
-    def _prompt(self, request: requests.PromptRequest) -> RequestMessage:
+    def _encode_prompt(self, request: requests.PromptRequest) -> RequestMessage:
         session = self._session(request.session_id)
-        if session.live:
+        # The answer to a prompt ends its turn: with two open ones, what belongs to which turn would not be known.
+        if session.prompt_id:
             raise busy_error()
         call = super().encode_request(request)
-        session.ours = True
-        session.live = self._new_id()
-        session.answering = False
-        session.kind = None
-        told = [
-            SessionEvent(request.session_id, events.UserMessage(session.live, request.prompt)),
+        session.is_opened = True
+        session.prompt_id = self._new_id()
+        session.has_answered = False
+        session.chunk_type = None
+        # A version 2 agent sends these two by itself. One of this wire sends nothing until it has something to say, and
+        # the user's own message at most as an echo, which is dropped (`_is_echo`).
+        implied = [
+            SessionEvent(request.session_id, events.UserMessage(session.prompt_id, request.prompt)),
             SessionEvent(request.session_id, events.Running()),
         ]
-        return RequestMessage(call.method, call.params, requests.PromptAccepted(session.live), told)
+        return RequestMessage(call.method, call.params, requests.PromptAccepted(session.prompt_id), implied)
 
-    def _resume(self, request: requests.ResumeSession) -> RequestMessage:
+    def _encode_resume(self, request: requests.ResumeSession) -> RequestMessage:
         """Encode a resume as `session/load` if a replay is wanted, else as `session/resume`.
 
         An agent without `session/resume` gets `session/load`, and its replay is muted. Raise `PeerMistake` if it has
@@ -149,12 +166,12 @@ class ClientV1(DialectBase):
         if route is routes.LOAD and not self._agent.load:
             raise not_offered()
         session = self._session(request.session_id)
-        session.ours = True
-        session.loading = route is routes.LOAD
+        session.is_opened = True
+        session.is_loading = route is routes.LOAD
         session.replay = ReplayedMessages() if request.replay_from else None
-        session.kind = None
-        say = route.encode_params or (lambda asked: v1.CODEC.encode_as(asked, route.params))
-        return RequestMessage(route.method, wire.encode(say(request)))
+        session.chunk_type = None
+        encode = route.encode_params or (lambda asked: v1.CODEC.encode_as(asked, route.params))
+        return RequestMessage(route.method, wire.encode(encode(request)))
 
     def _is_bare_mode(self, request: requests.SetOption) -> bool:
         mode = self._session(request.session_id).mode
@@ -168,67 +185,75 @@ class ClientV1(DialectBase):
                 return [ResultMessage(id, no)]
         return super().encode_reply(id, request, reply)
 
-    # -- hearing answers ---------------------------------------------------------------------------------------------
+    # -- answers to ours ---------------------------------------------------------------------------------------------
 
     def decode_reply(self, request: Request, result: Raw) -> DecodedReply:
         """Decode as `super()` does, but the response to a prompt ends its turn. Updates the session memory."""
         match request:
             case requests.SetOption():
-                return self._option_set(request, result)
+                return self._decode_option_set(request, result)
             case requests.PromptRequest():
-                return self._ended(request, answers.decode_end(result))
+                return self._end_turn(request, answers.decode_end(result))
             case requests.NewSession():
-                return self._opened("", answers.decode_opened(result, w.NewSessionResponse))
+                return self._decode_opened("", answers.decode_opened(result, w.NewSessionResponse))
             case requests.ForkSession():
-                return self._opened("", answers.decode_opened(result, w.ForkSessionResponse))
+                return self._decode_opened("", answers.decode_opened(result, w.ForkSessionResponse))
             case requests.ResumeSession():
-                return self._resumed(request.session_id, result)
+                return self._decode_resumed(request.session_id, result)
             case requests.CloseSession() | requests.DeleteSession():
                 self._sessions.pop(request.session_id, None)
         return super().decode_reply(request, result)
 
     def decode_failure(self, request: Request, error: WireError) -> DecodedReply | None:
-        """A prompt that fails ends its turn: the session is idle and usable."""
+        """Return the end of the turn for a prompt that failed: the session is idle and usable."""
         if isinstance(request, requests.ResumeSession):
+            # It may have replayed a part; what comes after a second attempt must not be joined to that.
             self._sessions.pop(request.session_id, None)
         if not isinstance(request, requests.PromptRequest):
             return super().decode_failure(request, error)
+        # The schema has cancelled prompts end with the stop reason `cancelled`; some agents answer the error instead.
         if error.code == CANCELLED:
-            return self._ended(request, events.Idle(stop_reason="cancelled"))
+            return self._end_turn(request, events.Idle(stop_reason="cancelled"))
         failure = events.Failure(error.code, error.message, UNSET if error.data is None else error.data)
-        return self._ended(request, events.Idle(stop_reason="error", error=failure))
+        return self._end_turn(request, events.Idle(stop_reason="error", error=failure))
 
-    def _ended(self, request: requests.PromptRequest, end: events.Idle) -> DecodedReply:
+    def _end_turn(self, request: requests.PromptRequest, end: events.Idle) -> DecodedReply:
         session = self._session(request.session_id)
-        session.live = ""
-        session.questions = 0
-        session.kind = None
+        session.prompt_id = ""
+        session.questions = 0  # what the agent still asks is of no turn any more
+        session.chunk_type = None  # the next chunk begins a message, even if it is of the same kind
         return DecodedReply(None, [SessionEvent(request.session_id, end)])
 
-    def _resumed(self, session_id: str, result: Raw) -> DecodedReply:
+    def _decode_resumed(self, session_id: str, result: Raw) -> DecodedReply:
         """Return the answer, and before it the rest of the replay and the current state: version 2 requires both."""
-        replied = self._opened(session_id, answers.decode_opened(result, w.LoadSessionResponse))
+        replied = self._decode_opened(session_id, answers.decode_opened(result, w.LoadSessionResponse))
         session = self._session(session_id)
-        told = [*(session.replay.take() if session.replay is not None else ()), session.state()]
-        session.loading, session.replay, session.kind = False, None, None
-        return DecodedReply(replied.reply, [SessionEvent(session_id, event) for event in told])
+        implied = [*(session.replay.take() if session.replay is not None else ()), session.state()]
+        session.is_loading, session.replay, session.chunk_type = False, None, None
+        return DecodedReply(replied.reply, [SessionEvent(session_id, event) for event in implied])
 
-    def _opened(self, session_id: str, value: Any) -> DecodedReply:
+    def _decode_opened(self, session_id: str, value: Any) -> DecodedReply:
         opened = v1.CODEC.decode_as(value, requests.SessionOpened)
         session = self._session(session_id or opened.session_id)
-        session.ours = True
+        session.is_opened = True
         session.options = opened.config_options or []
+        # iac-code sends `models`, which the protocol once had, beside no option for them (row 8.1.4).
         model = tolerance.model_option(opened.extras, session.options)
         if model is not None:
             session.options = [*session.options, model]
+        # An agent with both sends the same mode twice; the option is the newer form, and the other is to be ignored.
         has_mode = options.mode_option(session.options) is not None
         session.mode = None if has_mode else v1.decode_modes(value.modes)
         if session.mode is not None or model is not None:
             opened = msgspec.structs.replace(opened, config_options=session.all_options())
         return DecodedReply(msgspec.structs.replace(opened, session_id=session_id or opened.session_id))
 
-    def _option_set(self, request: requests.SetOption, result: Raw) -> DecodedReply:
-        """Every option as it is now. Setting a mode is answered with nothing, and so is every option by some agents."""
+    def _decode_option_set(self, request: requests.SetOption, result: Raw) -> DecodedReply:
+        """Return every option as it is now.
+
+        Setting a mode is answered with nothing, and so is every option by some agents; then the options are those
+        before, with the new value.
+        """
         session = self._session(request.session_id)
         answer = bytes(null_as_object(result))
         if not answers.names_options(answer):
@@ -247,15 +272,15 @@ class ClientV1(DialectBase):
             return replied
         return DecodedReply(msgspec.structs.replace(replied.reply, config_options=session.all_options()))
 
-    # -- hearing events ----------------------------------------------------------------------------------------------
+    # -- events of the agent -----------------------------------------------------------------------------------------
 
     def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
-        """Updates are events; the rest is notes."""
+        """Decode `session/update` into an event, or several in a replay; another notification as `super()` does."""
         if method != "session/update":
             return super().decode_notification(method, params)
-        heard = self._read_update(params)
-        event = self._decode_event(self._session(heard.session_id), heard.update)
-        return [] if event is None else self._session_events(heard.session_id, decode_outer(heard, event))
+        carrier = self._read_update(params)
+        event = self._decode_event(self._session(carrier.session_id), carrier.update)
+        return [] if event is None else self._session_events(carrier.session_id, decode_outer(carrier, event))
 
     def _session_events(self, session_id: str, event: events.AnyEvent) -> Sequence[DecodedNotification]:
         """Return an event, or what a replay makes of it."""
@@ -263,17 +288,19 @@ class ClientV1(DialectBase):
         return [SessionEvent(session_id, one) for one in ([event] if replay is None else replay.feed(event))]
 
     def _read_update(self, params: Raw) -> w.SessionNotification:
+        # Three outcomes: an update that the schema knows; one that it does not know, under a name that peers are known
+        # to use for another; one that it refuses. Only the last two are corrected; what stays wrong stays an error.
         try:
-            heard = wire.decode(tolerance.with_complete_options(params), w.SessionNotification)
-            if not isinstance(heard.update, wire.UnknownVariant) or heard.update.tag not in tolerance.UPDATE_ALIASES:
-                return heard
+            found = wire.decode(tolerance.with_complete_options(params), w.SessionNotification)
+            if not isinstance(found.update, wire.UnknownVariant) or found.update.tag not in tolerance.UPDATE_ALIASES:
+                return found
         except PeerMistake:
             meant = tolerance.corrected_update(params)
             if meant is None:
                 raise
         else:
             meant = tolerance.corrected_update(params)
-        return heard if meant is None else wire.decode(meant, w.SessionNotification)
+        return found if meant is None else wire.decode(meant, w.SessionNotification)
 
     def read_params(self, route: Route, params: Raw) -> Any:
         """Decode as `super()` does; if that fails for a permission, correct its tool call and decode again."""
@@ -289,14 +316,15 @@ class ClientV1(DialectBase):
         if isinstance(update, w.CurrentModeUpdate):
             return self._mode_changed(session, update)
         event = v1.decode_event(update)
-        if session.muted and isinstance(event, _STORY):
+        # The agent has only `session/load`, and the client has asked for a session without its history.
+        if session.muted and isinstance(event, _REPLAYED):
             return None
         match event:
             case events.Chunk():
                 if self._is_echo(session, event):
                     return None
                 if event.message_id:
-                    self._speak(session, event)
+                    self._note_chunk(session, event)
                 else:
                     return msgspec.structs.replace(event, message_id=self._message_id(session, type(event)))
             case events.OptionsChanged():
@@ -305,14 +333,19 @@ class ClientV1(DialectBase):
                     session.mode = None
                 return msgspec.structs.replace(event, config_options=session.all_options())
             case events.ToolCallUpdate() | events.PlanUpdate():
-                session.kind = None
-                session.answering = True
+                # Text behind a call or a plan is shown below it, so it is another message.
+                session.chunk_type = None
+                session.has_answered = True
             case _:
                 pass
         return event
 
     def decode_text_update(self, frame: bytes) -> tuple[str, events.AnyEvent] | None:
-        """A text chunk in one decode."""
+        """Decode a frame that is a plain text chunk in one step; None for anything else.
+
+        It must come to what `decode_notification` makes of the same frame; whatever needs more than an id is left to
+        that: a session that is not known, an echo, a replay that is muted or gathered.
+        """
         params = text_chunk(frame)
         if params is None:
             return None
@@ -320,40 +353,42 @@ class ClientV1(DialectBase):
         session = self._sessions.get(params.session_id)
         if session is None or chunk.__class__ is events.UserMessageChunk:
             return None
-        if session.loading and not session.appends(chunk):
+        if session.is_loading and not session.appends(chunk):
             return None
         if chunk.message_id:
-            if session.kind is not chunk.__class__ or session.message_id != chunk.message_id:
-                self._speak(session, chunk)
+            if session.chunk_type is not chunk.__class__ or session.message_id != chunk.message_id:
+                self._note_chunk(session, chunk)
         else:
             # The chunk was decoded just above and is not shared yet, so it may be changed in place.
             _force(chunk, "message_id", self._message_id(session, chunk.__class__))
         return params.session_id, chunk
 
     def events_at_request(self, request: Request) -> Sequence[SessionEvent]:
-        """A question to the user holds up the turn."""
-        return [self._counted(session_id, 1) for session_id in self._held_up(request)]
+        """Return `RequiresAction` for a question to the user: this wire has no update for it."""
+        return [self._count_question(session_id, 1) for session_id in self._waiting_session(request)]
 
     def events_at_reply(self, request: Request) -> Sequence[SessionEvent]:
-        """The turn goes on, unless it waits for another answer."""
-        return [self._counted(session_id, -1) for session_id in self._held_up(request)]
+        """Return `Running` when the last open question is answered, else `RequiresAction` again."""
+        return [self._count_question(session_id, -1) for session_id in self._waiting_session(request)]
 
-    def _counted(self, session_id: str, more: int) -> SessionEvent:
+    def _count_question(self, session_id: str, more: int) -> SessionEvent:
         session = self._session(session_id)
         session.questions = max(session.questions + more, 0)
         return SessionEvent(session_id, session.state())
 
-    def _held_up(self, request: Request) -> list[str]:
+    def _waiting_session(self, request: Request) -> list[str]:
+        """Return the session whose turn waits for the answer to a request, if any does."""
         session_id = ""
         if isinstance(request, services.RequestPermission):
             session_id = request.session_id
         elif isinstance(request, services.Elicit) and isinstance(request.scope, services.SessionScope):
             session_id = request.scope.session_id
         session = self._sessions.get(session_id)
-        return [session_id] if session is not None and session.live else []
+        return [session_id] if session is not None and session.prompt_id else []
 
     def _mode_changed(self, session: _Session, update: w.CurrentModeUpdate) -> events.AnyEvent:
         mode = session.mode or options.mode_option(session.options)
+        # Agentao sends this update although it has listed no modes: then the mode is the one that is known.
         if mode is None:
             choice = options.Choice(update.current_mode_id, update.current_mode_id)
             mode = options.Select("mode", "Mode", update.current_mode_id, [choice], category=options.MODE_CATEGORY)
@@ -365,34 +400,36 @@ class ClientV1(DialectBase):
         return events.OptionsChanged(session.all_options(), meta=update.meta, extras=decode_extras(update))
 
     def _is_echo(self, session: _Session, event: events.Chunk) -> bool:
-        """Some agents repeat the prompt before they answer it; it was told when it was sent."""
+        """Return whether a chunk repeats the prompt, as some agents do before they answer it."""
         if isinstance(event, events.UserMessageChunk):
-            return bool(session.live) and not session.answering
-        session.answering = True
+            return bool(session.prompt_id) and not session.has_answered
+        session.has_answered = True
         return False
 
-    def _speak(self, session: _Session, event: events.Chunk) -> None:
-        session.kind = type(event)
+    def _note_chunk(self, session: _Session, event: events.Chunk) -> None:
+        """Note that the agent has sent a chunk with an id of its own."""
+        session.chunk_type = type(event)
         session.message_id = event.message_id
-        session.answering = True
+        session.has_answered = True
 
     def _message_id(self, session: _Session, kind: type[events.Chunk]) -> str:
         """Return the current message's id while chunks of the same kind follow; make a new id after anything else."""
-        if session.kind is not kind:
-            session.kind = kind
+        if session.chunk_type is not kind:
+            session.chunk_type = kind
             session.message_id = self._new_id() if session.replay is None else session.replay.new_id()
-            session.answering = True
+            session.has_answered = True
         return session.message_id
 
     def _new_id(self) -> str:
-        self._named += 1
-        return f"dragoman-{self.salt}{self._named}"
+        # The salt is another in every process, so that a client that keeps messages of two never finds one id twice.
+        self._made_ids += 1
+        return f"dragoman-{self.salt}{self._made_ids}"
 
     def _session(self, session_id: str) -> _Session:
         found = self._sessions.get(session_id)
         if found is None:
-            strangers = [id for id, session in self._sessions.items() if not session.ours]
-            if len(strangers) >= _STRANGERS:
-                del self._sessions[strangers[0]]
+            unopened = [id for id, session in self._sessions.items() if not session.is_opened]
+            if len(unopened) >= _UNOPENED:
+                del self._sessions[unopened[0]]
             found = self._sessions[session_id] = _Session()
         return found

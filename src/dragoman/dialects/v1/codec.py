@@ -1,4 +1,9 @@
-"""Version 1: its words, and what is more than names in both roles. Its requests are in `routes.py`."""
+"""Version 1: its types as vocabulary and back, in both roles. Its requests are in `routes.py`.
+
+Most of it is a table of names (`CODEC`, at the end). The functions are what version 1 has other rules for than version
+2, whose meaning the vocabulary has: closed lists of kinds and statuses, null that means unchanged, diffs with both
+texts, modes beside options. What cannot be encoded is listed in docs/losses.md, with what is sent instead.
+"""
 
 from typing import Any
 
@@ -16,10 +21,12 @@ from dragoman.vocabulary import content, events, options, requests, services, to
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
+# The lists that the schema of version 1 closes and version 2 leaves open: a strict reader refuses anything else.
 _KINDS = ("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other")
 _STATUSES = ("pending", "in_progress", "completed", "failed")
 _STEPS = ("pending", "in_progress", "completed")
 _ROLES = ("assistant", "user")
+# Numbers beyond the schema's types are left out, as if they were not known.
 _LARGEST_SIZE = 2**63 - 1
 _LARGEST_EXIT_CODE = 2**32 - 1
 
@@ -28,7 +35,7 @@ _LARGEST_EXIT_CODE = 2**32 - 1
 
 
 def _encode_annotations(value: content.Annotations) -> Any:
-    """Version 1 knows two audiences."""
+    """Encode annotations with the two audiences that version 1 knows."""
     if not isinstance(value.audience, list):
         return CODEC.encode_as(value, w.Annotations)
     return CODEC.encode_as(value, w.Annotations, audience=tuple(role for role in value.audience if role in _ROLES))
@@ -59,7 +66,7 @@ def _decode_diff(value: w.Diff) -> tools.Diff:
 
 
 def encode_diff(diff: tools.Diff) -> list[Any]:
-    """Version 1 has one diff a file, with both texts. What lacks them is told as text."""
+    """Encode a diff as one diff for each file, with both texts; files without known texts become one text."""
     changes = [_with_texts(change, diff) for change in diff.changes]
     said: list[Any] = [
         w.Diff(path=path, old_text=old, new_text=new, meta=diff.meta, extras=encode_extras(diff, w.Diff))
@@ -75,6 +82,7 @@ def _with_texts(change: tools.FileChange | tools.UnknownChange, diff: tools.Diff
         return None
     if isinstance(change.new_text, str) and change.old_text is not UNSET:
         return change.path, change.old_text, change.new_text
+    # Version 2 has no place for texts but the patch. That of one new file has all of it; of a changed file only hunks.
     if change.operation == "add" and len(diff.changes) == 1 and isinstance(diff.patch, tools.Patch):
         text = added_text(diff.patch.text) if diff.patch.format == "git_patch" else None
         return None if text is None else (change.path, None, text)
@@ -95,7 +103,7 @@ def _describe(diff: tools.Diff) -> str:
 
 
 def encode_items(items: list[tools.ToolContent]) -> tuple[Any, ...]:
-    """Tool call content. Display terminals were turned into text before."""
+    """Encode tool call content; display terminals were turned into text before (`codec/terminal_display`)."""
     said: list[Any] = []
     for item in items:
         said.extend(encode_diff(item) if isinstance(item, tools.Diff) else [CODEC.encode(item)])
@@ -103,17 +111,20 @@ def encode_items(items: list[tools.ToolContent]) -> tuple[Any, ...]:
 
 
 def decode_call(value: "w.ToolCall | w.ToolCallUpdate") -> events.ToolCallUpdate:
-    """A tool call, new or changed. Version 1 cannot clear a field: null means unchanged."""
+    """Decode a tool call, new or changed."""
+    # Here null means unchanged; in the vocabulary it clears. Passed on, the title of a call would vanish with its first
+    # update from an agent that writes out every optional field.
     heard = tolerance.corrected_call(with_raw_fields(CODEC.decode_as(value, events.ToolCallUpdate)))
     cleared = {name: UNSET for name in heard.__struct_fields__ if getattr(heard, name) is None}
     return msgspec.structs.replace(heard, **cleared) if cleared else heard
 
 
 def encode_call(call: events.ToolCallUpdate, kind: Any) -> Any:
-    """A tool call as version 1 can say it: closed kinds and statuses; only lists can be cleared."""
+    """Encode a tool call as the wire type `kind`, with the nearest of the closed kinds and statuses."""
     fields: dict[str, Any] = {"tool_call_id": call.tool_call_id}
     for name in ("name", "title", "raw_input", "raw_output"):
         fields[name] = getattr(call, name)
+    # A list is cleared by an empty one. Another field cannot be cleared: null would mean unchanged, so it is left out.
     if call.locations is not UNSET:
         fields["locations"] = CODEC.encode(call.locations or [])
     if call.content is not UNSET:
@@ -127,7 +138,8 @@ def encode_call(call: events.ToolCallUpdate, kind: Any) -> Any:
 
 
 def encode_status(status: str) -> Any:
-    """The nearest of the four statuses."""
+    """Return the nearest of the four statuses."""
+    # A call that was cancelled has ended without success; any unknown status may still change, so it goes on.
     if status == "cancelled":
         return "failed"
     return _nearest(status, _STATUSES, "in_progress")
@@ -148,7 +160,7 @@ def sane_exit(status: Any) -> Any:
 
 
 def encode_modes(found: list[options.Option]) -> Any:
-    """The mode option as version 1's older `modes`."""
+    """Encode the mode option as version 1's older `modes`, for clients that know nothing else."""
     mode = options.mode_option(found)
     if mode is None:
         return UNSET
@@ -171,7 +183,7 @@ def encode_modes(found: list[options.Option]) -> Any:
 
 
 def decode_modes(state: Any) -> options.Select | None:
-    """Version 1's `modes` as the mode option."""
+    """Decode version 1's `modes` as the mode option; None where there are none."""
     if not isinstance(state, w.SessionModeState):
         return None
     choices: list[Any] = [
@@ -190,7 +202,7 @@ def decode_modes(state: Any) -> options.Select | None:
 
 
 def _decode_unknown_option(kind: str, fields: dict[str, object]) -> options.UnknownOption:
-    """Its id is `config_id` in the vocabulary, whatever its type."""
+    """Decode an option of unknown type; its id is `configId` in the vocabulary, as in version 2."""
     if "configId" in fields or "id" not in fields:
         return options.UnknownOption(kind, fields)
     return options.UnknownOption(kind, {("configId" if name == "id" else name): it for name, it in fields.items()})
@@ -210,7 +222,7 @@ def _encode_command(command: options.Command) -> w.AvailableCommand:
             hint=hint.hint, meta=hint.meta, extras=encode_extras(hint, w.UnstructuredCommandInput)
         )
     elif isinstance(hint, options.UnknownInput):
-        hint = UNSET
+        hint = UNSET  # the command can still be called, only without a hint
     return w.AvailableCommand(
         name=command.name,
         description=command.description,
@@ -221,7 +233,7 @@ def _encode_command(command: options.Command) -> w.AvailableCommand:
 
 
 def _encode_plan_entry(entry: options.PlanEntry) -> w.PlanEntry:
-    """A cancelled step is done with; version 1 has no other word for that."""
+    """Encode a step of a plan; a cancelled one is `completed`, the only status for a step that is over."""
     return w.PlanEntry(
         content=entry.content,
         priority=_nearest(entry.priority, ("high", "medium", "low"), "medium"),
@@ -258,19 +270,22 @@ def _encode_unknown_server(server: requests.UnknownMcp) -> wire.UnknownVariant:
 
 
 def _listed(server: Any, *names: str) -> dict[str, Any]:
-    """Version 1 wants these lists even when they are empty."""
+    """Return the lists that are absent as empty ones: version 1 requires the keys, version 2 does not."""
     return {name: () for name in names if getattr(server, name) is UNSET}
 
 
 CODEC = transcriber(
     w,
     {
+        # `id` and `group` became `configId` and `groupId` in version 2.
         "SessionConfigSelectGroup": (options.ChoiceGroup, {"group": "group_id"}),
         "SessionConfigOptionSelect": (options.Select, {"id": "config_id"}),
         "SessionConfigOptionBoolean": (options.Toggle, {"id": "config_id"}),
         "AvailableCommand": options.Command,
         "UnstructuredCommandInput": options.CommandInput,
         "McpServerSse": requests.McpSse,
+        # Of the same shape as version 2's `Terminal`, and another thing: this one is the client's, to be run with
+        # `terminal/*`; that one is the agent's, to be shown. Neither may be passed on as the other.
         "Terminal": tools.ClientTerminalItem,
         "RequestPermissionOutcomeCancelled": services.Dismissed,
     },
@@ -289,14 +304,15 @@ CODEC = transcriber(
         requests.McpSse: _encode_sse,
     },
 )
-ELICITATION = Elicitation(w, closed=True, null_ids=True)
+ELICITATION = Elicitation(w, closed=True, null_ids=True)  # here `"id": null` is a request, so a question may name it
 
 
 # -- answers and updates ---------------------------------------------------------------------------------------------
 
 
 def encode_opened(reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> Any:
-    """An opened session, with its options told in both ways that version 1 has."""
+    """Encode an opened session, with its mode in both forms that version 1 has."""
+    # Load and resume have no id in the answer: the client has named the session.
     named = {"session_id": reply.session_id} if "session_id" in kind.__struct_fields__ else {}
     return kind(
         modes=encode_modes(reply.config_options or []),
@@ -308,22 +324,24 @@ def encode_opened(reply: requests.SessionOpened, kind: Any, encoded_options: Any
 
 
 def decode_prompt_result(value: w.PromptResponse) -> events.Idle:
-    """The end of a turn."""
+    """Decode the answer to a prompt as the end of its turn."""
     return events.Idle(
         stop_reason=value.stop_reason, usage=CODEC.decode(value.usage), meta=value.meta, extras=decode_extras(value)
     )
 
 
 def decode_event(update: Any) -> events.AnyEvent:
-    """An update of this wire as an event; modes and message ids are the dialect's to add."""
+    """Decode an update as an event; modes and message ids are added by the dialect, which knows the session."""
     match update:
         case wire.UnknownVariant():
             return events.UnknownEvent(update.tag, _body(update.raw))
+        # Announced or changed is one event in the vocabulary: the first sight of an id creates the call.
         case w.ToolCall() | w.SessionUpdateToolCallUpdate():
             return decode_call(update)
         case w.Plan():
             items = options.PlanItems(options.MAIN_PLAN, CODEC.decode(update.entries), extras=decode_extras(update))
             return events.PlanUpdate(items, meta=update.meta)
+        # Typed in the schema and not in the vocabulary, which passes them on as unknown ones.
         case w.SubagentUpdate() | w.SessionMessage() | w.SessionMessageChunk():
             return events.UnknownEvent(str(update.__struct_config__.tag), _body(Raw(wire.encode(update))))
         case _:
@@ -331,12 +349,12 @@ def decode_event(update: Any) -> events.AnyEvent:
 
 
 def encode_plan(event: events.PlanUpdate, plan: options.PlanItems) -> w.Plan:
-    """The one plan of a client that knows only one."""
+    """Encode a plan for a client that can show only one: without its id."""
     return w.Plan(entries=CODEC.encode(plan.entries), meta=event.meta, extras=encode_extras(plan, w.Plan))
 
 
 def encode_unknown_event(event: events.UnknownEvent, *, subagents: bool) -> Any:
-    """As it came; None where it would be taken for something else, or the client does not take it."""
+    """Encode an unknown event as it came; None where it would be taken for something else, or was not asked for."""
     raw = Raw(msgspec.json.encode({**event.fields, "sessionUpdate": event.name}))
     if event.name in ("subagent_update", "session_message", "session_message_chunk"):
         try:

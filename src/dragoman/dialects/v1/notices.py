@@ -20,7 +20,7 @@ from msgspec import UNSET
 from dragoman.vocabulary import events
 from dragoman.wire import v1 as w
 
-# Notices that wait for the next turn; of more than these the oldest are dropped.
+# Notices that wait for the next turn; of more than these the oldest are dropped: they are live news, not history.
 WAITING: Final = 16
 _PREFIXES: Final = {"warning": "Warning: ", "error": "Error: "}
 
@@ -30,6 +30,7 @@ def as_call(notice: events.Notice, call_id: str) -> w.ToolCall:
     content: Any = UNSET
     if isinstance(notice.description, str) and notice.description:
         content = (w.Content(content=w.TextContent(text=notice.description)),)
+    # Announced in its last state: a call that only this update tells of must not look as if it went on.
     return w.ToolCall(
         tool_call_id=call_id,
         title=_PREFIXES.get(notice.severity, "") + notice.title,
@@ -47,6 +48,7 @@ def text_of(notice: events.Notice) -> str:
 
 def of_compaction(update: events.CompactionUpdate) -> events.Notice | None:
     """Return what a compaction comes to for a client that does not know compactions; None while it goes on."""
+    # A cancelled one needs no words: the user has cancelled it. One in progress will end with one of these.
     if update.status == "completed":
         return events.Notice("info", "The conversation was summarised to fit the model's context")
     if update.status == "failed":

@@ -33,25 +33,28 @@ _KINDS: Final = ("allow_once", "allow_always", "reject_once", "reject_always")
 
 
 def known_options(request: RequestPermission) -> list[PermissionOption]:
-    """An option of an unknown kind cannot be offered: it would have to be called a yes or a no."""
+    """Return the options that version 1 can offer: one of an unknown kind would have to be called a yes or a no."""
     return [option for option in request.options if option.kind in _KINDS]
 
 
 def subject_call(request: RequestPermission, shown: Sequence[ToolContent]) -> ToolCallUpdate:
-    """The tool call that stands for the question; `shown` is what the client has of that call already."""
+    """Return the tool call that stands for the question; `shown` is what the client has of that call already."""
     call, notes = _subject(request)
+    # The user must see what is asked: the description and the command line become content, behind what is shown.
     if isinstance(request.description, str):
         notes = [request.description, *notes]
     if notes:
         before = call.content if isinstance(call.content, list) else shown
         call = replace(call, content=[*before, *(ContentItem(Text(note)) for note in notes)])
+    # The question's title is what the user reads. The default one says less than the title that the call has on the
+    # client's screen, so it is sent only where the call sends a title anyway.
     if isinstance(call.title, str) or request.title != UNTITLED:
         call = replace(call, title=request.title)
     return call
 
 
 def call_id(request: RequestPermission) -> str:
-    """The tool call a question is about; a question about none gets an id of its own."""
+    """Return the id of the tool call that a question is about; a question about none gets an id of its own."""
     match request.subject:
         case ToolCallSubject(tool_call=call):
             return call.tool_call_id
@@ -68,6 +71,7 @@ def _subject(request: RequestPermission) -> tuple[ToolCallUpdate, list[str]]:
         case CommandSubject(command=command, cwd=cwd):
             call = ToolCallUpdate(call_id(request), kind="execute", raw_input={"command": command, "cwd": cwd})
             return call, [f"{command}\n(in {cwd})"]
+        # The raw input is where a client shows what it does not know.
         case UnknownSubject(fields=fields):
             return ToolCallUpdate(call_id(request), raw_input=fields), []
         case _:
@@ -75,7 +79,7 @@ def _subject(request: RequestPermission) -> tuple[ToolCallUpdate, list[str]]:
 
 
 def encode_permission(request: RequestPermission, call: ToolCallUpdate) -> w.RequestPermissionRequest:
-    """The question."""
+    """Encode the question."""
     return w.RequestPermissionRequest(
         session_id=request.session_id,
         tool_call=v1.encode_call(call, w.ToolCallUpdate),
@@ -86,6 +90,7 @@ def encode_permission(request: RequestPermission, call: ToolCallUpdate) -> w.Req
 
 
 def _decode_permission(value: w.RequestPermissionRequest) -> RequestPermission:
+    # The question has no words of its own on this wire: its title is the call's, or a generic one.
     call = v1.decode_call(value.tool_call)
     return RequestPermission(
         value.session_id,

@@ -24,6 +24,7 @@ def _encode_with_servers(kind: Any) -> Any:
 
 
 def _decode_set_option(value: Any) -> requests.SetOption:
+    # Without `type` the value is one of several, with "boolean" it is a switch; the list of types is open.
     if isinstance(value, wire.UnknownVariant):
         return decode_unknown_value(value)
     return requests.SetOption(
@@ -39,12 +40,15 @@ def _encode_set_option(request: requests.SetOption) -> Any:
     return CODEC.encode_as(request, w.SetSessionConfigOptionRequestValueId)
 
 
+# The answer to `terminal/wait_for_exit` has the fields of an exit status in itself, not below a key.
 def _encode_exited(reply: Any) -> Any:
     return CODEC.encode_as(sane_exit(reply), w.WaitForTerminalExitResponse)
 
 
-# What a client asks of an agent; `session/load` is another form of resuming.
-CLIENT_ASKS = [
+# Requests of a client. `needs` names a capability of the agent; `session/new`, `session/prompt` and the setting of
+# options have none, because every agent has them, or shows by its answers that it has. `session/load`,
+# `session/resume` and `session/set_mode` are below: each dialect chooses between them.
+CLIENT_REQUESTS = [
     Route("authenticate", requests.Login, w.AuthenticateRequest, w.AuthenticateResponse),
     Route("logout", requests.Logout, w.LogoutRequest, w.LogoutResponse, needs="logout"),
     Route(
@@ -118,6 +122,8 @@ CLIENT_ASKS = [
     ),
     Route("session/prompt", requests.PromptRequest, w.PromptRequest, w.PromptResponse, requests.PromptAccepted),
 ]
+# One request of the vocabulary has two methods here: `session/load` replays the conversation before it is answered,
+# `session/resume` must not.
 RESUME = Route(
     "session/resume",
     requests.ResumeSession,
@@ -137,6 +143,7 @@ LOAD = Route(
     implies={"replay_from": requests.ReplayFromStart()},
     encode_params=_encode_with_servers(w.LoadSessionRequest),
 )
+# One request of the vocabulary again: `session/set_mode` sets the option that is the mode.
 SET_MODE = Route("session/set_mode", requests.SetOption, w.SetSessionModeRequest, w.SetSessionModeResponse)
 CLIENT_NOTES = [NoteRoute("session/cancel", requests.CancelTurn, w.CancelNotification)]
 
@@ -146,8 +153,9 @@ def _terminal(method: str, request: Any, params: Any, result: Any, reply: Any = 
     return route if reply is None else route._replace(reply=reply)
 
 
-# What an agent asks of a client; permission is asked for in `permissions.py`.
-AGENT_ASKS = [
+# Requests of an agent; `session/request_permission` is in `permissions.py`. Files and terminals are the client's own,
+# and exist in version 1 alone: a version 2 agent never sends them.
+AGENT_REQUESTS = [
     Route(
         "fs/read_text_file",
         services.ReadTextFile,

@@ -1,4 +1,4 @@
-"""Version 2, as the agent: hears a client, tells events."""
+"""Version 2, as the agent: decode a client's requests, encode events. The vocabulary has this version's meaning."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from dragoman.dialects.codec.dialect_base import (
 from dragoman.dialects.codec.transcriber import encode_outer, plain
 from dragoman.dialects.contract import Id, NotificationMessage, Out
 from dragoman.dialects.v2.codec import CODEC, encode_event
-from dragoman.dialects.v2.routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
+from dragoman.dialects.v2.routes import AGENT_NOTES, AGENT_REQUESTS, CLIENT_NOTES, CLIENT_REQUESTS, LOGIN_REQUESTS
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
@@ -25,15 +25,16 @@ from dragoman.wire import v2 as w
 
 
 class AgentV2(DialectBase):
-    """Stateless: this wire says what the vocabulary says."""
+    """The agent's side of version 2. Stateless: every event of the vocabulary has its update on this wire."""
 
-    null_ids = False
+    null_ids = False  # the schema: an id "MUST NOT be `null`"
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             CODEC,
-            incoming=with_login(CLIENT_ASKS if agent.capabilities.sessions else LOGIN_ASKS, agent),
-            outgoing=AGENT_ASKS,
+            # An agent may offer no sessions at all in this version; then only logins are left.
+            incoming=with_login(CLIENT_REQUESTS if agent.capabilities.sessions else LOGIN_REQUESTS, agent),
+            outgoing=AGENT_REQUESTS,
             incoming_notes=CLIENT_NOTES,
             outgoing_notes=AGENT_NOTES,
             offered=agent.capabilities,
@@ -45,6 +46,7 @@ class AgentV2(DialectBase):
 
         Raise `PeerMistake` for an empty prompt.
         """
+        # The June draft's method; its clients are found out at `initialize` unless they send today's form of that.
         if method == "session/load":
             method, params = "session/resume", _from_start(params)
         request = super().decode_request(id, method, params)
@@ -53,15 +55,15 @@ class AgentV2(DialectBase):
         return request
 
     def encode_event(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
-        """One event, one update."""
+        """Encode an event as one update, or none where it would be taken for another."""
         update = encode_event(event)
         if update is None:
-            return []
+            return []  # an unknown event of version 1 whose name means something else here
         carrier = w.UpdateSessionNotification(session_id=session_id, update=update, **encode_outer(event))
         return [NotificationMessage("session/update", wire.encode(carrier))]
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
-        """Everything but the text."""
+        """Return the frame around the text, in two parts; see `Dialect.text_frame`."""
         return text_frame_head(session_id, kind, message_id_field(message_id)), TEXT_FRAME_TAIL
 
 

@@ -1,4 +1,4 @@
-"""Version 2, as the client: asks an agent, hears events."""
+"""Version 2, as the client: encode requests, decode events and answers. The vocabulary has this version's meaning."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from dragoman.dialects.codec.text_chunks import text_chunk
 from dragoman.dialects.codec.transcriber import decode_outer, plain
 from dragoman.dialects.contract import DecodedNotification, DecodedReply, Id, SessionEvent
 from dragoman.dialects.v2.codec import CODEC, decode_event
-from dragoman.dialects.v2.routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
+from dragoman.dialects.v2.routes import AGENT_NOTES, AGENT_REQUESTS, CLIENT_NOTES, CLIENT_REQUESTS, LOGIN_REQUESTS
 from dragoman.dialects.v2_june.old_names import modern
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.events import AnyEvent
@@ -18,20 +18,21 @@ from dragoman.vocabulary.requests import ForkSession, NewSession, PromptRequest,
 from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
 
+# Answers that carry options, which the June draft has under other names.
 _WITH_OPTIONS = (NewSession, ResumeSession, ForkSession, SetOption)
 _PERMISSION = ("session/request_permission", "request_permission")
 
 
 class ClientV2(DialectBase):
-    """Stateless: this wire says what the vocabulary says."""
+    """The client's side of version 2. Stateless: every update of this wire is an event of the vocabulary."""
 
-    null_ids = False
+    null_ids = False  # the schema: an id "MUST NOT be `null`"
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             CODEC,
-            incoming=AGENT_ASKS,
-            outgoing=with_login(CLIENT_ASKS if agent.capabilities.sessions else LOGIN_ASKS, agent),
+            incoming=AGENT_REQUESTS,
+            outgoing=with_login(CLIENT_REQUESTS if agent.capabilities.sessions else LOGIN_REQUESTS, agent),
             incoming_notes=AGENT_NOTES,
             outgoing_notes=CLIENT_NOTES,
             offered=client.capabilities,
@@ -39,15 +40,17 @@ class ClientV2(DialectBase):
         )
 
     def decode_notification(self, method: str, params: msgspec.Raw) -> Sequence[DecodedNotification]:
-        """Updates are events; the rest is notes."""
+        """Decode `session/update` into its event; another notification as `super()` does."""
         if method != "session/update":
             return super().decode_notification(method, params)
-        heard = wire.decode(modern(params), w.UpdateSessionNotification)
-        return [SessionEvent(heard.session_id, decode_outer(heard, decode_event(heard.update)))]
+        # Older names first: today's reader would drop options with them from their lists, without an error.
+        carrier = wire.decode(modern(params), w.UpdateSessionNotification)
+        return [SessionEvent(carrier.session_id, decode_outer(carrier, decode_event(carrier.update)))]
 
     def decode_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply:
         """Decode as `super()` does; an accepted prompt may lack the message id, and options may have older names."""
         if isinstance(request, PromptRequest):
+            # Required since alpha 5 of the schema; agents of the drafts before it answer an empty object.
             body = plain(msgspec.Raw(null_as_object(result)))
             if isinstance(body, dict) and "messageId" not in body:
                 result = msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))
@@ -58,8 +61,8 @@ class ClientV2(DialectBase):
         return super().decode_request(id, method, modern(params) if method in _PERMISSION else params)
 
     def decode_text_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
-        """A text chunk in one decode."""
+        """Decode a frame that is a plain text chunk in one step; None for anything else."""
         params = text_chunk(frame)
         if params is None or not params.update.message_id:
-            return None
+            return None  # an id is required here: `decode_notification` has the error
         return params.session_id, params.update

@@ -1,4 +1,8 @@
-"""Version 2 (draft): its words. The vocabulary has this version's meaning, so most of it is names."""
+"""Version 2 (draft): its types as vocabulary and back. The vocabulary has this version's meaning: most of it is names.
+
+The functions are where version 2 is stricter than version 1 (ranges, lists that must not be empty) or has another shape
+(diffs, states). What cannot be encoded is listed in docs/losses.md, with what is sent instead.
+"""
 
 from typing import Any
 
@@ -15,6 +19,7 @@ from dragoman.vocabulary import content, events, options, requests, services, to
 from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
 
+# The changes of a diff: one class for each operation on the wire, one word with an operation in the vocabulary.
 _CHANGES: dict[str, Any] = {
     "add": w.DiffChangeAdd,
     "delete": w.DiffChangeDelete,
@@ -28,27 +33,28 @@ _CHANGES: dict[str, Any] = {
 
 
 def _encode_annotations(value: content.Annotations) -> Any:
-    """A priority is from 0 to 1 here; another says nothing that could be kept."""
+    """Encode annotations; a priority outside of 0 to 1, which version 1 allows, is left out."""
     if isinstance(value.priority, (int, float)) and not 0 <= value.priority <= 1:
         value = msgspec.structs.replace(value, priority=UNSET)
     return CODEC.encode_as(value, w.Annotations)
 
 
 def _encode_link(link: content.ResourceLink) -> Any:
+    # Version 1 has a signed size; a negative one is no size.
     if isinstance(link.size, int) and link.size < 0:
         link = msgspec.structs.replace(link, size=UNSET)
     return CODEC.encode_as(link, w.ResourceLink)
 
 
 def _encode_location(location: tools.Location) -> Any:
-    """Lines begin at 1 here."""
+    """Encode a location; a line below 1 is left out: version 1's schema allows 0, and means no line by it."""
     if isinstance(location.line, int) and location.line < 1:
         location = msgspec.structs.replace(location, line=UNSET)
     return CODEC.encode_as(location, w.ToolCallLocation)
 
 
 def _encode_select(option: options.Select) -> Any:
-    """There is always something to choose from here: at least the value that is set."""
+    """Encode a choice; without any entries it gets the current value as one, because the list must not be empty."""
     shown = [entry for entry in option.options if not isinstance(entry, options.ChoiceGroup) or entry.options]
     if not shown:
         shown = [options.Choice(option.current_value, option.current_value)]
@@ -72,6 +78,7 @@ def _decode_change(value: Any) -> tools.FileChange:
 
 def _encode_change(change: tools.FileChange) -> Any:
     kind = _CHANGES[change.operation]
+    # The other operations have no such field on the wire, and the vocabulary has it for all of them.
     pair = {"old_path": change.old_path} if change.operation in ("move", "copy") else {}
     return CODEC.encode_as(change, kind, **pair)
 
@@ -82,7 +89,7 @@ def _encode_diff(diff: tools.Diff) -> w.Diff:
 
 
 def _patch_of(diff: tools.Diff) -> Any:
-    """A diff that carries whole texts and no patch gets one: this wire has no other place for them.
+    """Return a patch for a diff that carries whole texts: this wire has no other place for them.
 
     The patch may lack files whose texts are not known: `changes` names them all.
     """
@@ -99,6 +106,7 @@ def _decode_state(word: Any) -> Any:
     return lambda value: CODEC.decode_as(value, word)
 
 
+# States are open in this version: an unknown one is kept whole, and never taken for idle or running.
 def _decode_unknown_state(value: Any) -> events.UnknownState:
     return unknown_state(plain(Raw(wire.encode(value))))
 
@@ -114,7 +122,7 @@ def _encode_subject(subject: services.ToolCallSubject) -> w.ToolCallPermissionSu
 
 
 def _encode_sse(server: requests.McpSse) -> wire.UnknownVariant:
-    """This wire has dropped SSE, but its list of transports is open."""
+    """Encode an SSE server as an unknown type: this version has dropped SSE, but its list of transports is open."""
     http = CODEC.encode_as(requests.McpHttp(server.name, server.url, server.headers), w.McpServerHttp)
     rest = {} if server.extras is UNSET else server.extras.fields
     meta = {} if server.meta is UNSET else {"_meta": server.meta}
@@ -123,7 +131,7 @@ def _encode_sse(server: requests.McpSse) -> wire.UnknownVariant:
 
 
 def _decode_server(kind: str, fields: dict[str, object]) -> requests.McpServer:
-    """SSE, if it is that; it is read as its sibling HTTP is."""
+    """Decode a server of unknown type; SSE is read as its sibling HTTP is, with the same fields."""
     if kind == "sse":
         try:
             as_http = wire.decode(msgspec.json.encode({**fields, "type": "http"}), w.McpServerHttp)
@@ -134,12 +142,13 @@ def _decode_server(kind: str, fields: dict[str, object]) -> requests.McpServer:
 
 
 def _client_terminal_as_text(item: tools.ClientTerminalItem) -> w.Content:
-    """A terminal of the client has no place on this wire and must not be taken for one of the agent's."""
+    """Encode a client's terminal as text: on this wire it would be taken for one of the agent's, of the same shape."""
     return w.Content(content=w.TextContent(text=f"[terminal {item.terminal_id}]"))
 
 
 def _encode_outcome(outcome: services.UnknownOutcome) -> Any:
-    """As it came, under its own name and never under that of an outcome which means something."""
+    """Encode an unknown outcome as it came, under its own name."""
+    # Its fields may have been made by anything: under the name of a known outcome they could be read as a yes.
     if outcome.kind in ("selected", "cancelled"):
         return w.CancelledPermissionOutcome()
     return encode_unknown(services.UnknownOutcome(outcome.kind, {**outcome.fields, "outcome": outcome.kind}))
@@ -179,6 +188,7 @@ CODEC = transcriber(
     },
     decode={
         **{kind.__name__: _decode_change for kind in _CHANGES.values()},
+        # In `session/status` states stand alone; as updates they have classes of their own, in the table above.
         "RunningStateUpdate": _decode_state(events.Running),
         "RequiresActionStateUpdate": _decode_state(events.RequiresAction),
         "IdleStateUpdate": _decode_state(events.Idle),
@@ -202,11 +212,11 @@ CODEC = transcriber(
         services.ToolCallSubject: _encode_subject,
     },
 )
-ELICITATION = Elicitation(w, closed=False, null_ids=False)
+ELICITATION = Elicitation(w, closed=False, null_ids=False)  # no request of this version has the id null
 
 
 def decode_event(update: Any) -> events.AnyEvent:
-    """An update of this wire as an event."""
+    """Decode an update as an event."""
     if isinstance(update, wire.UnknownVariant):
         fields = plain(update.raw)
         if fields.get("sessionUpdate") == "state_update":
@@ -220,7 +230,7 @@ def decode_event(update: Any) -> events.AnyEvent:
 
 
 def encode_event(event: events.AnyEvent) -> Any:
-    """An event as an update of this wire; None where it would be taken for something else."""
+    """Encode an event as an update; None where it would be taken for something else."""
     match event:
         case events.UnknownEvent():
             return _encode_unknown_event(event)
@@ -235,6 +245,7 @@ def encode_event(event: events.AnyEvent) -> Any:
 
 def _encode_unknown_event(event: events.UnknownEvent) -> Any:
     raw = Raw(msgspec.json.encode({**event.fields, "sessionUpdate": event.name}))
+    # The schema has types for these, so they are checked by it: malformed ones would be refused by the peer anyway.
     if event.name in _UNNAMED_TAGS:
         try:
             return wire.decode(raw, w.SessionUpdate)

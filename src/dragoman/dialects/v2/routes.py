@@ -30,12 +30,14 @@ def _encode_set_option(request: requests.SetOption) -> Any:
 
 
 def _encode_permission(request: services.RequestPermission) -> Any:
+    # The schema wants at least one, and a question without an answer would never end.
     if not request.options:
         raise PeerMistake(INVALID_PARAMS, "A permission needs at least one option")
     return CODEC.encode_as(request, w.RequestPermissionRequest)
 
 
 def _encode_status(status: requests.SessionStatus) -> w.SessionStatusResponse:
+    # Absent: the state is not known; null: there is none.
     state: Any = UNSET if status.state is UNSET else None
     match status.state:
         case events.Running():
@@ -45,6 +47,7 @@ def _encode_status(status: requests.SessionStatus) -> w.SessionStatusResponse:
         case events.Idle():
             state = CODEC.encode_as(status.state, w.IdleStateUpdate)
         case events.UnknownState():
+            # The list of states is open: one that is not known here is passed on whole.
             body = {**status.state.fields, "state": status.state.state}
             state = wire.UnknownVariant(status.state.state, Raw(msgspec.json.encode(body)))
         case _:
@@ -61,8 +64,9 @@ def _decode_status(value: w.SessionStatusResponse) -> requests.SessionStatus:
     return requests.SessionStatus(value.status, state, meta=value.meta, extras=decode_extras(value))
 
 
-# What a client asks of an agent.
-CLIENT_ASKS = [
+# Requests of a client. List, resume and close come with sessions in this version and need no capability. A replay is
+# a field of `session/resume`; there are no modes, and no files or terminals of the client.
+CLIENT_REQUESTS = [
     Route("auth/login", requests.Login, w.LoginAuthRequest, w.LoginAuthResponse),
     Route("auth/logout", requests.Logout, w.LogoutAuthRequest, w.LogoutAuthResponse),
     Route(
@@ -133,11 +137,11 @@ CLIENT_ASKS = [
     Route("tool_call/cancel", requests.CancelToolCall, w.CancelToolCallRequest, w.CancelToolCallResponse),
     Route("terminal/cancel", requests.CancelTerminal, w.CancelTerminalRequest, w.CancelTerminalResponse),
 ]
-# What is asked of an agent even where it has no sessions.
-LOGIN_ASKS = [route for route in CLIENT_ASKS if route.method.startswith("auth/")]
+# Requests to an agent that offers no sessions: to log in is all that is left.
+LOGIN_REQUESTS = [route for route in CLIENT_REQUESTS if route.method.startswith("auth/")]
 CLIENT_NOTES = [NoteRoute("session/cancel", requests.CancelTurn, w.CancelSessionNotification)]
-# What an agent asks of a client.
-AGENT_ASKS = [
+# Requests of an agent.
+AGENT_REQUESTS = [
     Route(
         "session/request_permission",
         services.RequestPermission,

@@ -90,9 +90,9 @@ class ClientJune(ClientV1):
     def _told_own(self, body: JsonDict, event: events.AnyEvent) -> Sequence[DecodedNotification]:
         """Return an event that only the draft has; nothing for the echo of the current prompt or in a muted replay."""
         session = self._session(body["sessionId"])
-        if isinstance(event, events.UserMessage) and session.live and not session.answering:
+        if isinstance(event, events.UserMessage) and session.prompt_id and not session.has_answered:
             return []
-        session.answering = session.answering or not isinstance(event, events.UserMessage)
+        session.has_answered = session.has_answered or not isinstance(event, events.UserMessage)
         outer = {name: value for name, value in body.items() if name not in ("sessionId", "update")}
         told = replace(event, outer=Extras(outer)) if outer else event
         return [] if session.muted else self._session_events(body["sessionId"], told)
