@@ -5,9 +5,7 @@ and what the agent had started is dead.
 """
 
 import json
-import os
 import signal
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +15,8 @@ import pytest
 from tests.cli.lives import lived, whole_truth
 from tests.cli.picture import Item
 from tests.support.editor import Editor, turns
+from tests.support.machine import marked
+from tests.support.waiting import wait_until
 
 # Two are promised, and looked at in the slow lane; here only what is not ended at all takes longer.
 SECONDS = 20.0
@@ -121,14 +121,14 @@ def is_dead_with_its_agent(command: str, sleepers: int, seconds: float, folder: 
         editor.send({"id": 99, "method": "session/prompt", "params": editor.words("go")})
         while "sleep 1000" not in json.dumps(editor.read()):  # once it is shown, it is watched over
             pass
-        wait_for(lambda: sum(map(is_sleeper, marked(mark))) >= sleepers, SECONDS)
+        wait_until(lambda: sum(map(is_sleeper, marked(mark))) >= sleepers, seconds=SECONDS)
         if how == "EOF":
             editor.stdin.close()
         else:
             editor.process.send_signal(signal.Signals[how])
         assert editor.process.wait(SECONDS) == {"SIGKILL": -signal.SIGKILL, "SIGTERM": 143, "EOF": 0}[how]
         editor.left = True
-        wait_for(lambda: marked(mark) == [], seconds)
+        wait_until(lambda: marked(mark) == [], seconds=seconds)
 
 
 def is_sleeper(pid: int) -> bool:
@@ -136,22 +136,3 @@ def is_sleeper(pid: int) -> bool:
         return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep\0")
     except OSError:
         return False
-
-
-def marked(mark: str) -> list[int]:
-    """The living processes with this in their environment."""
-    found = []
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            if mark.encode() in Path(f"/proc/{name}/environ").read_bytes():
-                found.append(int(name))
-        except OSError:
-            continue
-    return found
-
-
-def wait_for(fact: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline, "never happened"
-        time.sleep(0.01)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.editor import DRAGOMAN, HELLO, PATIENCE_SECONDS, Editor, turns
+from tests.support.editor import DRAGOMAN, HELLO, PATIENCE_SECONDS, Editor, memory, turns
 from tests.support.fork_server.client import MAIN, fork_server
 from tests.support.versions import slow, versions
 
@@ -18,12 +18,6 @@ FLOOD = turns([{"say": "x"}], [{"say": "x" * 1000, "repeat": 10_000_000}])
 # In which it should leave: only one that waits for something takes longer.
 SECONDS = 15.0
 MIB = 1024
-
-
-def memory(editor: Editor, field: str = "VmHWM") -> int:
-    """KiB of the agent: the most it ever had (VmHWM), or what it has (VmRSS)."""
-    status = Path(f"/proc/{editor.process.pid}/status").read_text()
-    return int(next(line for line in status.splitlines() if line.startswith(field)).split()[1])
 
 
 @pytest.mark.requirement("E8")

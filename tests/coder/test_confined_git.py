@@ -12,9 +12,10 @@ import pytest
 from dragoman.host.sandbox import confine
 from tests.coder.test_git_folders import git, program, repository
 from tests.support.confined_commands import confinement
-from tests.support.editor import Editor, Message, turns
+from tests.support.editor import Editor, Message, answer_questions, turns
+from tests.support.files import snapshot
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, answer_questions, apart, call, snapshot
+from tests.support.scripted_turns import Told, apart, call
 from tests.support.waiting import until
 from tests.support.whole_agent import User, events_of, whole
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman.coder.tools import files, write
-from tests.support.editor import Editor, Message, turns
+from tests.support.editor import Editor, Message, answer_questions, turns
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, answer_questions, apart, call
+from tests.support.scripted_turns import Told, apart, call
 from tests.support.whole_agent import User, events_of, scripted, whole
 
 

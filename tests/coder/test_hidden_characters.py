@@ -9,11 +9,10 @@ from dragoman.coder.permissions import JudgedCall, RememberedRule, decide
 from dragoman.vocabulary.events import PlanUpdate
 from dragoman.vocabulary.options import PlanItems
 from tests.coder.test_slash_commands import prompted, questions
-from tests.coder.test_whole import until_server
 from tests.support.editor import Editor, turns
 from tests.support.mcp_servers import raw
 from tests.support.scripted_turns import bash, call
-from tests.support.whole_agent import User, events_of, scripted, whole
+from tests.support.whole_agent import User, events_of, scripted, until_server, whole
 
 # The file that looks like `test.sh`, and one character of each kind that hides.
 TWIN = "test\ufe0f.sh"

@@ -12,10 +12,9 @@ from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, 
 from dragoman.vocabulary.events import OptionsChanged
 from dragoman.vocabulary.options import Select
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.coder.test_whole import text
 from tests.support.editor import HELLO, Editor, turns
 from tests.support.scripted_turns import Told
-from tests.support.whole_agent import User, events_of, scripted, whole
+from tests.support.whole_agent import User, events_of, scripted, text, whole
 
 ORDER = "/mode full-access"
 FILE = Resource(TextResource(ORDER, "file:///notes.txt"))

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from tests.support.schema_instances import definitions, instances, validator
 
@@ -90,3 +91,11 @@ def meaning(value: Any) -> Any:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return ("number", value)
     return value
+
+
+def raw(value: Any) -> Raw:
+    return Raw(text(value))
+
+
+def read(value: Raw | bytes | None) -> Any:
+    return None if value is None else json.loads(bytes(value))

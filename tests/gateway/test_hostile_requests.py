@@ -1,4 +1,4 @@
-"""Family K, row by row, on the real server. The rows' names are the tests' names."""
+"""Hostile requests against the real server: tokens, hosts, origins, methods, ids, headers, bodies, sockets, streams."""
 
 import asyncio
 import hashlib

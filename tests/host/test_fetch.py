@@ -7,8 +7,7 @@ import subprocess
 import time
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,86 +15,16 @@ import pytest
 from dragoman.host import fetch as fetching
 from dragoman.host.address import UrlRefused
 from dragoman.host.fetch import FetchedPage, Streams, fetch
-from dragoman.host.response import HEAD_BYTES, FetchFailed
+from dragoman.host.response import FetchFailed
 from tests.support.needs import need
+from tests.support.web import PUBLIC, Answer, Web, page, redirect, web
 
 from .test_address import I9_URLS, NOT_PUBLIC
 
 pytestmark = pytest.mark.anyio
 
-PUBLIC = "93.184.216.34"
 OTHER = "2606:4700:4700::1111"
 MIB = 1024 * 1024
-
-Answer = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
-
-
-class Web:
-    """A little internet: names with addresses, and a server that every address leads to."""
-
-    def __init__(self, port: int, answers: dict[str, Answer]) -> None:
-        self.port = port
-        self.answers = answers
-        self.names: dict[str, list[list[str]]] = {}
-        self.resolved: list[str] = []
-        self.dialled: list[tuple[str, int, str | None]] = []
-        self.requests: list[bytes] = []
-        self.tls: ssl.SSLContext | None = None
-
-    async def resolve(self, host: str, port: int) -> Sequence[str]:
-        """The next answer for a name, the last one for ever; public unless said otherwise."""
-        self.resolved.append(host)
-        replies = self.names.get(host, [[PUBLIC]])
-        return replies.pop(0) if len(replies) > 1 else replies[0]
-
-    async def dial(self, address: str, port: int, tls_name: str | None) -> Streams:
-        self.dialled.append((address, port, tls_name))
-        context = self.tls if tls_name is not None else None
-        return await asyncio.open_connection(
-            "127.0.0.1", self.port, ssl=context, server_hostname=tls_name, limit=HEAD_BYTES
-        )
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            request = await reader.readuntil(b"\r\n\r\n")
-            self.requests.append(request)
-            answer = self.answers[request.split(b" ")[1].decode()]
-            if isinstance(answer, bytes):
-                writer.write(answer)
-                await writer.drain()
-            else:
-                await answer(writer)
-        except (OSError, asyncio.IncompleteReadError):
-            pass  # the client has gone, as it may
-        finally:
-            writer.close()
-
-    async def get(
-        self, url: str, *, max_bytes: int = fetching.PAGE_BYTES, deadline_seconds: float = fetching.PAGE_SECONDS
-    ) -> FetchedPage:
-        return await fetch(
-            url, max_bytes=max_bytes, deadline_seconds=deadline_seconds, resolve=self.resolve, dial=self.dial
-        )
-
-
-@asynccontextmanager
-async def web(answers: dict[str, Answer], tls: ssl.SSLContext | None = None) -> AsyncIterator[Web]:
-    world = Web(0, answers)
-    server = await asyncio.start_server(world.serve, "127.0.0.1", 0, ssl=tls)
-    world.port = server.sockets[0].getsockname()[1]
-    try:
-        yield world
-    finally:
-        server.close()
-
-
-def page(body: bytes, *fields: str, status: str = "200 OK", kind: str = "text/plain") -> bytes:
-    head = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", *fields, "", ""]
-    return "\r\n".join(head).encode() + body
-
-
-def redirect(location: str, status: str = "302 Found") -> bytes:
-    return f"HTTP/1.1 {status}\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()
 
 
 def raw(head: str, body: bytes = b"") -> bytes:

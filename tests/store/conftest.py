@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.store.contract import Store
+from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import ENGINES, Place
 
 
@@ -18,5 +19,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 @pytest.fixture
 async def store(place: Place) -> AsyncIterator[Store]:
     store = place()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def sqlite_store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    """An empty store, for tests about this engine alone."""
+    store = SqliteStore(tmp_path / "sessions")
     yield store
     await store.close()

@@ -7,8 +7,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -205,3 +206,37 @@ def _is_about_commands(message: Message) -> bool:
 def turns(*steps: list[Any]) -> dict[str, Any]:
     """A script of these turns."""
     return {"turns": [{"steps": turn} for turn in steps]}
+
+
+def memory(editor: Editor, field: str = "VmHWM") -> int:
+    """KiB of the agent: the most it ever had (VmHWM), or what it has (VmRSS)."""
+    status = Path(f"/proc/{editor.process.pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith(field)).split()[1])
+
+
+@contextmanager
+def closing_by_force(editor: Editor) -> Iterator[Editor]:
+    """For an agent that is not going to leave by itself."""
+    with editor:
+        try:
+            yield editor
+        finally:
+            editor.left = True
+
+
+def answer_questions(editor: Editor, answer: Any, text: str = "go") -> tuple[list[Message], list[Message]]:
+    """A whole turn in which every permission gets this answer: a result, or an error. What was asked, what was told."""
+    asked: list[Message] = []
+    told: list[Message] = []
+    editor.send({"id": 7000, "method": "session/prompt", "params": editor.words(text)})
+    while True:
+        message = editor.read()
+        if message.get("method") == "session/request_permission":
+            asked.append(message)
+            editor.send({"id": message["id"], **answer(message)})
+            continue
+        told.append(message)
+        if editor.version == 1 and message.get("id") == 7000:
+            return asked, told
+        if editor.version == 2 and message.get("params", {}).get("update", {}).get("state") == "idle":
+            return asked, told

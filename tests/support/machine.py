@@ -52,3 +52,15 @@ def as_a_user(*command: str) -> list[str]:
         return list(command)
     lost = "-sys_ptrace,-perfmon,-sys_admin"
     return [need("setpriv"), f"--bounding-set={lost}", f"--inh-caps={lost}", *command]
+
+
+def marked(mark: str) -> list[int]:
+    """The living processes with this in their environment."""
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            if mark.encode() in Path(f"/proc/{name}/environ").read_bytes():
+                found.append(int(name))
+        except OSError:
+            continue
+    return found

@@ -1,5 +1,6 @@
 """The whole coding agent in memory, with a scripted model and a real folder; a user who answers as told."""
 
+import asyncio
 import atexit
 import functools
 import os
@@ -18,7 +19,11 @@ from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.guardian import Guardian
 from dragoman.store.contract import Store
 from dragoman.testing import pair
-from dragoman.vocabulary.events import AnyEvent, ToolCallUpdate
+from dragoman.vocabulary.events import (
+    AgentMessageChunk,
+    AnyEvent,
+    ToolCallUpdate,
+)
 from dragoman.vocabulary.options import Choice
 from dragoman.vocabulary.requests import AuthStatus, McpServer
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
@@ -131,3 +136,22 @@ def ends(events: Sequence[AnyEvent]) -> list[tuple[str, object]]:
         for e in events
         if isinstance(e, ToolCallUpdate) and e.status in FINAL_STATUSES
     ]
+
+
+def text(events: Any) -> str:
+    return "".join(event.text for event in events if isinstance(event, AgentMessageChunk))
+
+
+async def until_server(state: str, session: Conversation) -> list[AnyEvent]:
+    """Ask for the servers until one is in such a state; everything told meanwhile.
+
+    The first answer waits for those that start, but for no server that is lost and comes again.
+    """
+    heard: list[AnyEvent] = []
+    async with asyncio.timeout(30):
+        while True:
+            events = await events_of(session, "/mcp")
+            heard += events
+            if state in text(events):
+                return heard
+            await asyncio.sleep(0.05)

@@ -1,158 +1,28 @@
-"""Ways through the dialects that ordinary messages do not take: odd spellings, torn values, words a version lacks."""
+"""Values that a version, a draft or every dialect lacks: encoded as the nearest, or refused."""
 
-import json
 from typing import Any
 
 import pytest
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from dragoman import limits
 from dragoman.dialects.codec import permissions
 from dragoman.dialects.codec.elicitations import mended_form
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import NotificationMessage
-from dragoman.dialects.tolerance import updates as tolerance
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v2 import routes
 from dragoman.dialects.v2_june import agent as v2_june
-from dragoman.dialects.v2_june import old_names
 from dragoman.dialects.vendors.named import named
 from dragoman.errors import PeerMistake, UsageError, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, ClientHello
-from dragoman.vocabulary.word import Extras
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as wire_v1
 from tests.dialects import seeds
-from tests.dialects.schemas import text
+from tests.dialects.schemas import raw, read
 from tests.dialects.speech import CLIENT, agent_of, client_of
-
-
-def raw(value: Any) -> Raw:
-    return Raw(text(value))
-
-
-def read(value: Raw | bytes | None) -> Any:
-    return None if value is None else json.loads(bytes(value))
-
-
-# -- updates as some agents write them -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "params", [{"update": 1}, {"update": {"content": 1}}, {"update": {"sessionUpdate": "dance"}}, [1], {}]
-)
-def test_an_update_that_means_nothing_is_left_as_it_is(params: Any) -> None:
-    assert tolerance.corrected_update(raw(params)) is None
-
-
-def test_params_that_are_no_json_mean_nothing() -> None:
-    assert tolerance.corrected_update(Raw(b'{"update": ')) is None
-    assert tolerance.corrected_permission(Raw(b"[" * 100_000)) is None
-
-
-def test_an_update_without_its_wrapper_is_wrapped() -> None:
-    bare = {"sessionId": "s", "_meta": {"a": 1}, "sessionUpdate": "tool_call", "toolCallId": "c", "error": "no"}
-    assert read(tolerance.corrected_update(raw(bare))) == {
-        "sessionId": "s",
-        "_meta": {"a": 1},
-        "update": {
-            "sessionUpdate": "tool_call",
-            "toolCallId": "c",
-            "title": "c",
-            "status": "failed",
-            "rawOutput": {"error": "no"},
-        },
-    }
-
-
-def test_odd_fields_of_a_call_are_taken_for_what_they_mean() -> None:
-    plain_call = tools_call()
-    assert tolerance.corrected_call(plain_call) is plain_call
-    unknown = tools_call(extras=Extras({"colour": "red"}))
-    assert tolerance.corrected_call(unknown) is unknown
-    odd: dict[str, object] = {
-        "toolName": "grep",
-        "input": {"a": 1},
-        "output": "found",
-        "error": "broken",
-        "colour": "red",
-    }
-    heard = tolerance.corrected_call(tools_call(extras=Extras(odd)))
-    assert (heard.title, heard.raw_input, heard.raw_output, heard.status) == ("grep", {"a": 1}, "found", "failed")
-    assert heard.extras == Extras({"colour": "red"})
-    said = tolerance.corrected_call(
-        tools_call(title="Find", raw_input=1, raw_output=2, extras=Extras({**odd, "error": 1}))
-    )
-    assert (said.title, said.raw_input, said.raw_output, said.status) == ("Find", 1, 2, UNSET)
-    failed = tolerance.corrected_call(tools_call(raw_output=2, extras=Extras({"error": "broken"})))
-    assert (failed.raw_output, failed.status, failed.extras) == (2, "failed", UNSET)
-    assert tolerance.corrected_call(tools_call(extras=Extras({"error": "broken"}))).raw_output == {"error": "broken"}
-
-
-def tools_call(**fields: Any) -> events.ToolCallUpdate:
-    return events.ToolCallUpdate("c", **fields)
-
-
-def test_a_permission_gets_the_id_it_lacks() -> None:
-    assert tolerance.corrected_permission(raw({"toolCall": None})) is None
-    named = read(tolerance.corrected_permission(raw({"toolCall": {"toolName": "rm"}})))
-    assert named == {"toolCall": {"title": "rm", "toolCallId": "permission: rm"}}
-    kept = read(tolerance.corrected_permission(raw({"toolCall": {"toolCallId": "c", "input": 1}})))
-    assert kept == {"toolCall": {"toolCallId": "c", "rawInput": 1}}
-
-
-# -- the draft before the draft ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("message", ['{"sessionId": "s"}', '{"id": ', '["id"]'])
-def test_what_has_none_of_the_old_names_is_left_as_it_is(message: str) -> None:
-    assert old_names.modern(Raw(message.encode())) == Raw(message.encode())
-
-
-def test_old_names_are_made_todays() -> None:
-    update = {
-        "plan": {"id": "p"},
-        "availableCommands": [7, {"name": "a", "input": {"hint": "what"}}, {"name": "b", "input": {"type": "x"}}],
-        "configOptions": [7, {"id": "mode", "options": [7, {"group": "g"}]}],
-        "content": {"type": "diff", "path": "/a", "newText": "x\n"},
-    }
-    said = read(old_names.modern(raw({"update": update})))["update"]
-    assert said["plan"] == {"planId": "p"}
-    assert said["availableCommands"] == [
-        7,
-        {"type": "command", "name": "a", "input": {"type": "text", "hint": "what"}},
-        {"type": "command", "name": "b", "input": {"type": "x"}},
-    ]
-    assert said["configOptions"] == [7, {"configId": "mode", "options": [7, {"groupId": "g"}]}]
-    assert said["content"]["changes"][0]["path"] == "/a"
-
-
-@pytest.mark.parametrize(
-    "item",
-    [
-        7,
-        {"type": "text", "newText": "x"},
-        {"type": "diff", "changes": [], "newText": "x"},
-        {"type": "diff", "path": 1, "newText": "x"},
-        {"type": "diff", "path": "/a", "newText": 1},
-        {"type": "diff", "path": "/a", "newText": "x", "oldText": 1},
-    ],
-)
-def test_what_is_no_old_diff_is_no_new_one(item: Any) -> None:
-    message = {"update": {"content": [item], "id": ""}}
-    assert read(old_names.modern(raw(message))) == message
-
-
-@pytest.mark.parametrize(("title", "said"), [("Write", "Write"), (None, "Permission needed")])
-def test_an_old_question_is_about_its_call(title: str | None, said: str) -> None:
-    question = read(old_names.modern(raw({"toolCall": {"toolCallId": "c", "title": title}, "options": []})))
-    assert (question["title"], question["options"]) == (said, [])
-    assert question["subject"]["toolCall"]["toolCallId"] == "c"
-
-
-# -- version 1 -----------------------------------------------------------------------------------------------------
 
 
 def test_a_diff_that_cannot_be_told_as_texts_is_told_in_words() -> None:
@@ -182,9 +52,6 @@ def test_a_client_of_version_1_hears_notes_that_are_no_updates() -> None:
     assert client.decode_notification("_vendor/note", raw({"a": 1})) == [ExtensionNote("_vendor/note", {"a": 1})]
     with pytest.raises(PeerMistake):
         client.decode_notification("session/update", raw({"sessionId": "s", "update": {"sessionUpdate": "tool_call"}}))
-
-
-# -- version 2 and the June draft ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -225,9 +92,6 @@ def test_a_client_of_the_june_draft_hears_what_is_no_update_as_version_1_does() 
     assert client.decode_notification("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
     with pytest.raises(PeerMistake):
         client.decode_notification("session/update", raw({"update": {"sessionUpdate": "agent_message"}}))
-
-
-# -- what every dialect does alike ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -284,9 +148,6 @@ def test_a_form_whose_fields_are_no_object_is_left_to_the_schema(schema: dict[st
 
 def test_an_answer_to_a_permission_that_cannot_be_read_is_none() -> None:
     assert permissions._loosely(Raw(b'{"outcome": ')) is None
-
-
-# -- the dialects of seeds -----------------------------------------------------------------------------------------
 
 
 def test_an_agent_of_simse_hears_only_answers_that_are_some() -> None:

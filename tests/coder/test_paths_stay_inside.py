@@ -1,8 +1,4 @@
-"""Family G, paths: every tool of the whole agent stays in the roots, in every spelling and against a racer.
-
-The paths themselves are proved in `tests/host/test_paths.py`, walking and searching in
-`test_walk.py` and `test_search.py`, what a confined command can reach in `test_sandbox.py`, views in `test_view.py`.
-"""
+"""No name leads a tool out of the workspace, and what makes other programs run things is asked about."""
 
 import io
 import os
@@ -16,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.files import snapshot, swapper
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, apart, bash, call, snapshot, swapper
+from tests.support.scripted_turns import Told, apart, bash, call
 from tests.support.whole_agent import User, ends, events_of, whole
 
 CANARY = "canary-outside"
@@ -302,6 +299,8 @@ GIT = [
     ".gitattributes",
     ".gitmodules",
 ]
+
+
 SETTINGS = [
     ".vscode/settings.json",
     ".VSCODE/tasks.json",

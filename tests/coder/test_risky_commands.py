@@ -1,8 +1,4 @@
-"""Family H, commands: what is run without a question only looks, and what is shown is what runs.
-
-Each test names its row and shows one case of each kind through the whole agent. All the spellings are in
-`tests/host/test_commands.py` and `tests/host/test_shell.py`.
-"""
+"""Which commands run without a question, which are asked about, and which never run."""
 
 import asyncio
 from pathlib import Path
@@ -11,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support import whole_agent
+from tests.support.files import snapshot
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, apart, bash, call, snapshot
+from tests.support.scripted_turns import Told, apart, bash, call
 from tests.support.whole_agent import User, ends, events_of, whole
 
 

@@ -1,0 +1,73 @@
+"""Links, windows and old results: what of a session the model is given."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.coder.context import ContextToolResult, ContextUserMessage, read
+from dragoman.store.sqlite import SqliteStore
+from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, Text, TextResource
+from dragoman.vocabulary.events import (
+    CompactionUpdate,
+)
+from tests.support.whole_agent import events_of, scripted, text, whole
+
+
+@pytest.mark.requirement("J8")
+async def test_links_inside_the_roots_are_read_and_others_are_not(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "in.txt").write_text("inside")
+    (tmp_path / "out.txt").write_text("canary")
+    prompt: list[Content] = [
+        Text("look: "),
+        ResourceLink("in", f"file://{folder}/in.txt"),
+        ResourceLink("out", f"file://{tmp_path}/out.txt"),
+        ResourceLink("passwd", "file:///etc/passwd"),
+        Resource(TextResource("embedded", "file:///elsewhere")),
+        Image("iVBORw0KGgo=", "image/png"),
+    ]
+    async with whole(folder, scripted([{"say": "ok"}]), store=store) as (_, session):
+        async for _event in session.prompt(prompt):
+            pass
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+    (said, _) = read(entries)
+    assert isinstance(said, ContextUserMessage)
+    words = [block.text if isinstance(block, Text) else type(block).__name__ for block in said.content]
+    assert "inside" in words[1]
+    assert words[2] == f"[out](file://{tmp_path}/out.txt)"
+    assert words[3] == "[passwd](file:///etc/passwd)"
+    assert "embedded" in words[4]
+    assert words[5] == "Image"
+    await store.close()
+
+
+async def test_a_full_window_is_summed_up_and_the_turn_goes_on(tmp_path: Path) -> None:
+    first = [{"say": "x" * 200}, {"usage": {"input": 790, "output": 50}}]
+    async with whole(tmp_path, scripted(first, [{"say": "still here"}], window=1000)) as (_, session):
+        await events_of(session)
+        events = await events_of(session)
+        assert text(events) == "still here"
+        stages = [event.status for event in events if isinstance(event, CompactionUpdate)]
+        assert stages == ["in_progress", "completed"]
+        assert "about" in text(await events_of(session, "/context"))
+
+
+async def test_old_results_are_trimmed_before_anything_is_summed_up(tmp_path: Path) -> None:
+    (tmp_path / "big").write_text("y" * 3000)
+    first = [
+        {"call": "read_file", "input": {"path": "big"}},
+        {"say": "I see."},
+        {"usage": {"input": 800, "output": 50}},
+    ]
+    store = SqliteStore(tmp_path / "store")
+    async with whole(tmp_path, scripted(first, [{"say": "on"}], window=1000), store=store) as (_, session):
+        await events_of(session)
+        events = await events_of(session)
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+    assert not any(isinstance(event, CompactionUpdate) for event in events)
+    assert [item.text for item in read(entries) if isinstance(item, ContextToolResult)] == [
+        "[trimmed: 3000 characters]"
+    ]
+    await store.close()
