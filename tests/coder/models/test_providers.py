@@ -465,7 +465,7 @@ async def test_the_window_is_looked_up_in_the_price_list() -> None:
 async def test_the_sdks_are_loaded_off_the_loop() -> None:
     """In a fresh interpreter, so that they are not there yet: the loop keeps turning meanwhile.
 
-    In the fast lane a cancel is heard meanwhile: `tests/coder/test_rows_d_e.py`.
+    In the fast lane a cancel is heard meanwhile: `tests/coder/test_cancel_speed.py`.
     """
     program = """
 import asyncio, sys, time
