@@ -27,8 +27,7 @@ ARROWS: dict[str, set[str]] = {
     "dialects": {"wire", "vocabulary"},
     "host": set(),
     "transports": {"host", "wire", "vocabulary"},
-    "outbox": {"transports", "wire"},  # the bounded half of a link that writes
-    "link": {"outbox"} | EDGE,
+    "link": set(EDGE),
     "bridge": {"link"} | EDGE,
     "agent": {"background", "bridge", "link", "store"}
     | EDGE,  # store: its contract; an author who passes one gets sessions that survive

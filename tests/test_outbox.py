@@ -7,7 +7,7 @@ import pytest
 
 from dragoman import limits
 from dragoman.errors import LinkClosed
-from dragoman.outbox import Outbox, TextStream
+from dragoman.link.outbox import Outbox, TextStream
 from tests.support.waiting import settled
 
 pytestmark = pytest.mark.anyio
@@ -89,7 +89,7 @@ async def test_a_producer_waits_while_the_outbox_is_full_and_goes_on_when_it_is_
     pipe.room = 1 << 30
     box.writable()
     await producer
-    await box.drained(1)
+    await box.wait_until_drained(1)
     assert pipe.written == b"".join(b"%099d\n" % number for number in range(100))
 
 
@@ -121,7 +121,7 @@ async def test_a_large_frame_in_line_is_not_starved_by_small_ones() -> None:
     pipe.room = 1 << 30
     box.writable()
     await small
-    await box.drained(1)
+    await box.wait_until_drained(1)
     assert pipe.written == bytes(900) + b"\n" + b"L" * 5000 + b"\n" + b"s" * 10 + b"\n"
 
 
@@ -136,7 +136,7 @@ async def test_whoever_leaves_the_line_is_not_waited_for() -> None:
     pipe.room = 1 << 30
     box.writable()
     await stays
-    await box.drained(1)
+    await box.wait_until_drained(1)
     assert pipe.written == bytes(90) + b"\nstays\n"
 
 
@@ -260,7 +260,7 @@ async def test_closing_wakes_everybody_with_the_reason_and_drops_what_waits() ->
     box = outbox(pipe, limit=100)
     box.put(bytes(200))
     producers = [asyncio.ensure_future(box.put_when_room(b"x")) for _ in range(3)]
-    draining = asyncio.ensure_future(box.drained(60))
+    draining = asyncio.ensure_future(box.wait_until_drained(60))
     await settled()
     gone = LinkClosed("gone")
     box.close(gone)
@@ -278,7 +278,7 @@ async def test_closing_wakes_everybody_with_the_reason_and_drops_what_waits() ->
 async def test_draining_waits_no_longer_than_it_is_told() -> None:
     box = outbox(Pipe(room=0))
     box.put(b"x")
-    await box.drained(0.01)
+    await box.wait_until_drained(0.01)
     assert box.size > 0
 
 

@@ -121,7 +121,7 @@ async def test_a_reader_that_keeps_up_is_never_paused(version: int) -> None:
 @both_versions
 async def test_a_client_that_only_asks_may_ask_for_ever(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are read by whoever waits for them, so they never add up to something unread."""
-    monkeypatch.setattr("dragoman.link.reader._FLOOD_BYTES", 2 * INBOX)
+    monkeypatch.setattr("dragoman.link.link._FLOOD_BYTES", 2 * INBOX)
     async with connected(version) as (client, agent):
         for _ in range(10):
             asked = asyncio.ensure_future(client.request("_many"))

@@ -10,9 +10,12 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.dialects.contract import Dialect, ErrorMessage, NotificationMessage
+from dragoman.dialects.vendors.iac_code import IacCodeAdapter
 from dragoman.dialects.vendors.named import named
+from dragoman.dialects.vendors.wire_adapter import notification_frame, request_frame
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
+from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.hello import Implementation
 from tests.dialects import speech
@@ -385,17 +388,57 @@ def test_a_client_asks_for_what_nobody_claims() -> None:
     assert client.encode_request(requests.ResumeSession("s", "/")).method == "session/resume"
 
 
+def sent(adapter: IacCodeAdapter, client: Dialect, request: Request, id: int = 1) -> tuple[str, Any]:
+    """What leaves for a request: its method and params."""
+    call = client.encode_request(request)
+    (frame,) = adapter.send(request_frame(id, call.method, Raw(call.params)))
+    message = json.loads(frame)
+    assert message["id"] == id
+    return message["method"], message["params"]
+
+
+def refused(adapter: IacCodeAdapter, error: WireError, id: int = 1) -> tuple[str, Any] | None:
+    """What a refusal comes to: the request under another name, or None where the link gets the refusal."""
+    frame = text({"jsonrpc": "2.0", "id": id, "error": {"code": error.code, "message": error.message}})
+    delivered, again = adapter.receive(frame)
+    if not again:
+        assert delivered == [frame]
+        return None
+    assert delivered == []
+    message = json.loads(again[0])
+    assert message["id"] == id
+    return message["method"], message["params"]
+
+
 @pytest.mark.requirement("8.1.12", "iac-code-5")
 def test_a_client_falls_back_to_the_other_name_of_the_list() -> None:
-    client = client_of(NAME)
-    assert asked(client, requests.ListSessions("/")) == ("session/list", {"cwd": "/"})
-    assert not client.asks_again("session/list", WireError(-32603, "Internal error"))
-    assert client.encode_request(requests.ListSessions("/")).method == "session/list"
-    assert client.asks_again("session/list", NOT_FOUND)
-    assert asked(client, requests.ListSessions("/")) == ("sessions/list", {"cwd": "/"})
-    assert not client.asks_again("sessions/list", NOT_FOUND)
-    assert not client.asks_again("session/load", NOT_FOUND)
-    assert client.encode_request(requests.SetOption("s", "x", "a")).method == "session/set_config_option"
+    client, adapter = client_of(NAME), IacCodeAdapter()
+    assert sent(adapter, client, requests.ListSessions("/")) == ("session/list", {"cwd": "/"})
+    assert refused(adapter, WireError(-32603, "Internal error")) is None
+    assert sent(adapter, client, requests.ListSessions("/")) == ("session/list", {"cwd": "/"})
+    assert refused(adapter, NOT_FOUND) == ("sessions/list", {"cwd": "/"})
+    # The second refusal is the answer, and from now on there is one name.
+    assert refused(adapter, NOT_FOUND) is None
+    assert sent(adapter, client, requests.ListSessions("/")) == ("sessions/list", {"cwd": "/"})
+    assert refused(adapter, NOT_FOUND) is None
+    assert sent(adapter, client, requests.ResumeSession("s", "/"))[0] == "session/resume"
+    assert refused(adapter, NOT_FOUND) is None
+    assert sent(adapter, client, requests.SetOption("s", "x", "a"))[0] == "session/set_config_option"
+
+
+def test_a_request_that_was_cancelled_is_not_asked_again() -> None:
+    client, adapter = client_of(NAME), IacCodeAdapter()
+    sent(adapter, client, requests.ListSessions("/"))
+    cancel = notification_frame("$/cancel_request", {"requestId": 1})
+    assert adapter.send(cancel) == [cancel]
+    assert refused(adapter, NOT_FOUND) is None
+
+
+@pytest.mark.parametrize("frame", [b"no JSON", b'{"id":1}', b'{"jsonrpc":"2.0","method":"_a"}', b"[]"])
+def test_a_frame_that_is_no_answer_passes_unchanged(frame: bytes) -> None:
+    adapter = IacCodeAdapter()
+    assert adapter.receive(frame) == ([frame], ())
+    assert adapter.send(frame) == [frame]
 
 
 @pytest.mark.requirement("8.1.12")
@@ -421,44 +464,54 @@ def test_a_session_in_a_list_of_one_folder_need_not_name_it() -> None:
     ],
 )
 def test_a_client_falls_back_to_the_other_name_of_an_option(option: str, value: Any, method: str) -> None:
-    client, request = opened(), requests.SetOption("s", option, value)
-    assert client.encode_request(request).method == method
-    assert not client.asks_again(method, WireError(-32602, "Invalid params"))
-    assert client.encode_request(request).method == method
-    assert client.asks_again(method, NOT_FOUND)
-    assert asked(client, request) == ("config/set", {"sessionId": "s", "configId": option, "value": value})
-    assert not client.asks_again("config/set", NOT_FOUND)
+    client, adapter, request = opened(), IacCodeAdapter(), requests.SetOption("s", option, value)
+    assert sent(adapter, client, request)[0] == method
+    assert refused(adapter, WireError(-32602, "Invalid params")) is None
+    assert sent(adapter, client, request)[0] == method
+    under_its_other_name = ("config/set", {"sessionId": "s", "configId": option, "value": value})
+    assert refused(adapter, NOT_FOUND) == under_its_other_name
+    assert refused(adapter, NOT_FOUND) is None
+    assert sent(adapter, client, request) == under_its_other_name
     # What the agent knows by the protocol's name is asked under that.
-    methods = {client.encode_request(requests.SetOption("s", one, "b")).method for one in ("x", "mode", "model")}
+    methods = {sent(adapter, client, requests.SetOption("s", one, "b"))[0] for one in ("x", "mode", "model")}
     assert methods - {"config/set"} == SETTING - {method}
-    assert client.encode_request(requests.ListSessions("/")).method == "session/list"
+    assert sent(adapter, client, requests.ListSessions("/"))[0] == "session/list"
 
 
 @pytest.mark.requirement("8.1.13")
-def test_a_value_of_an_unknown_type_is_sent_as_it_is() -> None:
-    client, request = opened(), requests.SetOption("s", "x", requests.UnknownValue("_number", 7))
-    before = client.encode_request(request)
-    client.asks_again(before.method, NOT_FOUND)
-    assert client.encode_request(request) == replace(before, method="config/set")
+@pytest.mark.parametrize("value", [7, "seven", True])
+def test_a_value_of_an_unknown_type_is_sent_as_it_is(value: Any) -> None:
+    client, adapter, request = opened(), IacCodeAdapter(), requests.SetOption("s", "x", unknown_value(value))
+    _, before = sent(adapter, client, request)
+    assert refused(adapter, NOT_FOUND) == ("config/set", before)
+
+
+def unknown_value(value: object) -> requests.UnknownValue:
+    return requests.UnknownValue("_number", value)
+
+
+def config_set_replied(client: Dialect, request: requests.SetOption, result: Any) -> requests.OptionsSet:
+    """The reply to a request that was asked as `config/set`."""
+    adapter = IacCodeAdapter()
+    sent(adapter, client, request)
+    assert refused(adapter, NOT_FOUND) is not None
+    ((frame,), _) = adapter.receive(text({"jsonrpc": "2.0", "id": 1, "result": result}))
+    reply = client.decode_reply(request, Raw(text(json.loads(frame)["result"]))).reply
+    assert isinstance(reply, requests.OptionsSet)
+    return reply
 
 
 @pytest.mark.requirement("8.1.13")
 @pytest.mark.parametrize("result", [None, True, "ok", [], 7, {}, {"success": True}])
 def test_whatever_config_set_is_answered_with_the_option_is_set(result: Any) -> None:
-    client = opened()
-    client.asks_again("session/set_model", NOT_FOUND)
-    reply = client.decode_reply(requests.SetOption("s", "model", "b"), Raw(text(result))).reply
-    assert isinstance(reply, requests.OptionsSet)
+    reply = config_set_replied(opened(), requests.SetOption("s", "model", "b"), result)
     assert [option.current_value for option in reply.config_options] == ["b", "ask"]  # type: ignore[union-attr]
 
 
 @pytest.mark.requirement("8.1.13")
 def test_config_set_may_be_answered_with_every_option() -> None:
-    client = opened()
-    client.asks_again("session/set_config_option", NOT_FOUND)
     said = {"type": "select", "id": "x", "name": "X", "currentValue": "c", "options": [{"value": "c", "name": "C"}]}
-    reply = client.decode_reply(requests.SetOption("s", "x", "b"), Raw(text({"configOptions": [said]}))).reply
-    assert isinstance(reply, requests.OptionsSet)
+    reply = config_set_replied(opened(), requests.SetOption("s", "x", "b"), {"configOptions": [said]})
     assert reply.config_options[0] == options.Select("x", "X", "c", [options.Choice("c", "C")])
 
 

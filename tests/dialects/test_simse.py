@@ -9,12 +9,16 @@ from msgspec import UNSET, Raw
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
-from dragoman.dialects.contract import NotificationMessage, SessionEvent
+from dragoman.dialects.contract import ResultMessage, SessionEvent
+from dragoman.dialects.vendors.named import named
+from dragoman.dialects.vendors.simse import SimseAgentAdapter, SimseClientAdapter
+from dragoman.dialects.vendors.wire_adapter import notification_frame, request_frame, result_frame
 from dragoman.errors import WireError
 from dragoman.testing import pair
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Extension, ExtensionResult
 from dragoman.vocabulary.content import Content, Resource, Text, TextResource
+from dragoman.vocabulary.hello import AgentHello
 from tests.dialects.schemas import text
 from tests.dialects.seeds import Caller, agent_of, an_agent, client_of, refusal, talking, updates
 from tests.support.raw_peer import prompt
@@ -236,10 +240,27 @@ def test_an_attached_file_does_not_become_a_slash_command(before: list[Content])
     assert json.loads(call.params)["prompt"].startswith("[attached]\n")
 
 
-def question_of(**update: Any) -> Any:
-    asked = {"type": "request_permission", "action": "run", "description": "Run it", "requestId": "r", **update}
-    (request,) = client_of(NAME).decode_notification("session/update", Raw(text({"sessionId": "s", **asked})))
-    return request
+def received(adapter: SimseClientAdapter, **update: Any) -> list[Any]:
+    """What an update comes to on our side of the adapter."""
+    frame = text({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", **update}})
+    return [json.loads(one) for one in adapter.receive(frame).deliver]
+
+
+def question(adapter: SimseClientAdapter) -> tuple[str, Any]:
+    """A permission question: its id, and the request that the client decodes."""
+    about = {"type": "request_permission", "action": "run", "description": "Run it", "requestId": "r"}
+    (asked,) = received(adapter, **about)
+    return asked["id"], client_of(NAME).decode_request(asked["id"], asked["method"], Raw(text(asked["params"])))
+
+
+def replied(adapter: SimseClientAdapter, id: str, outs: Any) -> list[Any]:
+    """What leaves for a reply of the client's dialect."""
+    (out,) = outs
+    if isinstance(out, ResultMessage):
+        frame = text({"jsonrpc": "2.0", "id": id, "result": json.loads(out.result)})
+    else:
+        frame = text({"jsonrpc": "2.0", "id": id, "error": {"code": out.error.code, "message": out.error.message}})
+    return [json.loads(one) for one in adapter.send(frame)]
 
 
 @pytest.mark.requirement("8.5.7")
@@ -255,46 +276,101 @@ def question_of(**update: Any) -> Any:
     ],
 )
 def test_a_client_answers_with_one_of_four_words(outcome: Any, word: str) -> None:
-    request = question_of()
+    adapter = SimseClientAdapter()
+    id, request = question(adapter)
     assert (request.title, [option.kind for option in request.options]) == (
         "Run it",
         ["allow_once", "allow_always", "reject_once", "reject_always"],
     )
-    (said,) = client_of(NAME).encode_reply(1, request, services.PermissionAnswer(outcome))
-    assert isinstance(said, NotificationMessage)
-    assert (said.method, json.loads(said.params)) == (
-        "_simse/permission",
-        {"sessionId": "s", "requestId": "r", "outcome": word},
-    )
+    said = replied(adapter, id, client_of(NAME).encode_reply(id, request, services.PermissionAnswer(outcome)))
+    params = {"sessionId": "s", "requestId": "r", "outcome": word}
+    assert said == [{"jsonrpc": "2.0", "method": "_simse/permission", "params": params}]
 
 
 @pytest.mark.requirement("8.5.7")
 def test_a_question_that_failed_is_a_no() -> None:
-    (said,) = client_of(NAME).encode_failure(1, question_of(), WireError(-32603, "x"))
-    assert isinstance(said, NotificationMessage)
-    assert json.loads(said.params)["outcome"] == "reject_once"
+    adapter = SimseClientAdapter()
+    id, request = question(adapter)
+    (said,) = replied(adapter, id, client_of(NAME).encode_failure(id, request, WireError(-32603, "x")))
+    assert said["params"]["outcome"] == "reject_once"
+
+
+def test_a_question_that_cannot_be_answered_is_dropped() -> None:
+    assert received(SimseClientAdapter(), type="request_permission", description="Run it") == []
 
 
 @pytest.mark.requirement("8.5.8")
 def test_a_client_runs_only_what_somebody_answers_for() -> None:
-    client = client_of(NAME)
+    client, adapter = client_of(NAME), SimseClientAdapter()
     update = {"sessionUpdate": "tool_call", "toolCallId": "c", "toolName": "bash", "input": {"command": "ls"}}
-    shown, wanted = client.decode_notification("session/update", Raw(text({"sessionId": "s", **update})))
-    assert isinstance(shown, SessionEvent)
-    assert isinstance(wanted, Extension)
-    assert (wanted.method, wanted.params) == (
-        "_simse/tool",
-        {"sessionId": "s", "toolCallId": "c", "toolName": "bash", "input": {"command": "ls"}},
-    )
-    (refused,) = client.encode_failure(1, wanted, WireError(-32601, "Method not found"))
-    done = client.encode_reply(1, wanted, ExtensionResult("out"))
-    told = [json.loads(out.params) for out in (refused, *done) if isinstance(out, NotificationMessage)]
+    told = []
+    for outcome in (WireError(-32601, "Method not found"), ExtensionResult("out")):
+        shown, wanted = received(adapter, **update)
+        (event,) = client.decode_notification(shown["method"], Raw(text(shown["params"])))
+        assert isinstance(event, SessionEvent)
+        request = client.decode_request(wanted["id"], wanted["method"], Raw(text(wanted["params"])))
+        assert isinstance(request, Extension)
+        assert (request.method, request.params) == (
+            "_simse/tool",
+            {"sessionId": "s", "toolCallId": "c", "toolName": "bash", "input": {"command": "ls"}},
+        )
+        said = (
+            client.encode_failure(wanted["id"], request, outcome)
+            if isinstance(outcome, WireError)
+            else client.encode_reply(wanted["id"], request, outcome)
+        )
+        told += [message["params"] for message in replied(adapter, wanted["id"], said)]
     common = {"sessionId": "s", "sessionUpdate": "tool_call_update", "type": "tool_call_update", "toolCallId": "c"}
     assert told == [
         {**common, "status": "completed", "error": "Method not found"},
         {**common, "status": "in_progress"},
         {**common, "status": "completed", "output": "out"},
     ]
+
+
+def test_an_agent_that_does_not_know_initialize_is_one_without_capabilities() -> None:
+    adapter = SimseClientAdapter()
+    adapter.send(request_frame(1, "initialize", {}))
+    frame = text({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}})
+    (answer,) = adapter.receive(frame).deliver
+    assert named(NAME).decode_agent(Raw(text(json.loads(answer)["result"]))).hello == AgentHello(None)
+    other = frame.replace(b"-32601", b"-32603")
+    assert adapter.receive(other).deliver == [other]
+
+
+def test_a_client_that_never_initializes_is_initialized_by_its_first_request() -> None:
+    adapter = SimseAgentAdapter()
+    first = request_frame(1, "session/new", {"cwd": "/"})
+    hello, delivered = adapter.receive(first).deliver
+    assert delivered == first
+    assert json.loads(hello)["method"] == "initialize"
+    # The answer is not for the client, and after it no other `initialize` is needed.
+    assert adapter.send(result_frame(json.loads(hello)["id"], {})) == []
+    assert adapter.receive(first).deliver == [first]
+
+
+def test_a_refused_initialize_of_the_client_does_not_count() -> None:
+    adapter = SimseAgentAdapter()
+    own = request_frame(7, "initialize", {})
+    assert adapter.receive(own).deliver == [own]
+    refused = text({"jsonrpc": "2.0", "id": 7, "error": {"code": -32602, "message": "Invalid params"}})
+    assert adapter.send(refused) == [refused]
+    assert len(adapter.receive(request_frame(8, "session/new", {"cwd": "/"})).deliver) == 2
+    again = request_frame(9, "initialize", {"protocolVersion": 1})
+    assert adapter.receive(again).deliver == [again]
+    assert adapter.send(result_frame(9, {})) == [result_frame(9, {})]
+    assert len(adapter.receive(request_frame(10, "session/new", {"cwd": "/"})).deliver) == 1
+
+
+def test_a_permission_that_is_cancelled_is_withdrawn_silently() -> None:
+    adapter = SimseAgentAdapter()
+    (update,) = adapter.send(request_frame(5, "session/update", {"sessionId": "s", "requestId": "r"}))
+    assert "id" not in json.loads(update)
+    assert adapter.send(notification_frame("$/cancel_request", {"requestId": 5})) == []
+    late = notification_frame("_simse/permission", {"sessionId": "s", "requestId": "r", "outcome": "allow_once"})
+    assert adapter.receive(late).deliver == []
+    other = notification_frame("$/cancel_request", {"requestId": 6})
+    assert adapter.send(other) == [other]
 
 
 # -- both ends -------------------------------------------------------------------------------------------------------

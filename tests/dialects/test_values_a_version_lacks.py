@@ -14,6 +14,8 @@ from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v2 import routes
 from dragoman.dialects.v2_june import agent as v2_june
 from dragoman.dialects.vendors.named import named
+from dragoman.dialects.vendors.simse import SimseAgentAdapter, SimseClientAdapter
+from dragoman.dialects.vendors.wire_adapter import notification_frame
 from dragoman.errors import PeerMistake, UsageError, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult
@@ -153,7 +155,10 @@ def test_an_answer_to_a_permission_that_cannot_be_read_is_none() -> None:
 def test_an_agent_of_simse_hears_only_answers_that_are_some() -> None:
     agent = seeds.agent_of("simse")
     assert agent.decode_notification("session/update", raw({"sessionId": "s"})) == []
-    assert agent.decode_notification("_simse/permission", Raw(b"7")) == []
+    answer = notification_frame("_simse/permission", Raw(b"7"))
+    assert SimseAgentAdapter().receive(answer).deliver == [answer]  # no params of a message: the peer refuses it
+    unknown = notification_frame("_simse/permission", {})
+    assert SimseAgentAdapter().receive(unknown).deliver == []
     assert agent.decode_notification("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
     assert agent.encode_request(Extension("_vendor/ask", {"a": 1})).method == "_vendor/ask"
 
@@ -161,8 +166,8 @@ def test_an_agent_of_simse_hears_only_answers_that_are_some() -> None:
 def test_a_client_of_simse_hears_other_notes_as_everybody_does() -> None:
     client = seeds.client_of("simse")
     assert client.decode_notification("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
-    unasked = {"sessionId": "s", "type": "request_permission"}
-    assert client.decode_notification("session/update", raw(unasked)) == []
+    unasked = notification_frame("session/update", {"sessionId": "s", "type": "request_permission"})
+    assert SimseClientAdapter().receive(unasked).deliver == []
     foreign = Extension("_vendor/ask", {})
     (answered,) = client.encode_reply(1, foreign, ExtensionResult({"b": 2}))
     assert not isinstance(answered, NotificationMessage)

@@ -86,7 +86,7 @@ async def test_no_notification_is_longer_than_the_limit(method: str, small_frame
             await sender.link.send_notification(ExtensionNote(method, "d" * size))
         except UsageError:
             refused += 1
-    await sender.link.outbox.drained(1)
+    await sender.link.outbox.wait_until_drained(1)
     assert max(sender.sizes) == LIMIT
     assert len(sender.sizes) == len(AROUND) - refused
     await sender.link.close()

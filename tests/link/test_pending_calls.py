@@ -12,39 +12,39 @@ pytestmark = pytest.mark.anyio
 
 async def test_whoever_comes_too_late_waits_and_is_served_in_order() -> None:
     slots = InFlightLimit(2)
-    assert [slots.take(), slots.take(), slots.take(), slots.free] == [True, True, False, False]
+    assert [slots.acquire(), slots.acquire(), slots.acquire(), slots.free] == [True, True, False, False]
     served: list[int] = []
     waiting = [asyncio.ensure_future(_serve(slots, number, served)) for number in range(3)]
     await settled()
     assert served == []
-    slots.give_back()
-    assert not slots.take()  # it belongs to the first in line, who has not run yet
+    slots.release()
+    assert not slots.acquire()  # it belongs to the first in line, who has not run yet
     await settled()
     assert served == [0]
-    slots.give_back()
-    slots.give_back()
+    slots.release()
+    slots.release()
     await asyncio.gather(*waiting)
     assert (served, slots.free) == ([0, 1, 2], False)
-    slots.give_back()
-    assert slots.take()
+    slots.release()
+    assert slots.acquire()
 
 
 @pytest.mark.parametrize("given_back", [False, True], ids=["in line", "just served"])
 async def test_whoever_leaves_the_line_takes_no_slot_along(given_back: bool) -> None:
     slots = InFlightLimit(1)
-    assert slots.take()
+    assert slots.acquire()
     served: list[int] = []
     leaves, stays = (asyncio.ensure_future(_serve(slots, number, served)) for number in range(2))
     await settled()
     if given_back:
-        slots.give_back()
+        slots.release()
     leaves.cancel()
     await settled()
     if not given_back:
-        slots.give_back()
+        slots.release()
     await stays
     assert (served, leaves.cancelled(), slots.free) == ([1], True, False)
-    slots.give_back()
+    slots.release()
     assert slots.free
 
 

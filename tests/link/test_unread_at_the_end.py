@@ -49,7 +49,7 @@ async def test_what_cannot_be_skipped_is_refused_behind_the_greeting_and_the_req
         far.write(block(ping(1)) + announced(ABSURD[0]) + block(ping(2)))
     else:
         far.write(block(hello(1)) + block(ping(1)) + announced(ABSURD[0]) + block(ping(2)))
-    await until(lambda: link._ear._framer.broken != "")
+    await until(lambda: link._framer.broken != "")
     above.ready.set()
     await link.wait_until_closed()
     assert [(message["id"], message.get("error", {}).get("code")) for message in far.heard] == [

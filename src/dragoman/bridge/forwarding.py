@@ -117,7 +117,7 @@ class ForwardingQueue:
         before = None
         while before != (before := (self._steps_done, reader.outbox.written)):
             if self._ended.done():
-                await reader.outbox.drained(limits.CLOSE_FLUSH_SECONDS)
+                await reader.outbox.wait_until_drained(limits.CLOSE_FLUSH_SECONDS)
             else:
                 await asyncio.wait([self._ended], timeout=limits.CLOSE_FLUSH_SECONDS)
 

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from dragoman.dialects.contract import Dialect
+    from dragoman.dialects.handshake.initialize import PlainHandshake
+    from dragoman.dialects.vendors.named import NamedDialect
     from dragoman.vocabulary.hello import AgentHello, ClientHello
 
 
@@ -24,6 +26,17 @@ def dialect_for(
     if salt:
         dialect.salt = salt
     return dialect
+
+
+def handshake_for(name: str, spoken: tuple[int, ...]) -> "NamedDialect | PlainHandshake":
+    """Return how `initialize` is encoded and decoded: in the dialect of this name, or in the versions `spoken`."""
+    if name:
+        from dragoman.dialects.vendors.named import named
+
+        return named(name)
+    from dragoman.dialects.handshake.initialize import PlainHandshake
+
+    return PlainHandshake(spoken)
 
 
 def _make_dialect(

@@ -54,28 +54,16 @@ class SessionEvent(NamedTuple):
     event: AnyEvent
 
 
-class AnswerByNotification(NamedTuple):
-    """In: the answer to a question of ours that was asked by a notification, under the key it was asked with."""
-
-    key: str
-    result: msgspec.Raw
-
-
-# A request among these was asked by a notification; its answer is one too.
-DecodedNotification = SessionEvent | Note | Request | AnswerByNotification
+DecodedNotification = SessionEvent | Note
 
 
 class RequestMessage(Struct, frozen=True, gc=False):
-    """Out: a request of ours. Where the wire answers late what the vocabulary answers early, `early` is that answer.
-
-    With `answered_as` it is asked by a notification, and the answer comes as a note that has this key.
-    """
+    """Out: a request of ours. Where the wire answers late what the vocabulary answers early, `early` is that answer."""
 
     method: str
     params: bytes
     early: Reply | None = None
     events: Sequence[SessionEvent] = ()
-    answered_as: str = ""
 
 
 class DecodedReply(Struct, frozen=True, gc=False):
@@ -118,10 +106,6 @@ class Dialect(Protocol):
 
     def decode_failure(self, request: Request, error: WireError) -> DecodedReply | None:
         """Our request failed. None: it failed; a `DecodedReply`: on this wire that is an answer after all."""
-
-    def asks_again(self, method: str, error: WireError) -> bool:
-        """A request of ours failed that was asked under this name. True: the peer may know it by another, which `ask`
-        gives it from now on."""
 
     def encode_request(self, request: Request) -> RequestMessage: ...
 

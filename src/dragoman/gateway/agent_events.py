@@ -73,6 +73,10 @@ class AgentEvents:
         else:
             self.pending_events.clear()
 
+    def unread_bytes(self) -> int:
+        """Return 0: events are passed on at once. A session that is behind pauses the agent's transport by itself."""
+        return 0
+
     def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
         if isinstance(request, Elicit) and isinstance(request.scope, RequestScope):
             return self._ask_about(request, request.scope)

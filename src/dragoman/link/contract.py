@@ -1,46 +1,61 @@
 """What a link calls: `Handler`, the layer above it, and `Watch`, the observer of one request."""
 
 from collections.abc import Awaitable
-from typing import Literal, Protocol
+from typing import Protocol, runtime_checkable
 
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed
+from dragoman.link.state import Role
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 
-Role = Literal["agent", "client"]
+__all__ = ["CountingHandler", "Handler", "Role", "Watch"]
 
 
 class Handler(Protocol):
-    """The layer above a link. Everything here is called in order, from the loop, and must not block."""
+    """The layer above a link. It is called from the loop, in the order of the messages, and must not block."""
 
     def on_initialize(self, hello: ClientHello) -> AgentHello | Awaitable[AgentHello]:
-        """What we answer to `initialize`. While it is awaited, everything heard waits, in order."""
+        """Return our answer to `initialize`. While it is awaited, everything that arrives is kept, in order."""
 
-    def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]: ...
+    def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]:
+        """Return the reply, or something to await for it. Awaiting runs in a task, which the peer may cancel."""
 
     def on_notification(self, note: Note) -> None: ...
 
     def on_event(self, session_id: str, event: AnyEvent) -> None:
-        """Something happened in a session. A handler that counts bytes may also have `on_sized_event`, with their
-        number behind the event: it is called instead for everything that is not a short piece of text; and
-        `unread_bytes`, which says how many bytes of all it was told still wait to be read."""
+        """Receive an event of a session."""
 
-    def on_noise(self, reason: str) -> None: ...
+    def on_noise(self, reason: str) -> None:
+        """Receive the reason why input was skipped. It has none of the peer's text in it."""
 
     def on_bug(self, error: Exception) -> None:
-        """A handler of ours raised what the peer was told nothing about."""
+        """Receive an exception that is our mistake: the peer gets an internal error at most, without its text."""
 
     def on_closed(self, error: LinkClosed) -> Awaitable[object] | None:
-        """Nothing more will be heard. What is given back is waited for, within a bound, before the last word leaves."""
+        """Learn that no more input comes. What is returned is awaited, within a bound, before the last reply leaves."""
+
+
+@runtime_checkable
+class CountingHandler(Handler, Protocol):
+    """A handler that bounds the memory of its unread events, so that the link stops reading while there are too many.
+
+    Short pieces of text, which come by the hundred thousand, still go to `on_event`: the link counts their bytes.
+    """
+
+    def on_sized_event(self, session_id: str, event: AnyEvent, size: int) -> None:
+        """Receive an event whose params had `size` bytes; in place of `on_event`."""
+
+    def unread_bytes(self) -> int:
+        """Return how many bytes of all events received wait to be read by the application."""
 
 
 class Watch(Protocol):
-    """Who must know when a request of ours leaves and where its answer stands among everything else that is heard."""
+    """An observer of one request: when it leaves, and where its reply stands among everything else that arrives."""
 
     def on_sent(self, number: int) -> None:
-        """It has its place in the outbox, under this number; once more if it is asked again under another name."""
+        """It has its place in the outbox, under this number."""
 
     def on_reply(self) -> None:
-        """It is answered, early or by the peer or by the end of the link; nothing said later was handed up yet."""
+        """It is answered, early or by the peer or by the end of the link; nothing that came later was handled yet."""

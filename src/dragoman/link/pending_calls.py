@@ -1,48 +1,40 @@
-"""Our own calls on a link: who waits for an answer, and how many may at a time."""
+"""Our own calls on a link: what waits for each reply, and how many may be in flight at a time."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Any
 
 from msgspec import Struct
 
 from dragoman.link.contract import Watch
-from dragoman.vocabulary.asking import Done, Reply, Request
-
-# In place of an answer: it is to be asked under another name.
-AGAIN: Final = Done()
+from dragoman.vocabulary.asking import Reply, Request
 
 
 class PendingCall(Struct, eq=False):
-    """One call of ours; no request means it is `initialize`."""
+    """One call of ours that has no reply yet. Without a request it is `initialize`."""
 
     request: Request | None
-    future: "asyncio.Future[Reply]"
+    future: "asyncio.Future[Any]"
     watch: Watch | None = None
-    on_reply: Callable[[Reply], None] | None = None
-    # The name it was asked under, where it may be asked once more under another.
-    name: str = ""
+    on_reply: Callable[[Any], None] | None = None
 
-    def resolve(self, reply: Reply) -> None:
+    def resolve(self, reply: Reply | object) -> None:
+        """Give the caller its reply. `on_reply` comes first: it sees the reply before any later event is handled."""
         if not self.future.done():
             if self.on_reply is not None:
                 self.on_reply(reply)
             self.future.set_result(reply)
             if self.watch is not None:
-                self.tell()
+                self.notify_watch()
 
-    def reject(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
+        """Raise `error` in the caller."""
         if not self.future.done():
             self.future.set_exception(error)
-            self.tell()
+            self.notify_watch()
 
-    def ask_again(self) -> None:
-        """Resolve with `AGAIN`: the caller asks under another name. `on_reply` and `watch` are not called."""
-        if not self.future.done():
-            self.future.set_result(AGAIN)
-
-    def tell(self) -> None:
+    def notify_watch(self) -> None:
         """Call `watch.on_reply()` at most once."""
         watch, self.watch = self.watch, None
         if watch is not None:
@@ -50,45 +42,46 @@ class PendingCall(Struct, eq=False):
 
 
 class InFlightLimit:
-    """At most `count` requests in flight; later callers wait in line, first come, first served."""
+    """At most `count` requests in flight; later callers wait, first come, first served."""
 
     def __init__(self, count: int) -> None:
         self._free = count
-        self._line: deque[asyncio.Future[None]] = deque()  # empty while a slot is free
+        self._waiting: deque[asyncio.Future[None]] = deque()  # empty while a slot is free
 
     @property
     def free(self) -> bool:
+        """Whether a slot can be acquired without waiting."""
         return self._free > 0
 
-    def take(self) -> bool:
-        """Take a slot if one is free. False: `wait` for one."""
+    def acquire(self) -> bool:
+        """Acquire a slot if one is free. False: `wait` for one."""
         if not self._free:
             return False
         self._free -= 1
         return True
 
     async def wait(self) -> None:
-        """Stand in line and take a slot."""
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._line.append(turn)
+        """Wait for a slot, behind everything that waits already, and acquire it."""
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(granted)
         try:
-            await turn
+            await granted
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.give_back()  # it had just become ours
+            if granted.done() and not granted.cancelled():
+                self.release()  # it had just become ours
             raise
 
-    def give_back(self) -> None:
-        """Pass the slot to the first caller that still waits in line, or free it."""
-        while self._line:
-            turn = self._line.popleft()
-            if not turn.done():
-                turn.set_result(None)
+    def release(self) -> None:
+        """Pass the slot to the first caller that still waits, or free it."""
+        while self._waiting:
+            granted = self._waiting.popleft()
+            if not granted.done():
+                granted.set_result(None)
                 return
         self._free += 1
 
 
-def seen(future: "asyncio.Future[Reply]") -> None:
-    """Retrieve the exception of a call without a waiter, so that asyncio does not report it."""
+def retrieve_exception(future: "asyncio.Future[Any]") -> None:
+    """Mark the exception of a call without a caller as retrieved, so that asyncio does not report it."""
     if not future.cancelled():
         future.exception()

@@ -244,10 +244,6 @@ class DialectBase:
             return DecodedReply(PermissionAnswer(Dismissed()))
         return None
 
-    def asks_again(self, method: str, error: WireError) -> bool:
-        """By default everything has one name."""
-        return False
-
     # -- to the peer -------------------------------------------------------------------------------------------------
 
     def encode_request(self, request: Request) -> RequestMessage:

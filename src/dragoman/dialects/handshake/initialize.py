@@ -58,6 +58,38 @@ class DecodedAgentHello(NamedTuple):
     name: str = ""
 
 
+class PlainHandshake:
+    """`initialize` where no dialect is named: any version in `spoken`, and the peer chooses among them.
+
+    It has the attributes of a `NamedDialect` that a link uses, so that the link need not tell the two apart.
+    """
+
+    # The code for a request that comes before `initialize`.
+    not_initialized: Final = INVALID_REQUEST
+    # The protocol itself needs no `WireAdapter`.
+    agent_adapter: Final = None
+    client_adapter: Final = None
+
+    def __init__(self, spoken: tuple[int, ...]) -> None:
+        self._spoken = spoken
+
+    def decode_client(self, params: msgspec.Raw) -> DecodedClientHello:
+        """Read `initialize`, and settle the version."""
+        return decode_client(params, self._spoken)
+
+    def encode_agent(self, agent: AgentHello, client: ClientHello) -> bytes:
+        """Encode the agent's answer, in the highest version spoken: once one is settled, it is the only one."""
+        return encode_agent(max(self._spoken), agent, client)
+
+    def encode_client(self, hello: ClientHello) -> bytes:
+        """Encode `initialize`, in the shapes of all versions spoken."""
+        return encode_client(hello, self._spoken)
+
+    def decode_agent(self, result: msgspec.Raw) -> DecodedAgentHello:
+        """Read the agent's answer; raise `VersionMismatch` if its version is none of ours."""
+        return decode_agent(result, self._spoken)
+
+
 # -- the agent's side ------------------------------------------------------------------------------------------------
 
 

@@ -21,9 +21,10 @@ from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_
 from dragoman.dialects.tolerance import updates as tolerance
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
-from dragoman.dialects.vendors import refusals, vendor_agent
+from dragoman.dialects.vendors import refusals, vendor_agent, wire_adapter
 from dragoman.dialects.vendors.named import NamedDialect
 from dragoman.dialects.vendors.vendor_agent import VendorAgent, VendorPermissionOption
+from dragoman.dialects.vendors.wire_adapter import AdaptedFrames
 from dragoman.errors import (
     AUTH_REQUIRED,
     INTERNAL_ERROR,
@@ -38,6 +39,8 @@ from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.dialect_rules import DialectRules
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire import v1 as w
+from dragoman.wire.envelope import ErrorResponse, Notification, RequestEnvelope, ResultResponse
+from dragoman.wire.jsonrpc import CANCEL_REQUEST
 
 NAME: Final = "iac-code"
 SET_MODEL: Final = "session/set_model"
@@ -47,10 +50,13 @@ _CALL: Final = frozenset({"toolCallId", "title", "kind", "status", "content", "l
 _RAW: Final = {"rawInput": "raw_input", "rawOutput": "raw_output"}
 _ENDS: Final = ("completed", "failed")
 # What the reference calls otherwise than the protocol and the program do.
+_CONFIG_SET: Final = "config/set"
 _OTHERWISE: Final = {
     "session/list": "sessions/list",
-    **dict.fromkeys(("session/set_config_option", "session/set_mode", SET_MODEL), "config/set"),
+    **dict.fromkeys(("session/set_config_option", "session/set_mode", SET_MODEL), _CONFIG_SET),
 }
+# Methods that set one option: its id, and the param that has the value.
+_SETTERS: Final = {"session/set_mode": ("mode", "modeId"), SET_MODEL: (_CATEGORY, "modelId")}
 
 
 def decode_client(params: Raw) -> DecodedClientHello:
@@ -255,29 +261,17 @@ def twice(update: JsonDict) -> JsonDict:
 class ClientIacCode(ClientV1):
     """The client's side: it forks and resumes without the capabilities, and sets models with `session/set_model`.
 
-    An agent that rejects the protocol's method for the list or for an option is asked with the reference's. One that
-    asks for permission with the reference's `request_permission` gets a flat reply.
+    An agent that asks for permission with the reference's `request_permission` gets a flat reply.
     """
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(client, replace(agent, capabilities=replace(agent.capabilities, resume=True, fork=True)))
         self._models: dict[str, options.Select] = {}
         self._runs_rejected_calls = True  # whatever it calls itself
-        self._unknown: set[str] = set()  # methods that the agent does not know by the protocol's name
         self._flat: set[Id] = set()  # permissions that are answered with a plain word
 
     def encode_request(self, request: Request) -> RequestMessage:
-        """Encode as `super()` does, with the reference's method name where the agent rejected the protocol's."""
-        call = self._by_protocol(request)
-        if call.method not in self._unknown:
-            return call
-        name = _OTHERWISE[call.method]
-        if isinstance(request, requests.SetOption) and isinstance(request.value, (str, bool)):
-            body: JsonDict = {"sessionId": request.session_id, "configId": request.config_id, "value": request.value}
-            return RequestMessage(name, msgspec.json.encode(body))
-        return replace(call, method=name)
-
-    def _by_protocol(self, request: Request) -> RequestMessage:
+        """Encode as `super()` does, but the model of a session that has `models` is set with `session/set_model`."""
         if isinstance(request, requests.SetOption) and request.config_id == _CATEGORY:
             known = self._models.get(request.session_id)
             if known is not None:
@@ -287,9 +281,6 @@ class ClientIacCode(ClientV1):
 
     def decode_reply(self, request: Request, result: Raw) -> DecodedReply:
         """Decode as `super()` does; read a turn's tokens from `_meta` too, remember an opened session's models."""
-        if isinstance(request, requests.SetOption) and self._by_protocol(request).method in self._unknown:
-            # What it is answered with is not said anywhere.
-            result = result if isinstance(plain(result), dict) else Raw(b"{}")
         if isinstance(request, requests.ListSessions) and isinstance(request.cwd, str):
             result = _placed(result, request.cwd)
         replied = super().decode_reply(request, result)
@@ -302,13 +293,6 @@ class ClientIacCode(ClientV1):
             if model is not None:
                 self._models[replied.reply.session_id] = model
         return replied
-
-    def asks_again(self, method: str, error: WireError) -> bool:
-        """By the reference's name."""
-        if error.code != METHOD_NOT_FOUND or method not in _OTHERWISE:
-            return False
-        self._unknown.add(method)
-        return True
 
     # -- permission --------------------------------------------------------------------------------------------------
 
@@ -368,6 +352,73 @@ def decode_agent(result: Raw) -> DecodedAgentHello:
     return DecodedAgentHello(1, decode_agent_1(as_object(decode_json(result))), NAME)
 
 
+# -- the wire --------------------------------------------------------------------------------------------------------
+
+
+class IacCodeAdapter:
+    """Asks an agent again with the reference's method name, if it does not know the protocol's.
+
+    The reference and the program that it is about differ in these names, and only asking shows which one an agent has
+    read. From the first "method not found" on, that method is asked under the other name at once. The id stays, so the
+    link knows of one request. A second refusal is the answer.
+    """
+
+    def __init__(self) -> None:
+        self._unknown: set[str] = set()  # methods that the agent does not know by the protocol's name
+        self._asked: dict[Id, tuple[str, Raw]] = {}  # requests under the protocol's name
+        self._renamed: set[Id] = set()  # requests for an option under the reference's name
+
+    def send(self, frame: bytes) -> Sequence[bytes]:
+        """Rename a request for which the agent has only the reference's name."""
+        message = wire_adapter.read_envelope(frame)
+        if isinstance(message, RequestEnvelope) and message.method in _OTHERWISE:
+            if message.method in self._unknown:
+                return [self._with_other_name(message.id, message.method, message.params)]
+            self._asked[message.id] = (message.method, message.params)
+        elif isinstance(message, Notification) and message.method == CANCEL_REQUEST:
+            # The caller is gone, and would not see the reply to a second request.
+            self._forget(wire_adapter.as_dict(message.params).get("requestId"))
+        return [frame]
+
+    def receive(self, frame: bytes) -> AdaptedFrames:
+        """Answer "method not found" with the other name, and a reply of an unknown form with an empty object."""
+        message = wire_adapter.read_envelope(frame)
+        if not isinstance(message, (ResultResponse, ErrorResponse)):
+            return AdaptedFrames([frame])
+        asked, renamed = self._asked.get(message.id), message.id in self._renamed
+        self._forget(message.id)
+        if asked is not None and isinstance(message, ErrorResponse) and message.code == METHOD_NOT_FOUND:
+            self._unknown.add(asked[0])
+            return AdaptedFrames([], [self._with_other_name(message.id, *asked)])
+        if renamed and isinstance(message, ResultResponse) and not isinstance(plain(message.result), dict):
+            # The reference does not say what `config/set` is answered with.
+            return AdaptedFrames([wire_adapter.result_frame(message.id, {})])
+        return AdaptedFrames([frame])
+
+    def _with_other_name(self, id: Id, method: str, params: Raw) -> bytes:
+        name = _OTHERWISE[method]
+        body: object = params
+        if name == _CONFIG_SET:
+            self._renamed.add(id)
+            body = _config_set(method, params)
+        return wire_adapter.request_frame(id, name, body)
+
+    def _forget(self, id: Any) -> None:
+        self._asked.pop(id, None)
+        self._renamed.discard(id)
+
+
+def _config_set(method: str, params: Raw) -> object:
+    """Return the params of `config/set`; those of a value whose type the reference does not have stay as they are."""
+    said = wire_adapter.as_dict(params)
+    if method in _SETTERS:
+        option, key = _SETTERS[method]
+        return {"sessionId": said.get("sessionId"), "configId": option, "value": said.get(key)}
+    if said.get("type", "boolean") != "boolean":
+        return params
+    return {name: said.get(name) for name in ("sessionId", "configId", "value")}
+
+
 DIALECT: Final = NamedDialect(
     decode_client,
     encode_agent,
@@ -376,4 +427,5 @@ DIALECT: Final = NamedDialect(
     decode_agent,
     ClientIacCode,
     DialectRules(fetches_as_reading=True, lists_all_sessions=True),
+    client_adapter=IacCodeAdapter,
 )

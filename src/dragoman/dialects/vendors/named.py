@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.dialects.contract import Dialect
 from dragoman.dialects.handshake.initialize import JUNE, DecodedAgentHello, DecodedClientHello
+from dragoman.dialects.vendors.wire_adapter import WireAdapter
 from dragoman.errors import INVALID_REQUEST, UsageError
 from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES, DialectRules
 from dragoman.vocabulary.hello import AgentHello, ClientHello
@@ -37,8 +38,9 @@ class NamedDialect(NamedTuple):
     client: Callable[[ClientHello, AgentHello], Dialect]
     rules: DialectRules = PROTOCOL_RULES
     not_initialized: int = INVALID_REQUEST
-    # Its clients begin with a session and never say hello.
-    needs_no_hello: bool = False
+    # They make the adapter of one link in that role, where its frames differ from those of the protocol.
+    agent_adapter: Callable[[], WireAdapter] | None = None
+    client_adapter: Callable[[], WireAdapter] | None = None
 
 
 def named(name: str) -> NamedDialect:

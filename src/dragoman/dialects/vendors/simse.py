@@ -14,15 +14,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.dialects.codec.dialect_base import text_chunk_head, text_frame_head
-from dragoman.dialects.codec.transcriber import plain
-from dragoman.dialects.contract import (
-    AnswerByNotification,
-    DecodedNotification,
-    Id,
-    NotificationMessage,
-    Out,
-    RequestMessage,
-)
+from dragoman.dialects.contract import DecodedNotification, Id, Out, RequestMessage
 from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
 from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
 from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json
@@ -32,16 +24,28 @@ from dragoman.dialects.v1.permissions import subject_call
 from dragoman.dialects.vendors import vendor_agent
 from dragoman.dialects.vendors.named import NamedDialect
 from dragoman.dialects.vendors.vendor_agent import VendorAgent, VendorPermissionOption
-from dragoman.errors import WireError
+from dragoman.dialects.vendors.wire_adapter import (
+    AdaptedFrames,
+    as_dict,
+    notification_frame,
+    read_envelope,
+    request_frame,
+    result_frame,
+)
+from dragoman.errors import METHOD_NOT_FOUND
 from dragoman.vocabulary import content, events, options, requests, services
-from dragoman.vocabulary.asking import Extension, ExtensionResult, Reply, Request
+from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire import v1 as w
+from dragoman.wire.envelope import ErrorResponse, Notification, RequestEnvelope, ResultResponse
+from dragoman.wire.jsonrpc import CANCEL_REQUEST
 
 NAME: Final = "simse"
 PERMISSION: Final = "_simse/permission"
 # The extension request by which the application is asked to run a tool for a backend.
 TOOL: Final = "_simse/tool"
+# The id of the `initialize` that the adapter supplies: none that a peer would choose.
+_OUR_INITIALIZE: Final = "\0initialize"
 OUTCOMES: Final = ("allow_once", "allow_always", "reject_once", "reject_always")
 _UPDATE: Final = "session/update"
 _ENDS: Final = ("completed", "failed")
@@ -80,24 +84,11 @@ class AgentSimse(VendorAgent):
         self._questions = 0
 
     def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
-        """Decode as `super()` does, but `_simse/permission` is the reply to a permission.
-
-        Updates are ignored: they are about tools that we have not asked the client to run.
-        """
-        if method == _UPDATE:
-            return []
-        if method != PERMISSION:
-            return super().decode_notification(method, params)
-        body: Any = plain(params) if params else None
-        if not isinstance(body, dict):
-            return []
-        word = body.get("outcome")
-        chosen = {"outcome": "selected", "optionId": word} if word in OUTCOMES else {"outcome": "cancelled"}
-        key = _key(body.get("sessionId"), body.get("requestId"))
-        return [AnswerByNotification(key, Raw(msgspec.json.encode({"outcome": chosen})))]
+        """Decode as `super()` does, but ignore updates: they are about tools that we asked no client to run."""
+        return [] if method == _UPDATE else super().decode_notification(method, params)
 
     def encode_request(self, request: Request) -> RequestMessage:
-        """A permission is asked by an update; everything else as everywhere."""
+        """Encode as `super()` does, but a permission is an update, which `SimseAgentAdapter` sends without an id."""
         if not isinstance(request, services.RequestPermission):
             return super().encode_request(request)
         self._questions += 1
@@ -112,7 +103,7 @@ class AgentSimse(VendorAgent):
             "requestId": id,
         }
         params = msgspec.json.encode(self.update_params(request.session_id, update))
-        return RequestMessage(_UPDATE, params, answered_as=_key(request.session_id, id))
+        return RequestMessage(_UPDATE, params)
 
     def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
         """Three updates; a plan is told in words."""
@@ -203,38 +194,12 @@ class ClientSimse(ClientV1):
         body = {"sessionId": request.session_id, "prompt": _prompt_text(request.prompt)}
         return replace(call, params=msgspec.json.encode(body))
 
-    def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
-        """Decode as `super()` does, but an update that wants a permission or a tool run is a request."""
-        body: Any = plain(params) if method == _UPDATE else None
-        if not isinstance(body, dict) or not isinstance(body.get("sessionId"), str):
-            return super().decode_notification(method, params)
-        update = body["update"] if isinstance(body.get("update"), dict) else body
-        if update.get("type", update.get("sessionUpdate")) == "request_permission":
-            return [_question(body["sessionId"], update)] if isinstance(update.get("requestId"), str) else []
-        heard = list(super().decode_notification(method, params))
-        wanted = update.get("toolName"), update.get("toolCallId")
-        if update.get("sessionUpdate", update.get("type")) == "tool_call" and all(isinstance(it, str) for it in wanted):
-            named = {"sessionId": body["sessionId"], "toolCallId": wanted[1], "toolName": wanted[0]}
-            heard.append(Extension(TOOL, {**named, "input": update.get("input", {})}))
-        return heard
-
-    def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
-        """What was asked by a notification is answered by one."""
-        if isinstance(request, services.RequestPermission) and isinstance(reply, services.PermissionAnswer):
-            outcome = reply.outcome
-            return [_answer(request, outcome.option_id if isinstance(outcome, services.Selected) else "reject_once")]
-        if isinstance(request, Extension) and request.method == TOOL and isinstance(reply, ExtensionResult):
-            result = None if reply.result is msgspec.UNSET else reply.result
-            return [_progress(request, "in_progress"), _progress(request, "completed", output=result)]
-        return super().encode_reply(id, request, reply)
-
-    def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
-        """Send `reject_once` for a failed permission, and an error as the end of a failed tool run."""
-        if isinstance(request, services.RequestPermission):
-            return [_answer(request, "reject_once")]
-        if isinstance(request, Extension) and request.method == TOOL:
-            return [_progress(request, "completed", error=error.message)]
-        return super().encode_failure(id, request, error)
+    def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """Decode as `super()` does, and the update that asks for a permission, which comes from the adapter."""
+        if method == PERMISSION:
+            body = as_object(decode_json(params))
+            return _question(str(body["sessionId"]), _update_in(body))
+        return super().decode_request(id, method, params)
 
 
 def _question(session_id: str, update: JsonDict) -> services.RequestPermission:
@@ -247,18 +212,141 @@ def _question(session_id: str, update: JsonDict) -> services.RequestPermission:
     return services.RequestPermission(session_id, title, four, subject=services.ToolCallSubject(call), meta=meta)
 
 
-def _answer(request: services.RequestPermission, word: str) -> NotificationMessage:
-    meta = request.meta or {}
-    known = word if word in OUTCOMES else "reject_once"
-    body = {"sessionId": request.session_id, "requestId": meta.get("requestId"), "outcome": known}
-    return NotificationMessage(PERMISSION, msgspec.json.encode(body))
+# -- the wire --------------------------------------------------------------------------------------------------------
 
 
-def _progress(request: Extension, status: str, **end: object) -> NotificationMessage:
-    asked: Any = request.params
-    body = {"sessionId": asked["sessionId"], "sessionUpdate": "tool_call_update", "type": "tool_call_update"}
-    body |= {"toolCallId": asked["toolCallId"], "status": status, **end}
-    return NotificationMessage(_UPDATE, msgspec.json.encode(body))
+class SimseAgentAdapter:
+    """Our end is the agent: supplies the `initialize` that clients never send, and asks permission by an update.
+
+    A permission request leaves as an update with a `requestId`; the notification that names it comes in as the reply.
+    """
+
+    def __init__(self) -> None:
+        self._is_initialized = False
+        self._initialize_id: Id = _OUR_INITIALIZE
+        self._asked: dict[str, Id] = {}  # permission requests in flight, by session and `requestId`
+
+    def receive(self, frame: bytes) -> AdaptedFrames:
+        """Deliver `initialize` before the first request, and an answering notification as a response."""
+        message = read_envelope(frame)
+        if isinstance(message, RequestEnvelope) and not self._is_initialized:
+            # Until an `initialize` has succeeded, each request is preceded by one: the client's own may be malformed.
+            if message.method != "initialize":
+                return AdaptedFrames([request_frame(_OUR_INITIALIZE, "initialize", {"protocolVersion": 1}), frame])
+            self._initialize_id = message.id
+        if not isinstance(message, Notification) or message.method != PERMISSION:
+            return AdaptedFrames([frame])
+        body = as_dict(message.params)
+        id = self._asked.pop(_key(body.get("sessionId"), body.get("requestId")), None)
+        if id is None:
+            return AdaptedFrames([])
+        word = body.get("outcome")
+        chosen = {"outcome": "selected", "optionId": word} if word in OUTCOMES else {"outcome": "cancelled"}
+        return AdaptedFrames([result_frame(id, {"outcome": chosen})])
+
+    def send(self, frame: bytes) -> Sequence[bytes]:
+        """Send a permission request as a notification; drop the answer to an `initialize` that was ours."""
+        message = read_envelope(frame)
+        if isinstance(message, RequestEnvelope) and message.method == _UPDATE:
+            body = as_dict(message.params)
+            self._asked[_key(body.get("sessionId"), body.get("requestId"))] = message.id
+            return [notification_frame(_UPDATE, message.params)]
+        if isinstance(message, Notification) and message.method == CANCEL_REQUEST:
+            return [] if self._forget(as_dict(message.params).get("requestId")) else [frame]
+        if isinstance(message, (ResultResponse, ErrorResponse)):
+            if isinstance(message, ResultResponse) and message.id in (_OUR_INITIALIZE, self._initialize_id):
+                self._is_initialized = True
+            return [] if message.id == _OUR_INITIALIZE else [frame]
+        return [frame]
+
+    def _forget(self, id: object) -> bool:
+        """Forget a permission request whose caller is gone; this wire has no message to withdraw it."""
+        keys = [key for key, asked in self._asked.items() if asked == id]
+        for key in keys:
+            del self._asked[key]
+        return bool(keys)
+
+
+class SimseClientAdapter:
+    """Our end is the client: updates that want an answer come in as requests, and their replies leave as notifications.
+
+    An agent that does not know `initialize` counts as one that was initialized without any capability.
+    """
+
+    def __init__(self) -> None:
+        self._initialize_id: Id = 0  # none of ours: they begin at 1
+        self._last = 0
+        self._permissions: dict[Id, JsonDict] = {}  # what they are answered with, but for the outcome
+        self._tools: dict[Id, JsonDict] = {}  # the updates about their progress, but for the status
+
+    def receive(self, frame: bytes) -> AdaptedFrames:
+        """Deliver an update that asks for a permission or a tool run as a request."""
+        message = read_envelope(frame)
+        if isinstance(message, ErrorResponse) and (message.id, message.code) == (self._initialize_id, METHOD_NOT_FOUND):
+            return AdaptedFrames([result_frame(message.id, {"protocolVersion": 1})])
+        if not isinstance(message, Notification) or message.method != _UPDATE:
+            return AdaptedFrames([frame])
+        body = as_dict(message.params)
+        session_id, update = body.get("sessionId"), _update_in(body)
+        if not isinstance(session_id, str):
+            return AdaptedFrames([frame])
+        if update.get("type", update.get("sessionUpdate")) == "request_permission":
+            return AdaptedFrames(self._permission(session_id, update, message.params))
+        return AdaptedFrames([frame, *self._tool(session_id, update)])
+
+    def send(self, frame: bytes) -> Sequence[bytes]:
+        """Send the reply to such a request as a notification, or as updates about a tool run."""
+        message = read_envelope(frame)
+        if isinstance(message, RequestEnvelope) and message.method == "initialize":
+            self._initialize_id = message.id
+        if not isinstance(message, (ResultResponse, ErrorResponse)):
+            return [frame]
+        if (permission := self._permissions.pop(message.id, None)) is not None:
+            return [notification_frame(PERMISSION, {**permission, "outcome": _outcome(message)})]
+        if (progress := self._tools.pop(message.id, None)) is not None:
+            return [notification_frame(_UPDATE, {**progress, **end}) for end in _tool_ends(message)]
+        return [frame]
+
+    def _permission(self, session_id: str, update: JsonDict, params: Raw) -> Sequence[bytes]:
+        if not isinstance(update.get("requestId"), str):
+            return []  # it could not be answered
+        id = self._next_id()
+        self._permissions[id] = {"sessionId": session_id, "requestId": update["requestId"]}
+        return [request_frame(id, PERMISSION, params)]
+
+    def _tool(self, session_id: str, update: JsonDict) -> Sequence[bytes]:
+        name, call_id = update.get("toolName"), update.get("toolCallId")
+        is_call = update.get("sessionUpdate", update.get("type")) == "tool_call"
+        if not is_call or not isinstance(name, str) or not isinstance(call_id, str):
+            return []
+        id = self._next_id()
+        kind = {"sessionUpdate": "tool_call_update", "type": "tool_call_update"}
+        self._tools[id] = {"sessionId": session_id, **kind, "toolCallId": call_id}
+        wanted = {"sessionId": session_id, "toolCallId": call_id, "toolName": name, "input": update.get("input", {})}
+        return [request_frame(id, TOOL, wanted)]
+
+    def _next_id(self) -> str:
+        self._last += 1
+        return f"\0simse {self._last}"  # no id that a peer would choose
+
+
+def _update_in(body: JsonDict) -> JsonDict:
+    """Return the update of a notification: it stands beside its session, or where the protocol has it."""
+    update = body.get("update")
+    return update if isinstance(update, dict) else body
+
+
+def _outcome(message: ResultResponse | ErrorResponse) -> str:
+    """Return the word that answers a permission; anything but a known choice is a no."""
+    outcome: Any = as_dict(message.result).get("outcome") if isinstance(message, ResultResponse) else None
+    word = outcome.get("optionId") if isinstance(outcome, dict) else None
+    return word if word in OUTCOMES else "reject_once"
+
+
+def _tool_ends(message: ResultResponse | ErrorResponse) -> Sequence[JsonDict]:
+    if isinstance(message, ErrorResponse):
+        return [{"status": "completed", "error": message.message}]
+    return [{"status": "in_progress"}, {"status": "completed", "output": message.result}]
 
 
 def encode_client(hello: ClientHello) -> bytes:
@@ -272,5 +360,12 @@ def decode_agent(result: Raw) -> DecodedAgentHello:
 
 
 DIALECT: Final = NamedDialect(
-    decode_client, encode_agent, AgentSimse, encode_client, decode_agent, ClientSimse, needs_no_hello=True
+    decode_client,
+    encode_agent,
+    AgentSimse,
+    encode_client,
+    decode_agent,
+    ClientSimse,
+    agent_adapter=SimseAgentAdapter,
+    client_adapter=SimseClientAdapter,
 )
