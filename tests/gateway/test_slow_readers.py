@@ -245,7 +245,7 @@ async def test_a_stream_that_nobody_ever_opens_is_waited_for_and_then_not_any_mo
         async def shout() -> None:
             await known.wait()
             for _ in range(3 * BUFFER_BYTES // len(PIECE)):
-                await session._speech.tell(session.id, AgentMessageChunk(Text(PIECE)))
+                await session._core.sink.send_event(session.id, AgentMessageChunk(Text(PIECE)))
             finished.set()
 
         shouts.append(asyncio.create_task(shout()))
