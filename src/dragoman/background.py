@@ -10,6 +10,7 @@ they are, and native extensions, which such an import runs, do not survive that.
 
 import asyncio
 import atexit
+import logging
 import os
 import socket
 import sys
@@ -19,6 +20,10 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+
+# What our modules log is for programs that ask for it. Without a handler Python prints warnings on stderr, where our
+# commands write to a person. Here because everything that logs runs in a loop, and asyncio has imported `logging`.
+logging.getLogger("dragoman").addHandler(logging.NullHandler())
 
 _running: Final[set[threading.Thread]] = set()
 

@@ -11,15 +11,16 @@ from tests.support.editor import DRAGOMAN
 from tests.support.rogue_agent import permission
 
 
-def is_running(folder: Path) -> bool:
-    """Whether there is a process whose command line names the folder."""
+def running(folder: Path, program: str) -> int:
+    """Return how many processes have a command line that names the folder and the program."""
+    count = 0
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if str(folder).encode() in file.read_bytes():
-                return True
+            line = file.read_bytes()
         except OSError:
             continue
-    return False
+        count += str(folder).encode() in line and program.encode() in line
+    return count
 
 
 @pytest.mark.parametrize("command", [["chat"], ["run", "hi"]], ids=["chat", "run"])
@@ -31,6 +32,11 @@ def test_closing_the_window_during_a_question_is_no_failure_of_ours(command: lis
             pane.wait_for("^> ?$")
             pane.say("hi")
         pane.wait_for(ASKED)
-    until(lambda: not is_running(tmp_path))
+        # Both are there, so what follows is about the end of them.
+        assert running(tmp_path, "dragoman") and running(tmp_path, "rogue")
+    until(lambda: not running(tmp_path, ""))
+    # A question whose window is gone is no yes, and the second one is not asked.
+    received = Path(f"{agent[-1]}.heard").read_text()
+    assert (received.count("session/prompt"), received.count("selected"), received.count("allow")) == (1, 0, 0)
     log = tmp_path / "home" / "log" / "dragoman.log"
     assert not log.exists(), log.read_text()

@@ -50,7 +50,8 @@ OFFERED = {
     "connect --token-file ": [FILES],
     "completion ": ["bash", "zsh", "fish"],
     "completion bash --v": ["--version"],
-    "demo --version ": ["--help", "--protocol", "--trace"],
+    "demo --version ": ["--help", "--protocol", "--trace", "--log-level"],
+    "demo --log-level w": ["warning"],
 }
 
 

@@ -73,7 +73,7 @@ def test_every_command_has_the_common_options() -> None:
     assert isinstance(commands.choices, dict)
     for name, parser in commands.choices.items():
         options = {option for action in parser._actions for option in action.option_strings}
-        assert {"--help", "--protocol", "--trace", "--version"} <= options, name
+        assert {"--help", "--log-level", "--protocol", "--trace", "--version"} <= options, name
 
 
 NOWHERE = "/nowhere/x: cannot {} the {}: No such file or directory"

@@ -50,7 +50,7 @@ def record(command: str, error: BaseException) -> None:
         "command": command,
         "pid": os.getpid(),
         "kind": type(error).__name__,
-        "where": _places(error.__traceback__),
+        "where": places(error.__traceback__),
         "causes": _causes(error),
     }
     with suppress(OSError):
@@ -85,7 +85,7 @@ def _move(file: str) -> None:
             os.replace(file if number == 1 else f"{file}.{number - 1}", f"{file}.{number}")
 
 
-def _places(trace: TracebackType | None) -> list[str]:
+def places(trace: TracebackType | None) -> list[str]:
     """Return `file.py:line name` of the last `PLACES` frames, innermost first; without folders, which are private."""
     places = []
     while trace is not None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final
 
+from dragoman.cli.common_options import add_common_options
 from dragoman.version import VERSION
 
 _DESCRIPTION = (
@@ -123,8 +124,28 @@ def _run(given: Sequence[str]) -> int:
     if given[0].startswith("-") and given[0] not in ("-h", "--help"):
         parser.error(f"unrecognized arguments: {given[0]}; first comes a command, then its options")
     arguments = parser.parse_args(given)
-    code: int = arguments.run(arguments)
-    return code
+    # `serve` had an option of this name first: it is the level of the server's own log.
+    level = None if arguments.command == "serve" else arguments.log_level
+    if level is None and not os.environ.get("DRAGOMAN_LOG"):
+        code: int = arguments.run(arguments)
+        return code
+    return _run_with_log(arguments, level)
+
+
+def _run_with_log(arguments: argparse.Namespace, level: str | None) -> int:
+    from contextlib import ExitStack
+
+    from dragoman.cli.errors import CommandError, print_error
+    from dragoman.cli.log_lines import logging_to_stderr
+
+    with ExitStack() as stack:
+        try:
+            is_server = arguments.command == "serve"
+            stack.enter_context(logging_to_stderr(arguments.command, level, os.environ, as_json=is_server))
+        except CommandError as error:
+            return print_error(str(error))
+        code: int = arguments.run(arguments)
+        return code
 
 
 class _CommandLine(argparse.ArgumentParser):
@@ -151,16 +172,9 @@ def command_line(chosen: str = "") -> argparse.ArgumentParser:
     for name in [chosen] if chosen in COMMANDS else COMMANDS:
         command = import_module(f"dragoman.cli.{name}")
         added = command.add(commands)
-        _add_common_options(added)
+        add_common_options(added, log_level=name != "serve")
         added.set_defaults(run=command.run)
     return parser
-
-
-def _add_common_options(parser: argparse.ArgumentParser) -> None:
-    common = parser.add_argument_group("on every command")
-    common.add_argument("--protocol", type=int, choices=(1, 2), help="speak only this version of the protocol")
-    common.add_argument("--trace", metavar="FILE", help="append every message to FILE as JSON lines, without secrets")
-    common.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from dragoman.cli.common_options import add_action
 from dragoman.cli.errors import print_error
-from dragoman.cli.subcommand import add_action
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

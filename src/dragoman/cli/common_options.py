@@ -1,0 +1,50 @@
+"""The options that every command has, and the parser of one action of a command (`dragoman tokens create`).
+
+Part of every start: imports nothing but `argparse`.
+"""
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from dragoman.version import VERSION
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+# Those of `logging`, which is not imported for this.
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+def add_common_options(parser: argparse.ArgumentParser, *, log_level: bool) -> None:
+    """Add the group "on every command". `log_level`: with `--log-level`, for a command that has none of its own."""
+    common = parser.add_argument_group("on every command")
+    common.add_argument("--protocol", type=int, choices=(1, 2), help="speak only this version of the protocol")
+    common.add_argument("--trace", metavar="FILE", help="append every message to FILE as JSON lines, without secrets")
+    if log_level:
+        common.add_argument(
+            "--log-level",
+            choices=LOG_LEVELS,
+            help="log what the program does to stderr, without content and secrets; DRAGOMAN_LOG does the same",
+        )
+    common.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
+
+
+def add_action(
+    actions: "_SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    summary: str,
+    *,
+    as_json: str = "",
+    usage: str | None = None,
+) -> argparse.ArgumentParser:
+    """Declare an action. `as_json` says what `--json` prints; without it there is no such option."""
+    description = f"{summary[0].upper()}{summary[1:]}."
+    parser = actions.add_parser(name, help=summary, description=description, usage=usage, allow_abbrev=False)
+    if as_json:
+        parser.add_argument("--json", action="store_true", help=as_json)
+    # The help of the command has these. Their defaults are the command's too: one given before the action stays.
+    parser.add_argument("--protocol", type=int, choices=(1, 2), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--trace", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--log-level", choices=LOG_LEVELS, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help=argparse.SUPPRESS)
+    return parser
