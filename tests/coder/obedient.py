@@ -50,9 +50,9 @@ class Obedient:
     def retry_seconds(self, attempt: int) -> float:
         return 0.01
 
-    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
-        texts = list(_texts(inquiry))
-        self.heard += [item.text for item in inquiry.items[-20:] if isinstance(item, ContextToolResult)]
+    async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        texts = list(_texts(request))
+        self.heard += [item.text for item in request.items[-20:] if isinstance(item, ContextToolResult)]
         fresh = [int(number) for text in texts for number in _ORDER.findall(text)]
         for number in dict.fromkeys(fresh):
             if number in self._book and number not in self.obeyed:
@@ -68,12 +68,12 @@ class Obedient:
         yield TextDelta("Done.")
 
 
-def _texts(inquiry: ModelRequest) -> Iterator[str]:
-    yield inquiry.system
-    for card in inquiry.tools:
+def _texts(request: ModelRequest) -> Iterator[str]:
+    yield request.system
+    for card in request.tools:
         yield card.description
     # The latest first: an order of before was obeyed before.
-    for item in reversed(inquiry.items):
+    for item in reversed(request.items):
         if isinstance(item, ContextUserMessage):
             yield msgspec.json.encode([getattr(block, "text", "") for block in item.content]).decode()
         elif isinstance(item, ContextToolResult):

@@ -41,14 +41,14 @@ class StrictModel(ScriptModel):
 
     @property
     def summaries(self) -> list[ModelRequest]:
-        return [inquiry for inquiry in self.asked if inquiry.purpose == "summary"]
+        return [request for request in self.asked if request.purpose == "summary"]
 
-    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
-        check_well_formed(inquiry.items)
-        self.asked.append(inquiry._replace(items=list(inquiry.items)))
-        if inquiry.purpose == "summary" and self.summary_failures:
+    async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        check_well_formed(request.items)
+        self.asked.append(request._replace(items=list(request.items)))
+        if request.purpose == "summary" and self.summary_failures:
             raise self.summary_failures.pop(0)
-        if self.fits is not None and tokens_of(inquiry.items) > self.fits:
+        if self.fits is not None and tokens_of(request.items) > self.fits:
             raise ContextFull(self.name)
-        async for piece in super().respond(inquiry):
+        async for piece in super().respond(request):
             yield piece

@@ -205,9 +205,9 @@ async def test_notes_of_the_project_that_are_a_link_to_our_own_files_are_not_rea
     heard: list[str] = []
 
     class Listening(ScriptModel):
-        def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
-            heard.append(inquiry.system)
-            return super().respond(inquiry)
+        def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+            heard.append(request.system)
+            return super().respond(request)
 
     script = parse({"turns": [{"steps": [{"say": "ok"}]}]})
     async with whole(tmp_path, lambda name: Listening(script), home=tmp_path / "home") as (_, session):

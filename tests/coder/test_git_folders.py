@@ -86,17 +86,17 @@ async def test_a_folder_that_became_a_git_folder_while_nobody_looked_is_not_writ
     """Two helpers write at once: each was judged before the other had written."""
     load = files.load
 
-    async def slow(place: Any, desk: Any) -> Any:
-        found = await load(place, desk)
+    async def slow(place: Any, context: Any) -> Any:
+        found = await load(place, context)
         (tmp_path / "HEAD").write_text("x")  # after the judgement of the second look: another helper was quicker
         return found
 
     model = Told(apart([call("write_file", path="objects/x", content="x")]))
     seen: list[int] = []
 
-    async def counted(place: Any, desk: Any) -> Any:
+    async def counted(place: Any, context: Any) -> Any:
         seen.append(1)
-        return await (load(place, desk) if len(seen) == 1 else slow(place, desk))
+        return await (load(place, context) if len(seen) == 1 else slow(place, context))
 
     monkeypatch.setattr(write, "load", counted)
     async with whole(tmp_path, model.make, mode="workspace-write") as (_, session):

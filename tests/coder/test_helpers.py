@@ -34,9 +34,9 @@ class Recording(ScriptModel):
         self.helper = self.helper or Recording(self._script.agents[name])
         return self.helper
 
-    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
-        self.inquiries.append(inquiry)
-        async for piece in super().respond(inquiry):
+    async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        self.inquiries.append(request)
+        async for piece in super().respond(request):
             yield piece._replace(cost=0.5) if isinstance(piece, UsageReported) else piece
 
 

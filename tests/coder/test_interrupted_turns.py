@@ -233,7 +233,7 @@ async def test_a_model_error_after_some_words_keeps_them_and_drops_calls_that_ne
 class Crashing:
     """Tools of which the second crashes."""
 
-    def cards(self) -> list[ToolSpec]:
+    def specs(self) -> list[ToolSpec]:
         return []
 
     async def run(self, calls: Sequence[ContextToolCall], finished: loop.Finished) -> None:
@@ -261,7 +261,7 @@ async def test_a_crash_of_a_tool_leaves_a_result_for_each_call() -> None:
 class Slow:
     """Tools that end in the opposite order, each after a turn of the loop."""
 
-    def cards(self) -> list[ToolSpec]:
+    def specs(self) -> list[ToolSpec]:
         return []
 
     async def run(self, calls: Sequence[ContextToolCall], finished: loop.Finished) -> None:

@@ -52,7 +52,7 @@ class Hands:
     def __init__(self) -> None:
         self.ran: list[list[str]] = []
 
-    def cards(self) -> list[ToolSpec]:
+    def specs(self) -> list[ToolSpec]:
         return [ToolSpec("fly", "Fly.", {})]
 
     async def run(self, calls: Sequence[ContextToolCall], finished: loop.Finished) -> None:
@@ -68,9 +68,11 @@ async def noted(note: object) -> None:
 HI = ContextUserMessage("m1", [Text("hi")])
 
 
-async def turn(*steps: dict[str, Any], hands: Hands | None = None, items: list[Item] | None = None) -> list[AnyEvent]:
+async def turn(
+    *steps: dict[str, Any], tool_runner: Hands | None = None, items: list[Item] | None = None
+) -> list[AnyEvent]:
     context = Context(items if items is not None else [], noted)
-    events = [event async for event in loop.turn(model_of(*steps), context, hands or Hands(), HI)]
+    events = [event async for event in loop.turn(model_of(*steps), context, tool_runner or Hands(), HI)]
     if items is not None:
         items[:] = context.items
     return events
@@ -174,11 +176,17 @@ async def test_a_login_that_is_missing_is_not_tried_again() -> None:
 
 
 async def test_calls_that_stand_together_are_one_response_and_their_results_reach_the_model() -> None:
-    hands, items = Hands(), list[Item]()
+    tool_runner, items = Hands(), list[Item]()
     events = await turn(
-        {"say": "a"}, {"call": "fly"}, {"call": "swim"}, {"say": "b"}, {"call": "fly"}, hands=hands, items=items
+        {"say": "a"},
+        {"call": "fly"},
+        {"call": "swim"},
+        {"say": "b"},
+        {"call": "fly"},
+        tool_runner=tool_runner,
+        items=items,
     )
-    assert hands.ran == [["fly", "swim"], ["fly"]]
+    assert tool_runner.ran == [["fly", "swim"], ["fly"]]
     assert events == [said("a"), said("b"), Idle(stop_reason="end_turn")]
     match items:
         case [
@@ -200,12 +208,12 @@ async def test_a_model_that_never_ends_is_cut_and_its_calls_are_not_run(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "RESPONSE_CHARACTERS", 10)
-    hands = Hands()
+    tool_runner = Hands()
     items: list[Item] = []
-    events = await turn({kind: "1234", "repeat": 1_000_000}, {"call": "fly"}, hands=hands, items=items)
+    events = await turn({kind: "1234", "repeat": 1_000_000}, {"call": "fly"}, tool_runner=tool_runner, items=items)
     cut = Notice("warning", "The model said more than 10 characters; the rest was cut")
     assert events[2:] == [cut, Idle(stop_reason="max_tokens")]
-    assert hands.ran == []
+    assert tool_runner.ran == []
     assert isinstance(items[-1], ContextAssistantMessage)
 
 
@@ -217,16 +225,16 @@ async def test_a_refused_message_is_not_shown_to_the_model_again() -> None:
 
 
 async def test_a_turn_has_so_many_model_calls_and_no_more() -> None:
-    model, hands = model_of(*[{"call": "fly"}, {"say": "on"}] * 10), Hands()
-    events = [e async for e in loop.turn(model, Context([], noted), hands, HI, model_calls=3)]
+    model, tool_runner = model_of(*[{"call": "fly"}, {"say": "on"}] * 10), Hands()
+    events = [e async for e in loop.turn(model, Context([], noted), tool_runner, HI, model_calls=3)]
     assert events[-1] == Idle(stop_reason="max_turn_requests")
-    assert len(hands.ran) == 3
+    assert len(tool_runner.ran) == 3
 
 
 async def test_a_call_before_a_failure_is_not_run_twice() -> None:
-    hands = Hands()
-    await turn({"call": "fly"}, {"fail": "network", "times": 1}, {"say": "b"}, hands=hands)
-    assert hands.ran == [["fly"]]
+    tool_runner = Hands()
+    await turn({"call": "fly"}, {"fail": "network", "times": 1}, {"say": "b"}, tool_runner=tool_runner)
+    assert tool_runner.ran == [["fly"]]
 
 
 async def test_the_context_window_is_told_where_it_is_known() -> None:
@@ -245,10 +253,10 @@ class Watched(ScriptModel):
 
     open_calls = 0
 
-    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
+    async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         self.open_calls += 1
         try:
-            async for piece in super().respond(inquiry):
+            async for piece in super().respond(request):
                 yield piece
         finally:
             self.open_calls -= 1

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,15 @@ from dragoman.coder.context import (
     Item,
     read,
 )
-from dragoman.coder.models.contract import ModelFailed, ToolSpec, UsageReported
+from dragoman.coder.models.contract import (
+    ModelFailed,
+    ModelRequest,
+    Piece,
+    TextDelta,
+    ToolCallRequested,
+    ToolSpec,
+    UsageReported,
+)
 from dragoman.coder.models.request_failures import ContextFull
 from dragoman.coder.token_estimate import tokens_of
 from dragoman.store.sqlite import SqliteStore
@@ -60,7 +68,7 @@ class Hands:
     def __init__(self, *lengths: int) -> None:
         self._lengths = list(lengths)
 
-    def cards(self) -> list[ToolSpec]:
+    def specs(self) -> list[ToolSpec]:
         return [ToolSpec("read_file", "Read.", {})]
 
     async def run(self, calls: Sequence[ContextToolCall], finished: loop.Finished) -> None:
@@ -87,10 +95,10 @@ class Desk:
         if isinstance(event, Notice):
             self.waits_to_try_again.set()
 
-    async def turn(self, prompt: ContextUserMessage, hands: Hands | None = None) -> Idle:
+    async def turn(self, prompt: ContextUserMessage, tool_runner: Hands | None = None) -> Idle:
         self.model.begin_turn()
         async for event in loop.turn(
-            self.model, self.context, hands or Hands(), prompt, budget=self.budget, system="Be brief."
+            self.model, self.context, tool_runner or Hands(), prompt, budget=self.budget, system="Be brief."
         ):
             self.events.append(event)
         assert isinstance(event, Idle)
@@ -126,7 +134,7 @@ async def test_earlier_prompts_stay_only_in_their_share_the_newest_first() -> No
 async def test_a_request_for_the_summary_that_overflows_is_made_again_with_less() -> None:
     desk = Desk(StrictModel(SAYS, fits=500), talk(20))
     assert (await desk.turn(said("new", "the new prompt"))).stop_reason == "end_turn"
-    sizes = [tokens_of(inquiry.items) for inquiry in desk.model.summaries]
+    sizes = [tokens_of(request.items) for request in desk.model.summaries]
     assert len(sizes) > 1 and sizes == sorted(sizes, reverse=True) and sizes[-1] <= 500
     assert desk.prompts()[-1] == "the new prompt"
 
@@ -228,18 +236,18 @@ async def test_a_model_that_always_overflows_ends_the_turn_after_so_many_compact
     desk = Desk(StrictModel(SAYS), talk(12))
     real = desk.model.respond
 
-    async def respond(inquiry: Any) -> Any:
-        if inquiry.purpose == "turn":
-            desk.model.asked.append(inquiry)
+    async def respond(request: Any) -> Any:
+        if request.purpose == "turn":
+            desk.model.asked.append(request)
             raise ContextFull("script")
-        async for piece in real(inquiry):
+        async for piece in real(request):
             yield piece
 
     desk.model.respond = respond  # type: ignore[method-assign]
     end = await desk.turn(said("new", "the new prompt"))
     assert end.stop_reason == "error"
-    assert desk.stages().count("in_progress") <= COMPACTIONS_A_CALL
-    assert len([inquiry for inquiry in desk.model.asked if inquiry.purpose == "turn"]) <= COMPACTIONS_A_CALL + 1
+    assert desk.stages().count("in_progress") == COMPACTIONS_A_CALL
+    assert [request.purpose for request in desk.model.asked].count("turn") == COMPACTIONS_A_CALL + 1
 
 
 async def test_a_compaction_that_is_cancelled_changes_nothing() -> None:
@@ -317,3 +325,61 @@ async def test_compact_says_why_it_failed_and_that_nothing_was_changed(tmp_path:
         ContextAssistantMessage,
         ContextUserMessage,
     ]
+
+
+# -- a response that the overflow cuts off, and a cancel at the end of a summary -------------------------------------
+
+
+class CutOff(StrictModel):
+    """Streams text and a call, and overflows then; the next response is whole."""
+
+    async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        is_first = request.purpose == "turn" and not self.asked
+        if is_first:
+            self.asked.append(request)
+            yield TextDelta("half of an ")
+            yield ToolCallRequested("read_file", {"path": "never"}, "lost")
+            raise ContextFull(self.name)
+        async for piece in super().respond(request):
+            yield piece
+
+
+async def test_what_an_overflow_has_cut_off_is_neither_run_nor_part_of_the_conversation() -> None:
+    desk = Desk(CutOff([{"say": "whole"}]), talk(12))
+    end = await desk.turn(said("new", "the new prompt"), Hands())  # a call that runs would find no length
+    assert end.stop_reason == "end_turn"
+    assert desk.context.items[-2:] == [said("new", "the new prompt"), ContextAssistantMessage("whole")]
+    assert desk.context.streamed == []
+
+
+@pytest.mark.parametrize("step", ["note", "event"])
+async def test_a_cancel_between_a_finished_summary_and_its_end_leaves_a_completed_one(
+    step: str,
+) -> None:
+    desk = Desk(StrictModel(SAYS), talk(12))
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def note(note: object) -> None:
+        desk.notes.append(note)
+        await wait(step == "note")
+
+    async def emit(event: AnyEvent) -> None:
+        await wait(step == "event" and isinstance(event, CompactionUpdate) and event.status == "completed")
+        desk.events.append(event)
+
+    async def wait(is_here: bool) -> None:
+        if is_here:
+            reached.set()
+            await go_on.wait()
+
+    desk.context = Context(talk(12), note)
+    desk.budget = ContextBudget(desk.context, emit)
+    compacting = asyncio.ensure_future(desk.budget.compact(desk.model))
+    await reached.wait()
+    compacting.cancel()
+    asyncio.get_running_loop().call_soon(go_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await compacting
+    assert desk.stages() == ["in_progress", "completed"]
+    assert [isinstance(item, ContextSummary) for item in desk.context.items].count(True) == 1
+    assert len(desk.notes) == 1

@@ -133,11 +133,11 @@ async def test_a_model_without_eyes_is_given_a_marker_and_the_user_is_told(tmp_p
 # -- all the media of a conversation ---------------------------------------------------------------------------------
 
 
-def pictures_in(inquiry: ModelRequest) -> list[tuple[str, int]]:
+def pictures_in(request: ModelRequest) -> list[tuple[str, int]]:
     """The messages with media, and how many blocks of it the model was shown."""
     return [
         (text_of(item.content)[:2], len(media_of(item)))
-        for item in inquiry.items
+        for item in request.items
         if isinstance(item, ContextUserMessage) and media_of(item)
     ]
 
@@ -166,7 +166,7 @@ async def test_large_images_of_a_whole_conversation_stay_within_one_request(tmp_
     async with whole(tmp_path, model.make) as (_, session):
         for name in ("p0", "p1", "p2", "p3"):
             await session.prompt([Text(name), Image(HALF, "image/png")]).read()
-    assert [pictures_in(inquiry) for inquiry in model.asked] == [
+    assert [pictures_in(request) for request in model.asked] == [
         [("p0", 1)],
         [("p0", 1), ("p1", 1)],
         [("p1", 1), ("p2", 1)],

@@ -268,7 +268,7 @@ class Showing:
     def __init__(self, *content: Content) -> None:
         self._content = list(content)
 
-    def cards(self) -> list[ToolSpec]:
+    def specs(self) -> list[ToolSpec]:
         return []
 
     async def run(self, calls: Sequence[ContextToolCall], finished: loop.Finished) -> None:

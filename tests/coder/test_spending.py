@@ -22,8 +22,8 @@ pytestmark = pytest.mark.anyio
 class Dear(StrictModel):
     """Each call costs half a dollar."""
 
-    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
-        async for piece in super().respond(inquiry):
+    async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        async for piece in super().respond(request):
             yield piece
         yield UsageReported(10, 5, 0.5)
 
@@ -105,7 +105,7 @@ async def test_a_turn_without_a_session_tells_its_own_cost() -> None:
         """Kept nowhere."""
 
     class Hands:
-        def cards(self) -> list[object]:
+        def specs(self) -> list[object]:
             return []
 
     model = Dear([{"say": "a"}], window=100_000)

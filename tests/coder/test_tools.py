@@ -17,9 +17,10 @@ from dragoman.coder.models.offline.answers import is_cut
 from dragoman.coder.permissions import Approved, Ask, Decision, JudgedCall, Look, PermissionGate, RememberedRule
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash
-from dragoman.coder.tools.contract import BadInput, Tool, ToolContext, ToolOutcome, cut
+from dragoman.coder.tools.contract import BadInput, Tool, ToolContext, ToolOutcome
 from dragoman.coder.tools.files import FILE_BYTES
 from dragoman.coder.tools.read import ReadFile
+from dragoman.coder.tools.result_text import cut
 from dragoman.coder.tools.search import Glob, Grep, ListFiles
 from dragoman.coder.tools.web_fetch import WebFetch
 from dragoman.coder.tools.write import EditFile, WriteFile
@@ -62,8 +63,8 @@ def toolbox(
         raise AssertionError("nobody was asked")
 
     roots = Roots([str(folder)])
-    rig = DirectExecution(session, roots, lambda: "full-access", ENVIRONMENT, "")
-    desk = ToolContext(session, roots, ENVIRONMENT, guardian, Changes(), rig)
+    execution = DirectExecution(session, roots, lambda: "full-access", ENVIRONMENT, "")
+    desk = ToolContext(session, roots, ENVIRONMENT, guardian, Changes(), execution)
     gate = Late(lambda: "full-access", [], remember)
     gate.meanwhile = meanwhile
     return Toolbox(lambda: list(TOOLS.values()), gate, desk)

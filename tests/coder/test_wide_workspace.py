@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.coder.wide_workspace import wide_workspace_notice
+from dragoman.coder.session import wide_workspace_notice
 from dragoman.vocabulary.events import Notice
 from tests.support.editor import Editor, turns
 from tests.support.whole_agent import User, events_of, scripted, whole

@@ -24,11 +24,11 @@ class Told(ScriptModel):
     def results(self) -> list[str]:
         return [item.text for item in self._seen]
 
-    def respond(self, inquiry: ModelRequest) -> Any:
-        self._seen = [item for item in inquiry.items if isinstance(item, ContextToolResult)]
-        self.prompts = [item for item in inquiry.items if not isinstance(item, ContextToolResult)]
-        self.system = inquiry.system
-        return super().respond(inquiry)
+    def respond(self, request: ModelRequest) -> Any:
+        self._seen = [item for item in request.items if isinstance(item, ContextToolResult)]
+        self.prompts = [item for item in request.items if not isinstance(item, ContextToolResult)]
+        self.system = request.system
+        return super().respond(request)
 
 
 def call(tool: str, **given: Any) -> dict[str, Any]:

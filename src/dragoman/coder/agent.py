@@ -70,7 +70,7 @@ def coding_agent(
     core.option_checks.append(lambda session, config_id, value: _coder(session).option_refused(config_id, str(value)))
 
     core.prompt_checks.append(lambda session, prompt: _check_media(prompt))
-    core.option_setters["model"] = lambda session, value: _coder(session).options_with_model(value)
+    core.option_setters["model"] = lambda session, value: _coder(session).options.with_model(value)
 
     @agent.login
     async def login(method_id: str) -> None:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from dragoman.coder.tools.contract import title_text
+from dragoman.coder.tools.result_text import title_text
 from dragoman.errors import WorldError
 from dragoman.host.view import SHOWN_BYTES, SHOWN_FILE_BYTES, Kind, ViewChange
 from dragoman.vocabulary.content import Text

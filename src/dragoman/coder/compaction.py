@@ -17,7 +17,8 @@ is tried again as every model call is; and if there is no summary in the end, th
 failure is told, and the next prompt may try again.
 """
 
-from asyncio import sleep
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final, Literal, NamedTuple
@@ -72,6 +73,9 @@ SUMMARY_TRIES: Final = 12
 _SUMMARY_CHARACTERS: Final = 40_000
 
 Emit = Callable[[AnyEvent], Awaitable[None]]
+
+
+_log = logging.getLogger(__name__)
 
 
 class Compaction(NamedTuple):
@@ -168,6 +172,7 @@ class ContextBudget:
         if model.window is None or self.tokens() <= COMPACT_ABOVE * model.window or not self._is_worth_it(model.window):
             return Compaction("enough")
         result = await self._shorten(model, model.window, is_foreseen=True)
+        _log.info("context was nearly full: %s, %d to %d tokens", result.outcome, result.before, result.after)
         # Not again in this turn, unless the provider finds it too long indeed.
         self._has_failed = result.outcome == "failed"
         return result
@@ -179,7 +184,9 @@ class ContextBudget:
             return Compaction("nothing")
         if not self.has_answered() and self.largest_prompt().tokens > PROMPT_IS_ALL * self.tokens():
             return Compaction("nothing")
-        return await self._shorten(model, min(self.tokens(), window or self.tokens()), is_foreseen=False)
+        result = await self._shorten(model, min(self.tokens(), window or self.tokens()), is_foreseen=False)
+        _log.info("context was too long: %s, %d to %d tokens", result.outcome, result.before, result.after)
+        return result
 
     async def compact(self, model: Model) -> Compaction:
         """Sum up everything, because the user wants it."""
@@ -289,12 +296,25 @@ class ContextBudget:
         except BaseException:
             await self._emit(CompactionUpdate(compaction, "cancelled"))
             raise
-        # First done, then told: a process that dies in between has not told too much.
-        await self._context.add(ContextSummary(summary, len(items) - split, ids))
+        finishing = asyncio.ensure_future(
+            self._replace_by_summary(compaction, ContextSummary(summary, len(items) - split, ids))
+        )
+        try:
+            await asyncio.shield(finishing)
+        except asyncio.CancelledError:
+            # The summary stands in the context from the first step of `finishing` on, so the compaction is no longer
+            # to be cancelled: the client would show it as running for ever, or as something that did not happen.
+            await finishing
+            raise
+        return Compaction("summed", before, tokens_of(self._context.items), None, used)
+
+    async def _replace_by_summary(self, compaction: str, summary: ContextSummary) -> None:
+        """Put a summary in the place of what it sums up, and report the compaction as completed."""
+        # First recorded, then reported: a process that dies in between has not reported too much.
+        await self._context.add(summary)
         self._reported = 0
-        self._compacted_to = after = tokens_of(self._context.items)
-        await self._emit(CompactionUpdate(compaction, "completed", summary=[Text(summary)]))
-        return Compaction("summed", before, after, None, used)
+        self._compacted_to = tokens_of(self._context.items)
+        await self._emit(CompactionUpdate(compaction, "completed", summary=[Text(summary.text)]))
 
     async def _summary(self, model: Model, compaction: str, items: Sequence[Item], used: list[UsageReported]) -> str:
         """Ask for a summary, with less and less in the request while that is too long itself."""
@@ -305,9 +325,9 @@ class ContextBudget:
         is_brief = False
         for attempt in range(SUMMARY_TRIES):
             items = asking_for_summary(shown, is_brief=is_brief)
-            inquiry = ModelRequest(items, self._tools, self._system, purpose="summary")
+            request = ModelRequest(items, self._tools, self._system, purpose="summary")
             try:
-                return await self._answer(model, compaction, inquiry, used)
+                return await self._ask_for_summary(model, compaction, request, used)
             except SummaryTooLong:
                 if is_brief or attempt == SUMMARY_TRIES - 1:
                     raise
@@ -319,25 +339,29 @@ class ContextBudget:
                 shown = less
         raise AssertionError("the last attempt returns or raises")
 
-    async def _answer(self, model: Model, compaction: str, inquiry: ModelRequest, used: list[UsageReported]) -> str:
+    async def _ask_for_summary(
+        self, model: Model, compaction: str, request: ModelRequest, used: list[UsageReported]
+    ) -> str:
         """Return the text of one model call, tried again where that helps."""
         retries = Retries(model)
         while True:
             try:
-                return await self._streamed(model, compaction, inquiry, used)
+                return await self._stream_summary(model, compaction, request, used)
             except ModelFailed as failure:
                 pause = retries.after(failure)
                 if pause is None:
                     raise
             await self._emit(pause.notice)
-            await sleep(pause.seconds)
+            await asyncio.sleep(pause.seconds)
 
-    async def _streamed(self, model: Model, compaction: str, inquiry: ModelRequest, used: list[UsageReported]) -> str:
+    async def _stream_summary(
+        self, model: Model, compaction: str, request: ModelRequest, used: list[UsageReported]
+    ) -> str:
         pieces: list[str] = []
         length = 0
         reason = ""
         has_called = False
-        async with aclosing(open_call(model, inquiry)) as answer:
+        async with aclosing(open_call(model, request)) as answer:
             async for piece in answer:
                 match piece:
                     case TextDelta(text):

@@ -93,6 +93,9 @@ class DirectExecution:
         self._environment = environment
         self._home = home
 
+    def __repr__(self) -> str:
+        return f"<DirectExecution mode {self._mode()}, {len(self._roots.real)} roots>"
+
     def files_of_editor(self) -> bool:
         return True
 
@@ -177,6 +180,9 @@ class SandboxExecution:
         self._roots = roots
         self._environment = environment
         self._home = home
+
+    def __repr__(self) -> str:
+        return f"<SandboxExecution in a view of {len(self._roots.real)} roots>"
 
     def files_of_editor(self) -> bool:
         return False

@@ -65,7 +65,7 @@ Finished = Callable[[ContextToolResult], Awaitable[None]]
 class ToolRunner(Protocol):
     """What runs the calls of a model."""
 
-    def cards(self) -> Sequence[ToolSpec]:
+    def specs(self) -> Sequence[ToolSpec]:
         """The tools there are now."""
 
     async def run(self, calls: Sequence[ContextToolCall], finished: Finished) -> None:
@@ -75,7 +75,7 @@ class ToolRunner(Protocol):
 def turn(
     model: Model,
     context: Context,
-    hands: ToolRunner,
+    tool_runner: ToolRunner,
     prompt: ContextUserMessage,
     *,
     system: str = "",
@@ -90,7 +90,7 @@ def turn(
     `budget` keeps the conversation inside the model's window; without one it is not made shorter. `spending` is the
     session's, to which the cost of this turn is added.
     """
-    it = _Turn(model, context, hands, prompt, system, thought_level)
+    it = _Turn(model, context, tool_runner, prompt, system, thought_level)
     it.model_calls = model_calls
     it.budget = budget
     it.spending = spending or Spending()
@@ -109,7 +109,7 @@ class _Turn:
         self,
         model: Model,
         context: Context,
-        hands: ToolRunner,
+        tool_runner: ToolRunner,
         prompt: ContextUserMessage,
         system: str,
         thought_level: str,
@@ -117,7 +117,7 @@ class _Turn:
         self.spending = Spending()
         self._model = model
         self._context = context
-        self._hands = hands
+        self._tool_runner = tool_runner
         self._prompt = prompt
         self._system = system
         self._thought_level = thought_level
@@ -138,15 +138,15 @@ class _Turn:
             self.budget.begin_turn(self._prompt.message_id)
         try:
             for _ in range(self.model_calls):
-                await self._hear()
-                inquiry = await self._inquiry()
+                await self._add_interjections()
+                request = await self._next_request()
                 if notice := self._media_notice():
                     yield notice
                 response = _Response(context.streamed)
-                async with aclosing(_stream(self._model, inquiry, response)) as events:
+                async with aclosing(_stream(self._model, request, response)) as events:
                     async for event in events:
                         yield event
-                await self._take(response)
+                await self._add_response(response)
                 if response.reported is not None and self._model.window is not None:
                     filled = response.reported.input + response.reported.output
                     yield UsageChanged(filled, self._model.window, self.spending.cost())
@@ -154,23 +154,28 @@ class _Turn:
                 if end is not None:
                     yield end
                     return
-                await self._hands.run(response.calls, context.add)
+                if response.failure is not None:
+                    # Too long, and shorter now: the same call is made again. What this try has streamed is no answer
+                    # to anything that the model sees from here on, and its calls belong to no response.
+                    context.streamed = []
+                    continue
+                await self._tool_runner.run(response.calls, context.add)
             yield Idle(stop_reason="max_turn_requests", usage=self._usage())
         except BaseException:
             # Cancelled, closed, or a tool has crashed. The next turn finds a context that every provider accepts.
             await context.settle()
             raise
 
-    async def _hear(self) -> bool:
+    async def _add_interjections(self) -> bool:
         """Take what the user has said meanwhile into the context; whether there was something."""
-        said = await self.interjected() if self.interjected is not None else ()
-        for prompt in said:
+        prompts = await self.interjected() if self.interjected is not None else ()
+        for prompt in prompts:
             await self._context.add(prompt)
-        return bool(said)
+        return bool(prompts)
 
-    async def _inquiry(self) -> ModelRequest:
+    async def _next_request(self) -> ModelRequest:
         """Return the next request, after a compaction where that is needed."""
-        tools = self._hands.cards()
+        tools = self._tool_runner.specs()
         if self.budget is not None:
             self.budget.set_setting(self._system, tools, self._model.window)
             await self._count(await self.budget.make_room(self._model))
@@ -194,7 +199,7 @@ class _Turn:
             await self.spending.add(used)
         return compaction
 
-    async def _take(self, response: "_Response") -> None:
+    async def _add_response(self, response: "_Response") -> None:
         """Add a response to the context, whole or as far as it came, and count its tokens."""
         if response.failure is not None:
             pass  # `_failed` looks at the items first: what was streamed of this response is no answer to them
@@ -205,7 +210,7 @@ class _Turn:
             self._context.accepted_by = self._model.name
             self._has_answered = True
             if not response.is_empty():
-                await self._context.add(response.said())
+                await self._context.add(response.message())
         if response.used is not None:
             await self.spending.add(response.used)
         if self.budget is not None and not isinstance(response.failure, ContextFull):
@@ -217,7 +222,7 @@ class _Turn:
             return self._error(ModelFailed("server", "The model ended in an error"))
         if response.reason:
             return Idle(stop_reason=response.reason, usage=self._usage())
-        if response.calls or await self._hear():
+        if response.calls or await self._add_interjections():
             return None
         return Idle(stop_reason="end_turn", usage=self._usage())
 
@@ -289,7 +294,7 @@ class _Response:
     def is_empty(self) -> bool:
         return not (self.text or self.thought or self.calls)
 
-    def said(self) -> ContextAssistantMessage:
+    def message(self) -> ContextAssistantMessage:
         return ContextAssistantMessage("".join(self.text), "".join(self.thought), self.calls, self.raw)
 
     def add(self, piece: ToolCallRequested | UsageReported | RawResponse | ModelFinished) -> None:
@@ -314,7 +319,7 @@ class _Response:
         self.reported = self.raw = None
 
 
-async def _stream(model: Model, inquiry: ModelRequest, response: _Response) -> AsyncGenerator[AnyEvent, None]:
+async def _stream(model: Model, request: ModelRequest, response: _Response) -> AsyncGenerator[AnyEvent, None]:
     """Stream one response, tried again where that helps. The user keeps what was streamed before a failure.
 
     The model sees the last try alone: the text of an earlier one stands in the context until the next says something.
@@ -330,7 +335,7 @@ async def _stream(model: Model, inquiry: ModelRequest, response: _Response) -> A
 
     while True:
         try:
-            async with aclosing(open_call(model, inquiry)) as pieces:
+            async with aclosing(open_call(model, request)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, TextDelta):  # by the hundred thousand, and `match` is slow
                         text = piece[0]

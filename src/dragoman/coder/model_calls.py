@@ -36,12 +36,13 @@ _NO_ROOM: Final = "left out here: the conversation has more images than a reques
 _log = logging.getLogger(__name__)
 
 
-def open_call(model: Model, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
+def open_call(model: Model, request: ModelRequest) -> AsyncGenerator[Piece, None]:
     """Start a model call with a history that every provider accepts; close the generator to end the call."""
-    items, mended = well_formed(inquiry.items)
+    items, mended = well_formed(request.items)
     if mended:
         _log.debug("mended the history of a model call in %d places", mended)
-    return model.respond(inquiry._replace(items=with_newest_media(items)))
+    _log.debug("call of %s (%s): %d items, %d tools", model.name, request.purpose, len(items), len(request.tools))
+    return model.respond(request._replace(items=with_newest_media(items)))
 
 
 class Pause(NamedTuple):
@@ -64,7 +65,12 @@ class Retries:
         asked = failure.retry_seconds
         seconds = self._model.retry_seconds(self._failures) if asked is None else asked
         if failure.kind not in _PASSING or self._failures > RETRIES or seconds > _LONGEST_WAIT:
+            _log.info("call of %s failed (%s), and is not tried again", self._model.name, failure.kind)
             return None
+        _log.info(
+            "call of %s failed (%s); try %d of %d in %.1f s",
+            *(self._model.name, failure.kind, self._failures, RETRIES, seconds),
+        )
         return Pause(
             seconds, Notice("warning", f"{failure}; trying again{_in_seconds(seconds)} ({self._failures} of {RETRIES})")
         )

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec.structs import replace
 
 from dragoman.coder.tagged_text import wrap_in_tag
-from dragoman.coder.tools.contract import cut
+from dragoman.coder.tools.result_text import cut
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.decoding import decode_text, describe_binary, is_binary_text
 from dragoman.host.media import MediaBudget, MediaRefused, normal_type
@@ -68,15 +68,15 @@ def _is_picture(kind: object) -> TypeGuard[str]:
     return isinstance(kind, str) and normal_type(kind).startswith("image/")
 
 
-async def seen(
+async def content_for_model(
     content: Sequence[Content], roots: Roots, sees: frozenset[str], is_withheld: Callable[[str], bool]
 ) -> list[Content]:
     """What the model gets. A link to a file that `is_withheld` is named only: the tool that reads it asks the user."""
     reader = _Reader(roots, is_withheld)
-    return [await _seen(block, reader, sees) for block in content]
+    return [await _block_for_model(block, reader, sees) for block in content]
 
 
-async def _seen(block: Content, reader: "_Reader", sees: frozenset[str]) -> Content:
+async def _block_for_model(block: Content, reader: "_Reader", sees: frozenset[str]) -> Content:
     match block:
         case Image() if "image" not in sees:
             return Text(f"[image: {normal_type(block.mime_type)}]")

@@ -34,7 +34,8 @@ from dragoman.coder.sandbox_report import (
     refused_report,
     unasked_report,
 )
-from dragoman.coder.tools.contract import BadInput, Preview, Tool, ToolContext, ToolOutcome, title_text
+from dragoman.coder.tools.contract import BadInput, Preview, Tool, ToolContext, ToolOutcome
+from dragoman.coder.tools.result_text import title_text
 from dragoman.errors import WorldError
 from dragoman.host.open_view import open_view
 from dragoman.host.paths import Roots
@@ -87,12 +88,12 @@ class Sandbox:
             await session_core(self._session).record_note(SANDBOX, OPENED)
         return (await asyncio.shield(self._opening)).view
 
-    async def desk(self, desk: ToolContext) -> ToolContext:
+    async def view_context(self, context: ToolContext) -> ToolContext:
         """A desk that stands in the view."""
         view = await self.view()
         roots = ViewRoots(view, self._roots())
-        rig = SandboxExecution(view, roots, self._environment, self._home, self._limits, self._private())
-        return desk._replace(roots=roots, changes=Changes(), rig=rig)
+        execution = SandboxExecution(view, roots, self._environment, self._home, self._limits, self._private())
+        return context._replace(roots=roots, changes=Changes(), execution=execution)
 
     async def settle(self) -> None:
         """The end of the turn: ask about what has changed, bring it home or not, and throw the view away."""
@@ -259,8 +260,8 @@ class Sandboxed:
     def check(self, call: JudgedCall) -> None:
         self._tool.check(call)
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
-        seen = await self._tool.preview(call, await self._desk(desk))
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
+        seen = await self._tool.preview(call, await self._view_context(context))
         hopeless = next((act.hopeless for act in seen.acts if act.hopeless), "")
         # What is read goes to the model at once, and is asked about as it is elsewhere; what is written, at the end.
         acts = [
@@ -269,11 +270,11 @@ class Sandboxed:
         ]
         return seen._replace(acts=acts)
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
-        return await self._tool.run(approved, shown, await self._desk(desk))
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
+        return await self._tool.run(approved, shown, await self._view_context(context))
 
-    async def _desk(self, desk: ToolContext) -> ToolContext:
+    async def _view_context(self, context: ToolContext) -> ToolContext:
         try:
-            return await self._sandbox.desk(desk)
+            return await self._sandbox.view_context(context)
         except WorldError as error:
             raise BadInput(str(error)) from None

@@ -13,7 +13,7 @@ from typing import Final
 
 from dragoman.agent.session import new_id
 from dragoman.coder.context import ContextUserMessage
-from dragoman.coder.tools.contract import title_text
+from dragoman.coder.tools.result_text import title_text
 from dragoman.host.view import Conflict, ViewChange
 from dragoman.vocabulary.content import Text
 

@@ -19,7 +19,7 @@ from dragoman.coder.context import (
     with_markers,
 )
 from dragoman.coder.token_estimate import BYTES_A_TOKEN, tokens_of
-from dragoman.coder.tools.contract import cut
+from dragoman.coder.tools.result_text import cut
 from dragoman.vocabulary.content import Text, text_of
 
 # Parts of the window that may stay word for word beside a summary: earlier prompts, the last steps of the turn, and

@@ -1,7 +1,6 @@
-"""What our slash commands do. What they say is said to the user; the model does not hear it."""
+"""Run our slash commands. Their text goes to the user and is no part of the model's context."""
 
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -13,42 +12,40 @@ from dragoman.coder.decision_log import answered_by
 from dragoman.coder.identity_limits import may_answer, may_write
 from dragoman.coder.modes import MODES, asks_less
 from dragoman.coder.permissions import Decision
+from dragoman.coder.session_controls import SessionControls
 from dragoman.coder.slash_commands import BUILT_IN
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged, UsageChanged
 from dragoman.vocabulary.identity import Needs
 
-if TYPE_CHECKING:
-    from dragoman.coder.runtime import SessionRuntime
 
-
-async def run(name: str, arguments: str, work: "SessionRuntime") -> AsyncGenerator[AnyEvent, None]:
-    """One of ours, to the end of its turn."""
+async def run(name: str, arguments: str, controls: SessionControls) -> AsyncGenerator[AnyEvent, None]:
+    """Run the command `name` and yield the events of its turn, the end included."""
     match name:
         case "help":
-            text = _help(work)
+            text = _help(controls)
         case "compact":
-            compaction = await work.compact()
-            text = _compacted(compaction)
+            compaction = await controls.compact()
+            text = _compaction_text(compaction)
             # A summary that failed has its cost too.
-            if compaction.outcome != "nothing" and (usage := await _usage(work)):
+            if compaction.outcome != "nothing" and (usage := await _usage(controls)):
                 yield usage
         case "context":
-            text = await _context(work)
+            text = await _context(controls)
         case "permissions":
-            text = await _permissions(arguments, work)
+            text = await _permissions(arguments, controls)
         case "mode" | "model":
-            yield_after, text = await _option(name, arguments, work)
+            yield_after, text = await _option(name, arguments, controls)
             if yield_after is not None:
                 yield yield_after
         case "mcp":
-            text = await work.servers_text()
+            text = await controls.servers_text()
         case "undo":
-            text = await _undo(work)
+            text = await _undo(controls)
         case "clear":
-            await work.forget()
-            if usage := await _usage(work):
+            await controls.forget()
+            if usage := await _usage(controls):
                 yield usage
             text = "The model has forgotten the conversation so far. You still see it."
         case _:  # `/plan` with something to plan is a turn of its own
@@ -57,14 +54,14 @@ async def run(name: str, arguments: str, work: "SessionRuntime") -> AsyncGenerat
     yield Idle(stop_reason="end_turn")
 
 
-def _help(work: "SessionRuntime") -> str:
+def _help(controls: SessionControls) -> str:
     lines = [f"- `/{name}` {description}" for name, (description, _) in BUILT_IN.items()]
-    lines += [f"- `/{own.name}` {own.description}" for own in work.own_commands.values()]
-    where = f"Model: {work.model.name}. Mode: {work.mode()}."
+    lines += [f"- `/{own.name}` {own.description}" for own in controls.user_commands.values()]
+    where = f"Model: {controls.model.name}. Mode: {controls.mode()}."
     return "\n".join([where, "", "Commands:", *lines])
 
 
-def _compacted(compaction: Compaction) -> str:
+def _compaction_text(compaction: Compaction) -> str:
     if compaction.outcome == "nothing":
         return "There is nothing to sum up."
     if compaction.failure is not None:
@@ -75,46 +72,46 @@ def _compacted(compaction: Compaction) -> str:
     )
 
 
-async def _usage(work: "SessionRuntime") -> UsageChanged | None:
+async def _usage(controls: SessionControls) -> UsageChanged | None:
     """Return how full the window is now, and the cost; None where no window is known."""
-    used, window, _ = await work.fullness()
-    return None if window is None else UsageChanged(used, window, work.cost() or UNSET)
+    used, window, _ = await controls.fullness()
+    return None if window is None else UsageChanged(used, window, await controls.cost() or UNSET)
 
 
-async def _context(work: "SessionRuntime") -> str:
-    used, window, items = await work.fullness()
+async def _context(controls: SessionControls) -> str:
+    used, window, items = await controls.fullness()
     of = f"about {used} tokens" + (f" of {window} ({100 * used // window} %)" if window else "")
-    cost = work.cost()
+    cost = await controls.cost()
     # Updates tell it only beside a window, which not every model is known to have.
     spent = f" The session has cost {cost.amount:.4f} {cost.currency} so far." if cost else ""
     return f"The model sees {items} items, {of}.{spent}"
 
 
-async def _permissions(arguments: str, work: "SessionRuntime") -> str:
-    rules = await work.rules()
+async def _permissions(arguments: str, controls: SessionControls) -> str:
+    rules = await controls.rules()
     word, _, number = arguments.partition(" ")
     if word == "revoke":
         if not number.strip().isdecimal() or not 0 < int(number) <= len(rules):
             return (
                 f"`/permissions revoke N`, where N is from 1 to {len(rules)}." if rules else "There is none to revoke."
             )
-        rule = await work.revoke(int(number) - 1)
+        rule = await controls.revoke(int(number) - 1)
         return f"Revoked: {rule.effect} {rule.tool} {rule.matched}"
     if not rules:
         return "Nothing is always allowed or forbidden in this session."
     return "\n".join(f"{n}. {rule.effect} `{rule.tool}` {rule.matched}" for n, rule in enumerate(rules, 1))
 
 
-async def _option(name: str, value: str, work: "SessionRuntime") -> tuple[OptionsChanged | None, str]:
+async def _option(name: str, value: str, controls: SessionControls) -> tuple[OptionsChanged | None, str]:
     """Show an option or change it."""
-    session = work.session
+    session = controls.session
     if not value:
-        return None, f"The {name} is {session.option(name)}. There are: {', '.join(work.choices(name))}"
-    if name == "mode" and (reason := await _mode_refused(value, work)):
+        return None, f"The {name} is {session.option(name)}. There are: {', '.join(controls.choices(name))}"
+    if name == "mode" and (reason := await _mode_refused(value, controls)):
         return None, reason
     before = session.options
     try:
-        await work.set_option(name, value)
+        await controls.set_option(name, value)
     except RequestFailed as error:
         return None, f"{value}: {error.message}"
     value, after = str(session.option(name)), session.options
@@ -127,21 +124,21 @@ async def _option(name: str, value: str, work: "SessionRuntime") -> tuple[Option
     return OptionsChanged(session.options), f"The {name} is {value} now."
 
 
-async def _mode_refused(new: str, work: "SessionRuntime") -> str:
+async def _mode_refused(new: str, controls: SessionControls) -> str:
     """Ask the client about a mode that asks less than the present one; the reason why the mode stays, or nothing.
 
     A word in a prompt is no proof that the user wants it: what the client was told to send may have been pasted.
     """
-    session = work.session
+    session = controls.session
     old = str(session.option("mode"))
     if new not in MODES:
         return ""
-    if new not in work.choices("mode") or not asks_less(new, old):
-        is_open = new in work.choices("mode")
+    if new not in controls.choices("mode") or not asks_less(new, old):
+        is_open = new in controls.choices("mode")
         decision = Decision("allow", "", "user") if is_open else Decision("deny", "", "policy")
-        await work.log.record(decision, work.identity(), mode=old, tool="mode", kind=new, title=new)
+        await controls.decision_log.record(decision, controls.identity(), mode=old, tool="mode", kind=new, title=new)
         return ""  # what is not open to this identity is refused where it is set
-    async with work.log.asking(work.identity(), mode=old, tool="mode", kind=new, title=new):
+    async with controls.decision_log.asking(controls.identity(), mode=old, tool="mode", kind=new, title=new):
         answer = await session.ask_permission(
             f"Change the mode from {old} to {new}",
             description=f"{MODES[new].name}: {MODES[new].description}.",
@@ -151,19 +148,19 @@ async def _mode_refused(new: str, work: "SessionRuntime") -> str:
     confirmed = bool(answer) and may_answer(answer.identity, needs)
     chosen = answer.option.kind if answer.option else None
     decision = Decision("allow" if confirmed else "deny", "", "user", option=chosen)
-    decider = answered_by(answer, work.identity())
-    await work.log.record(decision, decider, mode=old, tool="mode", kind=new, title=new)
+    decider = answered_by(answer, controls.identity())
+    await controls.decision_log.record(decision, decider, mode=old, tool="mode", kind=new, title=new)
     now = str(session.option("mode"))
     if now != old:
         return f"The mode has become {now} meanwhile, so it was not changed to {new}."
     return "" if confirmed else f"The mode is still {old}: {new} asks less, and the change was not confirmed."
 
 
-async def _undo(work: "SessionRuntime") -> str:
-    identity = work.identity()
+async def _undo(controls: SessionControls) -> str:
+    identity = controls.identity()
     if not may_write(identity):
         return f"{identity.subject} may not change files, so nothing was taken back."
-    undone = await work.undo()
+    undone = await controls.undo()
     if not any(undone):
         return "There is nothing to undo."
     lines = [f"- put back {path}" for path in undone.restored]

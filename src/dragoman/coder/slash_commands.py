@@ -43,7 +43,7 @@ class UserCommand(NamedTuple):
         return f"{self.text}\n\n{arguments}".strip()
 
 
-def announced(own: dict[str, UserCommand]) -> list[AnyCommand]:
+def available_commands(own: dict[str, UserCommand]) -> list[AnyCommand]:
     """Every command, as a client shows it."""
     built_in = [
         Command(name, description, CommandInput(hint) if hint else UNSET)
@@ -52,7 +52,7 @@ def announced(own: dict[str, UserCommand]) -> list[AnyCommand]:
     return [*built_in, *(Command(one.name, one.description, CommandInput("arguments")) for one in own.values())]
 
 
-def read_own(folder: str) -> dict[str, UserCommand]:
+def read_user_commands(folder: str) -> dict[str, UserCommand]:
     """The user's commands in a folder: `NAME.md`. What cannot be read is left out. Blocks: for a thread."""
     found: dict[str, UserCommand] = {}
     try:

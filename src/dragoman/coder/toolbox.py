@@ -1,6 +1,8 @@
 """The calls of one response: shown, judged, run, and each with a result for the model, whatever happens."""
 
 import asyncio
+import logging
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -28,16 +30,8 @@ from dragoman.coder.permissions import (
     refusal_text,
     rules_for,
 )
-from dragoman.coder.tools.contract import (
-    BadInput,
-    OutOfReach,
-    Preview,
-    Tool,
-    ToolContext,
-    ToolOutcome,
-    shown_text,
-    title_text,
-)
+from dragoman.coder.tools.contract import BadInput, OutOfReach, Preview, Tool, ToolContext, ToolOutcome
+from dragoman.coder.tools.result_text import shown_text, title_text
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Text
@@ -52,6 +46,9 @@ CIRCLE: Final = 3
 RULE_CHARACTERS: Final = 300
 
 
+_log = logging.getLogger(__name__)
+
+
 class Toolbox:
     """The tools of one session, behind its gate."""
 
@@ -59,36 +56,39 @@ class Toolbox:
         self,
         tools: Callable[[], Sequence[Tool]],
         gate: PermissionGate,
-        desk: ToolContext,
+        tool_context: ToolContext,
         label: str = "",
         log: DecisionLog | None = None,
     ) -> None:
         # Where every decision is kept.
-        self._log = log or DecisionLog(desk.session)
+        self._log = log or DecisionLog(tool_context.session)
         # Whose calls these are, where they are not the agent's own.
         self._label = label
         # What there is now: servers come and go.
         self._look_up = tools
         self._gate = gate
-        self._desk = desk
+        self._tool_context = tool_context
         self._last: tuple[str, dict[str, object]] | None = None
         self._times = 0
 
     @property
     def session(self) -> Session:
-        return self._desk.session
+        return self._tool_context.session
+
+    def __repr__(self) -> str:
+        return f"<Toolbox {self._label or 'agent'}: {len(self._look_up())} tools, mode {self._gate.mode}>"
 
     @property
     def _tools(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in self._look_up()}
 
-    def begin_turn(self, desk: ToolContext) -> None:
+    def begin_turn(self, tool_context: ToolContext) -> None:
         """A prompt has come: what was refused may be asked for again, and the folders may be others."""
-        self._desk = desk
+        self._tool_context = tool_context
         self._gate.begin_turn()
         self._last, self._times = None, 0
 
-    def cards(self) -> list[ToolSpec]:
+    def specs(self) -> list[ToolSpec]:
         """The tools that the present mode offers."""
         return [ToolSpec(tool.name, tool.description, tool.schema) for tool in self._tools.values() if self._has(tool)]
 
@@ -98,19 +98,19 @@ class Toolbox:
         tools = self._tools
 
         async def run_one(call: ContextToolCall) -> None:
-            await finished(await self._one(call))
+            await finished(await self._run_call(call))
 
         for call in calls:
             tool = tools.get(call.tool)
             if tool is not None and tool.does == "read":
                 together.append(call)
                 continue
-            await _together(run_one, together)
+            await _run_together(run_one, together)
             together = []
             await run_one(call)
-        await _together(run_one, together)
+        await _run_together(run_one, together)
 
-    async def _one(self, asked: ContextToolCall) -> ContextToolResult:
+    async def _run_call(self, asked: ContextToolCall) -> ContextToolResult:
         tool = self._tools.get(asked.tool)
         call = JudgedCall(asked.id, asked.tool, asked.input)
         outcome: ToolOutcome | None = None
@@ -120,14 +120,14 @@ class Toolbox:
             decision = Decision("deny", f"mode {self._gate.mode} does not allow it")
             outcome = ToolOutcome(refusal_text(decision.reason), failed=True, raw={"reason": decision.reason})
             await self._record(decision, self._gate.identity, tool, self._label + title_text(asked.tool))
-        elif self._circles(asked):
+        elif self._repeats(asked):
             text = f"{asked.tool} was called with the same input {CIRCLE} times in a row, and was stopped"
             await self.session.notice(text, severity="warning")
             outcome = ToolOutcome(f"{text}. Do something else.", failed=True)
         else:
             try:
                 tool.check(call)
-                seen = await tool.preview(call, self._desk)
+                seen = await tool.preview(call, self._tool_context)
             except BadInput as error:
                 outcome = _failure(error)
                 if isinstance(error, OutOfReach):
@@ -137,7 +137,7 @@ class Toolbox:
             assert outcome is not None
             await self._show_failed(asked, tool, outcome)
         else:
-            outcome = await self._shown(tool, call, seen)
+            outcome = await self._show_and_run(tool, call, seen)
         return ContextToolResult(asked.id, asked.tool, outcome.text, outcome.failed, list(outcome.content))
 
     async def _show_failed(self, asked: ContextToolCall, tool: Tool | None, outcome: ToolOutcome) -> None:
@@ -147,7 +147,7 @@ class Toolbox:
         async with shown:
             await self._end(shown, outcome)
 
-    async def _shown(self, tool: Tool, call: JudgedCall, seen: Preview) -> ToolOutcome:
+    async def _show_and_run(self, tool: Tool, call: JudgedCall, seen: Preview) -> ToolOutcome:
         shown = self.session.tool(
             self._label + seen.title,
             kind=tool.kind,
@@ -160,7 +160,7 @@ class Toolbox:
         )
         async with shown:
             try:
-                outcome = await self._judged(tool, call._replace(acts=seen.acts, stamp=seen.stamp), shown)
+                outcome = await self._judge_and_run(tool, call._replace(acts=seen.acts, stamp=seen.stamp), shown)
             except (StoreFailed, LinkClosed):
                 raise
             except BadInput as error:
@@ -174,11 +174,12 @@ class Toolbox:
 
     async def _record(self, decision: Decision, identity: Identity, tool: Tool, title: str) -> None:
         mode = self._gate.mode
+        _log.debug("call of %s in mode %s: %s by %s", tool.name, mode, decision.verdict, decision.by)
         await self._log.record(decision, identity, mode=mode, tool=tool.name, kind=tool.kind, title=title)
 
-    async def _judged(self, tool: Tool, call: JudgedCall, shown: ToolCall) -> ToolOutcome:
+    async def _judge_and_run(self, tool: Tool, call: JudgedCall, shown: ToolCall) -> ToolOutcome:
         async def look() -> JudgedCall:
-            now = await tool.preview(call, self._desk)
+            now = await tool.preview(call, self._tool_context)
             looked = call._replace(acts=now.acts, stamp=now.stamp)
             if digest_of(looked) != digest_of(call):
                 await shown.update(
@@ -218,7 +219,9 @@ class Toolbox:
         """Run it in a task of its own, which the user can stop without stopping the turn."""
         stopped = asyncio.Event()
         await shown.start(stopped.set)
-        running = asyncio.ensure_future(tool.run(approved, shown, self._desk))
+        began = time.monotonic()
+        running = asyncio.ensure_future(tool.run(approved, shown, self._tool_context))
+        running.add_done_callback(lambda _: _log.debug("%s ran for %.2f s", tool.name, time.monotonic() - began))
         stopping = asyncio.ensure_future(stopped.wait())
         try:
             await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -244,7 +247,7 @@ class Toolbox:
     def _has(self, tool: Tool) -> bool:
         return offers(self._gate.mode, tool.does)
 
-    def _circles(self, asked: ContextToolCall) -> bool:
+    def _repeats(self, asked: ContextToolCall) -> bool:
         same = (asked.tool, asked.input)
         self._times = self._times + 1 if same == self._last else 1
         self._last = same
@@ -257,7 +260,7 @@ def _failure(error: BadInput) -> ToolOutcome:
     return ToolOutcome(f"{DENIED} {error}" if isinstance(error, OutOfReach) else str(error), failed=True)
 
 
-async def _together(run: Callable[[ContextToolCall], Awaitable[None]], calls: Sequence[ContextToolCall]) -> None:
+async def _run_together(run: Callable[[ContextToolCall], Awaitable[None]], calls: Sequence[ContextToolCall]) -> None:
     """Run the calls at the same time; where one crashes or all are cancelled, none runs on."""
     tasks = [asyncio.ensure_future(run(call)) for call in calls]
     if not tasks:

@@ -11,6 +11,7 @@ Not asyncio's subprocess: that one reaps as soon as it can, from another thread,
 import asyncio
 import atexit
 import errno
+import logging
 import os
 import subprocess
 import threading
@@ -25,6 +26,9 @@ from dragoman.host.pipes import PolledReadEnd
 from dragoman.host.process_tree import Tree, marked, new_mark
 
 _REAP_WAIT_SECONDS: Final = 0.002
+
+
+_log = logging.getLogger(__name__)
 
 
 class Child:
@@ -49,6 +53,7 @@ class Child:
             raise UsageError("A command needs at least the name of a program.")
         mark = mark or new_mark()
         popen, pipes = _spawn(argv, os.fspath(cwd), marked(dict(env), mark))
+        _log.debug("started %s as process %d", os.path.basename(argv[0]), popen.pid)
         return cls(argv[0], popen, pipes, Tree(popen.pid, mark), on_stderr)
 
     def __init__(
@@ -81,6 +86,10 @@ class Child:
         self._stderr.resume()
         atexit.register(self.kill_now)
         self._watch_exit()
+
+    def __repr__(self) -> str:
+        state = "running" if not self._exit.is_set() else f"ended with {self.exit_code}"
+        return f"<Child {os.path.basename(self.name)} pid {self.pid} {state}, {len(self._open)} descriptors open>"
 
     @property
     def has_exited(self) -> bool:
@@ -182,6 +191,7 @@ class Child:
             self._loop.remove_reader(self._pidfd)
         # Its own words are all there by now; what it started may hold the pipe open for ever.
         self._stderr.finish()
+        _log.debug("process %d (%s) ended: exit code %s", self.pid, os.path.basename(self.name), self.exit_code)
         self._exit.set()
         for callback in self._exit_callbacks:
             callback()

@@ -22,6 +22,7 @@ promise cannot be kept for these roots, it raises `SandboxRefused`. Nothing here
 """
 
 import functools
+import logging
 import os
 import shutil
 import subprocess
@@ -63,6 +64,9 @@ _LAUNCHER: Final = (
     "from dragoman.host.landlock_launcher import main; sys.exit(main(sys.argv[2:]))"
 )
 _PACKAGES: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+_log = logging.getLogger(__name__)
 
 
 class SandboxRefused(WorldError):
@@ -156,7 +160,9 @@ def probe(*, again: bool = False) -> Confinement:
 
 @functools.cache
 def _probe() -> Confinement:
-    return try_out(find_bubblewrap())
+    found = try_out(find_bubblewrap())
+    _log.info("commands are confined by %s here; %d things lacking", found.level or "nothing", len(found.lacks))
+    return found
 
 
 def find_bubblewrap() -> str | None:

@@ -19,7 +19,8 @@ from dragoman.coder.mcp.server import CHANGED
 from dragoman.coder.mcp.servers import MISSING
 from dragoman.coder.mcp.settings import McpTimeouts
 from dragoman.coder.permissions import JudgedCall, decide, offers
-from dragoman.coder.tools.contract import RESULT_CHARACTERS, BadInput
+from dragoman.coder.tools.contract import BadInput
+from dragoman.coder.tools.result_text import RESULT_CHARACTERS
 from dragoman.host.guardian import Guardian
 from dragoman.vocabulary.content import BlobResource, Image, Resource, TextResource
 from dragoman.vocabulary.requests import McpAcp, McpStdio, UnknownMcp

@@ -47,8 +47,8 @@ def said(text: str) -> ContextUserMessage:
 async def ask(model: ProviderModel, *items: Item, level: str = "", system: str = "Be brief.") -> list[Piece]:
     """Everything that comes, what was said in pieces joined, and the raw form left out."""
     pieces: list[Piece] = []
-    inquiry = ModelRequest(items or [said("hi")], [READ_FILE], system, level)
-    async with aclosing(model.respond(inquiry)) as coming:
+    request = ModelRequest(items or [said("hi")], [READ_FILE], system, level)
+    async with aclosing(model.respond(request)) as coming:
         async for piece in coming:
             if pieces and isinstance(piece, TextDelta | ThoughtDelta) and type(piece) is type(pieces[-1]):
                 pieces[-1] = type(piece)(pieces[-1].text + piece.text)

@@ -56,10 +56,10 @@ class Recording(OfflineModel):
         super().__init__()
         self.calls = []
 
-    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
+    async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         pieces: list[Piece] = []
-        self.calls.append((inquiry._replace(items=list(inquiry.items)), pieces))
-        async with aclosing(super().respond(inquiry)) as answer:
+        self.calls.append((request._replace(items=list(request.items)), pieces))
+        async with aclosing(super().respond(request)) as answer:
             async for piece in answer:
                 pieces.append(piece)
                 yield piece
@@ -220,9 +220,9 @@ async def test_the_same_context_gives_the_same_step_in_another_process(tmp_path:
     async with session_in(tmp_path, BY_UNITTEST, User("allow_once"), model=model) as session:
         await talk(session, "fix the failing test test_add then read calc.py then list files")
     assert len(model.calls) > 10
-    for inquiry, pieces in model.calls:
-        items = msgspec.convert(msgspec.to_builtins(inquiry.items), list[Item])
-        assert await answer(items, inquiry.tools, inquiry.system) == pieces
+    for request, pieces in model.calls:
+        items = msgspec.convert(msgspec.to_builtins(request.items), list[Item])
+        assert await answer(items, request.tools, request.system) == pieces
 
 
 # -- plain requests --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman import limits
 from dragoman.coder.mcp.plain import plain
-from dragoman.coder.tools.contract import cut
+from dragoman.coder.tools.result_text import cut
 
 # A model has to read them all with every call: a hundred are already too many to choose from.
 TOOLS: Final = 128

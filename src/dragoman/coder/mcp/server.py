@@ -1,9 +1,10 @@
-"""One server of a session, kept by one task: connected in the background, connected again when it was lost, given up.
+"""Hold the connection to one MCP server, by one task: connect in the background, reconnect when it is lost, give it up.
 
 Promise: whatever the server does, the session goes on; a server that is given up is reported once.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -32,6 +33,9 @@ NAME_CHARACTERS: Final = 64
 CHANGED: Final = "it is not started again, because its configuration or a file that it starts has changed"
 
 
+_log = logging.getLogger(__name__)
+
+
 class ServerUnavailable(Exception):
     """The server cannot be called; the text says why."""
 
@@ -41,24 +45,24 @@ class SdkMissing(StartFailed):
 
 
 class _Ended(NamedTuple):
-    """How a connection went: whether there was one, and what ended it."""
+    """The end of a connection: whether there was one, and the error that ended it."""
 
     lived: bool
     error: Exception | None
 
 
 class McpServerConnection:
-    """A server and its owner task."""
+    """One MCP server and the task that owns its connection."""
 
-    def __init__(self, config: Config, load: "Callable[[], Awaitable[Sdk]]", manners: McpCallbacks) -> None:
+    def __init__(self, config: Config, load: "Callable[[], Awaitable[Sdk]]", callbacks: McpCallbacks) -> None:
         self.config: Final = config
         self.name: Final = one_line(name_of(config), NAME_CHARACTERS)
         self.state: State = "starting"
         self.error = ""
         self.definitions = Definitions({}, 0)
         self._load = load
-        self._manners = manners
-        self._bounds = manners.bounds
+        self._callbacks = callbacks
+        self._bounds = callbacks.bounds
         self._peer: SdkPeer | None = None
         self._connection: SdkConnection | None = None
         # Set while `definitions` is what the server said last; between a change and the new list it is not.
@@ -69,17 +73,21 @@ class McpServerConnection:
         self._owner: asyncio.Task[None] | None = None
         self._closing = False
 
+    def __repr__(self) -> str:
+        tools = len(self.definitions.by_tool)
+        return f"<McpServerConnection {self.name} {self.state}, {tools} tools, {len(self._calls)} calls>"
+
     def start(self) -> None:
-        """Begins to connect."""
+        """Begin to connect, in a task of its own."""
         if self._owner is None:
             self._owner = asyncio.create_task(self._own(), name=f"mcp {self.name}")
 
     async def started(self) -> None:
-        """Waits until it is known whether it can be had."""
+        """Wait until the server is connected, refused or given up."""
         await self._started.wait()
 
     async def close(self) -> None:
-        """Ends it. The first cancel is a farewell; the second is for those whose farewell takes too long."""
+        """Close the connection and stop the server. The second cancel is for a server that does not end in time."""
         self._closing = True
         for _ in range(2):
             if self._owner is not None and not self._owner.done():
@@ -90,11 +98,11 @@ class McpServerConnection:
         self.state = "closed"
 
     def stderr(self) -> str:
-        """The last of what it wrote there."""
+        """Return the last of what the server wrote to stderr."""
         return self._peer.stderr() if self._peer is not None else ""
 
     async def definition(self, tool: str) -> Definition:
-        """What the server says now that a tool is. `ServerUnavailable` if that cannot be said."""
+        """Return the present definition of a tool. Raises `ServerUnavailable`; waits while a new list is on its way."""
         if self._connection is not None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._settled.wait(), self._bounds.call)
@@ -110,7 +118,7 @@ class McpServerConnection:
         return self.definitions.by_tool[tool]
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ToolOutcome:
-        """Calls a tool. A cancel or the deadline is told to the server, and not waited for."""
+        """Call a tool. A cancel and the deadline are sent to the server, and no answer to that is waited for."""
         if self._connection is None:
             return ToolOutcome(f"The MCP server {self.name} is not connected.", failed=True)
         call = asyncio.create_task(self._connection.call(tool, arguments))
@@ -130,7 +138,7 @@ class McpServerConnection:
     async def _own(self) -> None:
         try:
             sdk = await self._load()
-            if not await self._manners.allow(self.config):
+            if not await self._callbacks.allow(self.config):
                 self._turn("refused")
                 return
             await self._keep(sdk)
@@ -143,7 +151,7 @@ class McpServerConnection:
             await self._give_up(f"failed ({type(error).__name__})")
 
     async def _keep(self, sdk: "Sdk") -> None:
-        """Connects, and again. One that never was connected will not be by trying: its command is wrong."""
+        """Connect, and again when the server is lost. One that was never connected is given up: its command is bad."""
         loop = asyncio.get_running_loop()
         tries = 0
         while True:
@@ -160,14 +168,15 @@ class McpServerConnection:
                 await self._give_up(reason)
                 return
             self.error = reason
+            _log.info("MCP server %s: connecting again in %g s", self.name, self._bounds.pauses[tries])
             await asyncio.sleep(self._bounds.pauses[tries])
             tries += 1
-            if not await self._manners.allow(self.config):
+            if not await self._callbacks.allow(self.config):
                 await self._give_up(f"{reason}; {CHANGED}")
                 return
 
     async def _attempt(self, sdk: "Sdk", peer: "SdkPeer") -> _Ended:
-        """One connection, from its beginning to its end."""
+        """Hold one connection until it is lost."""
         lived = False
         try:
             async with sdk.connect(peer, self._bounds.start, self._on_change) as connection:
@@ -191,12 +200,12 @@ class McpServerConnection:
                 self._turn("reconnecting")
 
     async def _stay(self, connection: "SdkConnection") -> None:
-        """Until it is lost. What its tools are is asked again when it says that they are others."""
+        """Wait until the connection is lost; list the tools again when the server says that they have changed."""
         pause = 0.0
         while await self._has_changed(connection):
             await asyncio.sleep(pause)
             await self._list(connection)
-            self._manners.changed()
+            self._callbacks.changed()
             pause = LIST_SECONDS
 
     async def _has_changed(self, connection: "SdkConnection") -> bool:
@@ -223,9 +232,13 @@ class McpServerConnection:
         self.error = reason
         self._turn("failed")
         with suppress(Exception):
-            await self._manners.notice(f"MCP server {self.name}: {reason}")
+            await self._callbacks.notice(f"MCP server {self.name}: {reason}")
 
     def _turn(self, state: State) -> None:
         self.state = state
+        tools = len(self.definitions.by_tool)
+        level = logging.WARNING if state == "failed" else logging.INFO
+        # Not the reason: it may quote what the server wrote. The user has it in a notice.
+        _log.log(level, "MCP server %s is %s (%d tools)", self.name, state, tools)
         self._started.set()
-        self._manners.changed()
+        self._callbacks.changed()

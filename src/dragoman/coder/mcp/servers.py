@@ -10,7 +10,7 @@ from dragoman.coder.mcp.config import Config, name_of
 from dragoman.coder.mcp.names import labels, tool_name
 from dragoman.coder.mcp.server import McpServerConnection, SdkMissing, State
 from dragoman.coder.mcp.settings import McpCallbacks, McpEnvironment, McpTimeouts
-from dragoman.coder.mcp.tool import ForeignTool
+from dragoman.coder.mcp.tool import McpTool
 from dragoman.coder.tools.contract import Tool
 from dragoman.errors import how_to_install
 from dragoman.host.guardian import Guardian
@@ -25,7 +25,7 @@ MISSING: Final = f"MCP servers need the package mcp, which is not installed: {ho
 
 
 class McpServerStatus(NamedTuple):
-    """How a server is doing. `error` is why it is not connected; `left_out` counts tools that are of no use."""
+    """The state of a server. `error` is why it is not connected; `left_out` counts tools that cannot be offered."""
 
     name: str
     state: State
@@ -41,7 +41,7 @@ async def allow_all(config: Config) -> bool:
 
 
 class McpServers:
-    """Starts them, has their tools, ends them. `changed` is called whenever `tools` or `status` has become another."""
+    """Starts and stops the servers of a session, and has their tools. Calls `changed` when those or a state change."""
 
     def __init__(
         self,
@@ -67,34 +67,37 @@ class McpServers:
         self._too_many = max(0, len(configs) - SERVERS)
         self._loading: asyncio.Task[Sdk] | None = None
         self._began = 0.0
-        manners = McpCallbacks(notice, changed, allow, bounds)
-        servers = [McpServerConnection(config, self._load, manners) for config in configs[:SERVERS]]
+        callbacks = McpCallbacks(notice, changed, allow, bounds)
+        servers = [McpServerConnection(config, self._load, callbacks) for config in configs[:SERVERS]]
         self._servers = dict(zip(labels(name_of(server.config) for server in servers), servers, strict=True))
 
+    def __repr__(self) -> str:
+        return f"<McpServers {', '.join(f'{server.name} {server.state}' for server in self._servers.values())}>"
+
     def start(self) -> None:
-        """Begins to connect to all of them, and returns at once."""
+        """Begin to connect to all servers, and return at once."""
         self._began = asyncio.get_running_loop().time()
         for server in self._servers.values():
             server.start()
 
     async def started(self, within: float) -> None:
-        """Waits until each is connected or known to fail, or until so many seconds from the start are over."""
+        """Wait until each server is connected or has failed, at most until `within` seconds after `start`."""
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._began + within):
                 for server in self._servers.values():
                     await server.started()
 
     def tools(self) -> list[Tool]:
-        """The tools of the servers that are connected now."""
+        """Return the tools of the servers that are connected now."""
         return [
-            ForeignTool(name, server.definitions.by_tool[tool], server, guarded=self._guarded(server.config))
+            McpTool(name, server.definitions.by_tool[tool], server, guarded=self._guarded(server.config))
             for label, server in self._servers.items()
             if server.state == "connected"
             for name, tool in _named(label, server).items()
         ]
 
     def status(self) -> list[McpServerStatus]:
-        """How each of them is doing, in the order they were given."""
+        """Return the state of each server, in the order they were given."""
         return [
             McpServerStatus(
                 server.name,
@@ -108,7 +111,7 @@ class McpServers:
         ]
 
     async def close(self) -> None:
-        """Ends all of them, at the same time; what they have started is dead afterwards."""
+        """Stop all servers, at the same time, with everything they have started."""
         if self._loading is not None:
             self._loading.cancel()
         await asyncio.gather(*(server.close() for server in self._servers.values()))
@@ -119,7 +122,7 @@ class McpServers:
         return await asyncio.shield(self._loading)
 
     async def _load_once(self) -> "Sdk":
-        """The SDK, imported in a thread: that takes a second."""
+        """Import the SDK in a thread: that takes a second."""
         if self._too_many:
             await self._notice(f"Only {SERVERS} MCP servers are connected; {self._too_many} more are left out")
         try:
@@ -137,7 +140,7 @@ class McpServers:
 
 
 def _named(label: str, server: McpServerConnection) -> dict[str, str]:
-    """What its tools are called here, and there. Of two that would be called the same, the first is."""
+    """Return the tools of a server by the name they have here. Of two with the same name here, the first counts."""
     names: dict[str, str] = {}
     for tool in server.definitions.by_tool:
         names.setdefault(tool_name(label, tool), tool)

@@ -7,12 +7,13 @@ from dragoman.coder.mcp.definition import Definition
 from dragoman.coder.mcp.server import McpServerConnection, ServerUnavailable
 from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome, title_text
+from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
+from dragoman.coder.tools.result_text import title_text
 
 _TITLE_CHARACTERS = 120
 
 
-class ForeignTool:
+class McpTool:
     """One tool of one MCP server. The server checks its arguments; its annotations are not used in decisions."""
 
     kind = "other"
@@ -32,7 +33,7 @@ class ForeignTool:
     def check(self, call: JudgedCall) -> None:
         """Nothing to say."""
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
         try:
             definition = await self._server.definition(self._tool)
         except ServerUnavailable as gone:
@@ -40,7 +41,7 @@ class ForeignTool:
         title = title_text(f"{self._server.name}: {self._tool}", _TITLE_CHARACTERS)
         return Preview(title, [self._act(definition)], stamp=definition.digest)
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         call = approved.call
         try:
             definition = await self._server.definition(self._tool)

@@ -83,7 +83,7 @@ class ModelFailed(Exception):
 
 
 class Model(Protocol):
-    """Something that answers. One object per session: it may remember where it is."""
+    """A language model. One object per session: a scripted one remembers where it is."""
 
     # As the user knows it, and without a path.
     name: str
@@ -94,15 +94,15 @@ class Model(Protocol):
     sees: frozenset[str]
 
     def begin_turn(self) -> None:
-        """A prompt has come."""
+        """Begin the turn of a new prompt."""
 
     def assistant(self, name: str) -> "Model":
-        """A model for a sub-agent of this name."""
+        """Return a model for a sub-agent of this name."""
 
     def retry_seconds(self, attempt: int) -> float:
-        """How long to wait before trying again, the first time with attempt 1."""
+        """Return the seconds to wait before trying again; `attempt` is 1 before the second try."""
 
-    def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
+    def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         """One model call. A generator, so that leaving it early ends the call; it raises `ModelFailed` and no more."""
 
 
@@ -111,6 +111,13 @@ class HasHelperKinds(Protocol):
     """A model whose helpers are of several kinds: `assistant` knows them by these names."""
 
     helper_kinds: tuple[str, ...]
+
+
+@runtime_checkable
+class HasThoughtLevels(Protocol):
+    """A model that can be told how hard to think: one of these levels."""
+
+    thought_levels: tuple[str, ...]
 
 
 @runtime_checkable
@@ -126,4 +133,4 @@ class Closing(Protocol):
     """A model that holds something: a connection, a process."""
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Release it."""

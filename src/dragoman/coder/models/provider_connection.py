@@ -7,6 +7,8 @@ call is yielded only when its arguments are complete and the answer has ended we
 
 import asyncio
 import json
+import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any, Final, cast
@@ -55,6 +57,9 @@ _HERE: Final = ("localhost", "127.0.0.1", "::1")
 _STOPS: Final = {"length": "max_tokens", "content_filter": "refusal"}
 
 
+_log = logging.getLogger(__name__)
+
+
 class ProviderConnection:
     """A model and the connection to it, for one call at a time. Made in a thread: a TLS context alone takes 50 ms."""
 
@@ -70,15 +75,22 @@ class ProviderConnection:
         self._summaries = bool(known.thought_levels)
         self.window = endpoint.config.window or self._model.context_window or known.window
 
+    def __repr__(self) -> str:
+        return f"<ProviderConnection {self._endpoint.provider}/{self._endpoint.model}, {len(self._open)} open answers>"
+
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection to the provider."""
         await self._client.aclose()
 
-    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
-        """One model call."""
+    async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        """Make one model call and yield its pieces. Raises `ModelFailed` and nothing else."""
+        began = time.monotonic()
+        name = f"{self._endpoint.provider}/{self._endpoint.model}"
+        outcome = "left before its end"
         try:
             async with AsyncExitStack() as stack:
-                stream = await self._ask(stack, inquiry)
+                stream = await self._ask(stack, request)
+                _log.debug("%s: first bytes after %.2f s", name, time.monotonic() - began)
                 events = aiter(stream)
                 end = asyncio.get_running_loop().time() + self._patience.answer
                 while (event := await self._next(events, end)) is not None:
@@ -96,28 +108,34 @@ class ProviderConnection:
                         case _:
                             pass
                 answer = stream.get()
-            for piece in self._ending(answer, inquiry):
+            for piece in self._ending(answer, request):
                 yield piece
-        except ModelFailed:
+            outcome = "done"
+        except ModelFailed as failure:
+            outcome = failure.kind
             raise
         except ContentFilterError:
+            outcome = "refusal"
             yield ModelFinished("refusal")
         except Exception as error:
             # Not `from error`: the SDKs' exceptions carry the request, and the request carries the key.
-            raise explained(error, self._endpoint) from None
+            explanation = explained(error, self._endpoint)
+            outcome = explanation.kind
+            raise explanation from None
         finally:
+            _log.debug("%s: %s after %.2f s", name, outcome, time.monotonic() - began)
             for body in tuple(self._open):
                 await body.aclose()
 
-    async def _ask(self, stack: AsyncExitStack, inquiry: ModelRequest) -> StreamedResponse:
+    async def _ask(self, stack: AsyncExitStack, request: ModelRequest) -> StreamedResponse:
         """Send the request; comes back with the beginning of the answer."""
         endpoint = self._endpoint
         messages = messages_of(
-            inquiry.items, system=inquiry.system, provider=endpoint.provider, images=self._known.images
+            request.items, system=request.system, provider=endpoint.provider, images=self._known.images
         )
-        parameters = ModelRequestParameters(function_tools=[_tool(card) for card in inquiry.tools])
+        parameters = ModelRequestParameters(function_tools=[_tool(card) for card in request.tools])
         while True:
-            settings = self._settings(inquiry.thought_level)
+            settings = self._settings(request.thought_level)
             asked = model_request_stream(
                 self._model, messages, model_settings=settings, model_request_parameters=parameters, instrument=False
             )
@@ -135,7 +153,7 @@ class ProviderConnection:
         async with asyncio.timeout_at(min(end, loop.time() + self._patience.piece)):
             return await anext(events, None)
 
-    def _ending(self, answer: ModelResponse, inquiry: ModelRequest) -> list[Piece]:
+    def _ending(self, answer: ModelResponse, request: ModelRequest) -> list[Piece]:
         """What can be said only when everything has come."""
         who = self._endpoint.provider
         finish = answer.finish_reason
@@ -144,7 +162,7 @@ class ProviderConnection:
         if finish == "error":
             raise ModelFailed("server", f"{who} failed in the middle of its answer")
         stop = _STOPS.get(finish or "")
-        calls = _calls(answer, inquiry, who, cut_off=stop is not None)
+        calls = _calls(answer, request, who, cut_off=stop is not None)
         pieces: list[Piece] = []
         usage = answer.usage
         if usage.input_tokens or usage.output_tokens:
@@ -182,9 +200,9 @@ class ProviderConnection:
         return cast(ModelSettings, settings)
 
 
-def _calls(answer: ModelResponse, inquiry: ModelRequest, who: str, *, cut_off: bool) -> list[ToolCallRequested]:
+def _calls(answer: ModelResponse, request: ModelRequest, who: str, *, cut_off: bool) -> list[ToolCallRequested]:
     """The calls, each with an id of its own in this session; the answer's parts are given the same ids."""
-    taken = {call.id for item in inquiry.items for call in getattr(item, "calls", ())}
+    taken = {call.id for item in request.items for call in getattr(item, "calls", ())}
     calls: list[ToolCallRequested] = []
     for part in [part for part in answer.parts if isinstance(part, ToolCallPart)]:
         arguments = _arguments(part.args)

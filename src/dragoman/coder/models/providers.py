@@ -67,11 +67,11 @@ class ProviderModel:
         """Load the SDKs now, so that the first prompt need not wait for them (1 to 3 s of work in a thread)."""
         self._rest(await self._line())
 
-    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
+    async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         """One model call."""
         line = await self._line()
         try:
-            async with aclosing(line.respond(inquiry)) as pieces:
+            async with aclosing(line.respond(request)) as pieces:
                 async for piece in pieces:
                     yield piece
         finally:

@@ -129,10 +129,10 @@ class ScriptModel:
         """Return a short constant delay: a scripted failure needs no back-off."""
         return _RETRY_SECONDS
 
-    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
+    async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         """The next response of this turn; after a failure, what is left of it."""
-        if inquiry.purpose == "summary":
-            yield TextDelta(f"A summary of {len(inquiry.items) - 1} items.")
+        if request.purpose == "summary":
+            yield TextDelta(f"A summary of {len(request.items) - 1} items.")
             return
         from asyncio import sleep  # not before `initialize` is answered
 

@@ -12,20 +12,11 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder.execution import Start
 from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.tools.contract import (
-    BadInput,
-    Preview,
-    ToolContext,
-    ToolOutcome,
-    count_input,
-    cut,
-    only_known,
-    schema,
-    shown_text,
-    text_input,
-)
+from dragoman.coder.tools.arguments import count_input, only_known, schema, text_input
+from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.files import user_home
 from dragoman.coder.tools.overuse import OveruseWatch
+from dragoman.coder.tools.result_text import cut, shown_text
 from dragoman.errors import PeerError, StartFailed, WorldError
 from dragoman.host.command_rules import is_unrecoverable, paths_of
 from dragoman.host.decoding import without_binary
@@ -74,48 +65,48 @@ class Bash:
         if (count_input(call, "timeout", 1) or 0) > MOST_SECONDS:
             raise BadInput(f"bash takes a 'timeout' of up to {MOST_SECONDS} seconds.")
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
         command = text_input(call, "command")
-        act, reason = await asyncio.to_thread(_judged, command, desk)
+        act, reason = await asyncio.to_thread(_judged, command, context)
         content = [ContentItem(Text(reason))] if reason else []
         title = f"Unconfined: {shown_text(command)}" if act.unconfined else shown_text(command)
-        return Preview(title, [act], content=content, stamp=_stamp(command, desk))
+        return Preview(title, [act], content=content, stamp=_stamp(command, context))
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         call = approved.call
         command = text_input(call, "command")
         seconds = count_input(call, "timeout", 1) or DEADLINE_SECONDS
-        if _stamp(command, desk) != call.stamp:
+        if _stamp(command, context) != call.stamp:
             raise BadInput("A path in the command leads elsewhere than when it was shown.")
         looks = not approved.asked and all(act.harmless for act in call.acts)
-        if looks and not (await asyncio.to_thread(_judged, command, desk))[0].harmless:
+        if looks and not (await asyncio.to_thread(_judged, command, context))[0].harmless:
             raise BadInput("The configuration of git has changed meanwhile. Try again.")
-        if desk.rig.terminal_of_editor():
-            return await self._in_the_editor(command, seconds, shown, desk)
+        if context.execution.terminal_of_editor():
+            return await self._in_the_editor(command, seconds, shown, context)
         # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
         argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{command}"]
         try:
             if approved.asked and any(act.unconfined for act in call.acts):
-                start = desk.rig.start_unconfined(argv)
+                start = context.execution.start_unconfined(argv)
             elif looks:
-                start = await desk.rig.start_looking(argv)
+                start = await context.execution.start_looking(argv)
             else:
-                start = await desk.rig.start(argv, asked=approved.asked)
+                start = await context.execution.start(argv, asked=approved.asked)
         except WorldError as error:
             return ToolOutcome(f"The command was not run: {error}", failed=True)
         notes: Sequence[str] = ()
         try:
-            outcome = await self._here(command, start, seconds, shown, desk)
+            outcome = await self._here(command, start, seconds, shown, context)
         finally:
             notes = [visible_line(note) for note in await _close(start)]  # with names that the command has chosen
             for note in notes:
                 await shown.add(note)
         return outcome._replace(text="\n".join([outcome.text, *(f"[{note}]" for note in notes)])) if notes else outcome
 
-    async def _in_the_editor(self, command: str, seconds: float, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
+    async def _in_the_editor(self, command: str, seconds: float, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         """In a terminal of the client's, where the user sees it as any other."""
         try:
-            terminal = await desk.session.client_terminal(
+            terminal = await context.session.client_terminal(
                 "/bin/bash", ["--noprofile", "--norc", "-c", command], output_byte_limit=KEPT_BYTES
             )
             async with terminal:
@@ -134,13 +125,13 @@ class Bash:
         return _ended(text, exited.exit_code or 0, exited.signal or None)
 
     async def _here(
-        self, command: str, start: Start, seconds: float, shown: ToolCall, desk: ToolContext
+        self, command: str, start: Start, seconds: float, shown: ToolCall, context: ToolContext
     ) -> ToolOutcome:
         try:
-            child = desk.guardian.start(start.argv, cwd=desk.roots.folder, env=start.environment)
+            child = context.guardian.start(start.argv, cwd=context.roots.folder, env=start.environment)
         except (StartFailed, PathRefused) as error:
             return ToolOutcome(str(error), failed=True)
-        screen = desk.session.terminal(command)
+        screen = context.session.terminal(command)
         output = _Output(child)
         overuse = OveruseWatch(child, start)
         try:
@@ -154,7 +145,7 @@ class Bash:
             # SIGKILL at once: the deadline has passed, or the user has cancelled and waits, or it has exited.
             child.kill_now()
             await child.stop()
-            desk.guardian.leave(child.pid)
+            context.guardian.leave(child.pid)
 
     async def _follow(self, child: Child, output: "_Output", screen: DisplayTerminal, seconds: float) -> ToolOutcome:
         child.close_stdin()
@@ -208,20 +199,20 @@ def _ended(text: str, code: int, signal_name: str | None) -> ToolOutcome:
     return ToolOutcome(text + ending, failed=code != 0, raw={"exitCode": code})
 
 
-def _judged(command: str, desk: ToolContext) -> tuple[Action, str]:
+def _judged(command: str, context: ToolContext) -> tuple[Action, str]:
     """What running it is, and why that is more than it looks like, if it is. Blocks: looks at git's configuration."""
-    act = _act(command, desk)
+    act = _act(command, context)
     parsed = parse(command)
     if not act.harmless:
-        reason = desk.rig.needs_freedom(command)
+        reason = context.execution.needs_freedom(command)
         return (act._replace(guarded=True, unconfined=reason), reason) if reason else (act, "")
     if not runs_git(parsed):
         return act, ""
     try:
-        folder = desk.roots.folder
+        folder = context.roots.folder
     except PathRefused as error:
         raise BadInput(str(error)) from None
-    reason = git_programs(folder, desk.roots.real, desk.environment, diffs=shows_changes(parsed))
+    reason = git_programs(folder, context.roots.real, context.environment, diffs=shows_changes(parsed))
     return (
         (act._replace(harmless=False), f"Git may do more here than look at the workspace: {reason}.")
         if reason
@@ -229,13 +220,13 @@ def _judged(command: str, desk: ToolContext) -> tuple[Action, str]:
     )
 
 
-def _act(command: str, desk: ToolContext) -> Action:
+def _act(command: str, context: ToolContext) -> Action:
     """What running it is, as far as its text tells."""
     parsed = parse(command)
     hopeless = is_unrecoverable(command)
     reads = paths_of(parsed)
-    home = user_home(desk)
-    inside = tuple(path for path in reads or () if _is_free_to_read(path, desk, home))
+    home = user_home(context)
+    inside = tuple(path for path in reads or () if _is_free_to_read(path, context, home))
     return Action(
         "command",
         command,
@@ -245,25 +236,25 @@ def _act(command: str, desk: ToolContext) -> Action:
     )
 
 
-def _stamp(command: str, desk: ToolContext) -> str:
+def _stamp(command: str, context: ToolContext) -> str:
     """Where it runs, and where the paths lead that it is known to read: links can be turned."""
     try:
-        folder = desk.roots.folder
+        folder = context.roots.folder
     except PathRefused as error:
         raise BadInput(str(error)) from None
-    return json.dumps([folder, *(_led(path, desk) for path in paths_of(parse(command)) or ())])
+    return json.dumps([folder, *(_led(path, context) for path in paths_of(parse(command)) or ())])
 
 
-def _is_free_to_read(path: str, desk: ToolContext, home: str) -> bool:
+def _is_free_to_read(path: str, context: ToolContext, home: str) -> bool:
     """Whether a path leads inside, and to no credentials. In `HEAD:.env` the path for git is behind the colon."""
-    led = [_led(one, desk) for one in {path, path.rpartition(":")[2] or path}]
+    led = [_led(one, context) for one in {path, path.rpartition(":")[2] or path}]
     return all(one is not None and not is_credential(one, home, is_folder=os.path.isdir(one)) for one in led)
 
 
-def _led(path: str, desk: ToolContext) -> str | None:
+def _led(path: str, context: ToolContext) -> str | None:
     """Where a path leads, if that is inside."""
     try:
-        return desk.roots.place(path).path
+        return context.roots.place(path).path
     except PathRefused:
         return None
 

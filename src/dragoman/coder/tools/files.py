@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 from dragoman.coder.modes import Action
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.tools.contract import BadInput, OutOfReach, ToolContext, text_input
+from dragoman.coder.tools.arguments import text_input
+from dragoman.coder.tools.contract import BadInput, OutOfReach, ToolContext
 from dragoman.errors import RequestFailed
 from dragoman.host.decoding import decode_text, describe_binary, is_binary_text
 from dragoman.host.failure_text import failure_text
@@ -43,42 +44,42 @@ class Loaded(NamedTuple):
         return not self.lacks
 
 
-def placed(call: JudgedCall, desk: ToolContext, *, write: bool = False) -> Place:
+def placed(call: JudgedCall, context: ToolContext, *, write: bool = False) -> Place:
     """Where the path argument leads; outside of the roots is a mistake the model is told of."""
     path = text_input(call, "path")
     try:
-        place = desk.roots.place(path, write=write)
+        place = context.roots.place(path, write=write)
     except PathRefused as error:
         raise OutOfReach(str(error)) from None
-    if _is_private(place.path, desk):
+    if _is_private(place.path, context):
         raise OutOfReach(f"{place.path} belongs to Dragoman itself and is neither read nor written.")
     return place
 
 
-def writing(place: Place, desk: ToolContext) -> Action:
+def writing(place: Place, context: ToolContext) -> Action:
     """The act of writing a file there. Blocks: looks whether a folder on the way is, or would become, a git folder."""
-    guarded = any(is_inside(place.path, path) for path in (desk.home, *desk.protected_paths))
-    guarded = guarded or _is_setting_of_home(place.path, desk)
+    guarded = any(is_inside(place.path, path) for path in (context.home, *context.protected_paths))
+    guarded = guarded or _is_setting_of_home(place.path, context)
     return Action("write", place.path, guarded=guarded or is_protected_write(place.root, place.parts))
 
 
-def _is_setting_of_home(path: str, desk: ToolContext) -> bool:
+def _is_setting_of_home(path: str, context: ToolContext) -> bool:
     """Whether it is hidden in the user's home folder, all of which is in the workspace: there programs of the user find
     their settings, and no list has the names of all."""
-    home = os.path.realpath(desk.environment.get("HOME") or os.path.expanduser("~"))
-    if not any(is_inside(home, root) for root in desk.roots.real) or not is_inside(path, home):
+    home = os.path.realpath(context.environment.get("HOME") or os.path.expanduser("~"))
+    if not any(is_inside(home, root) for root in context.roots.real) or not is_inside(path, home):
         return False
     return os.path.relpath(path, home).startswith(".")
 
 
-def reading(path: str, desk: ToolContext) -> Action:
+def reading(path: str, context: ToolContext) -> Action:
     """The act of reading a file or folder, by its real path. Credentials need a yes in every mode but full-access."""
-    return Action("read", path, guarded=is_credential(path, user_home(desk), is_folder=os.path.isdir(path)))
+    return Action("read", path, guarded=is_credential(path, user_home(context), is_folder=os.path.isdir(path)))
 
 
-def user_home(desk: ToolContext) -> str:
+def user_home(context: ToolContext) -> str:
     """The user's home folder, as it really is, by which `is_credential` judges what is in this workspace."""
-    return home_for(desk.roots.real, os.path.realpath(desk.environment.get("HOME") or os.path.expanduser("~")))
+    return home_for(context.roots.real, os.path.realpath(context.environment.get("HOME") or os.path.expanduser("~")))
 
 
 def named_for_reading(act: Action) -> str:
@@ -86,32 +87,34 @@ def named_for_reading(act: Action) -> str:
     return ", which may hold credentials" if act.guarded else ""
 
 
-def is_ours(path: str, desk: ToolContext) -> bool:
+def is_ours(path: str, context: ToolContext) -> bool:
     """Whether it is our own data, keys and other conversations, that lies in the workspace by chance."""
-    if _is_private(path, desk):
+    if _is_private(path, context):
         return True
-    if path == os.path.join(desk.home, "credentials.toml"):
-        return bool(desk.home)
-    return is_inside(path, desk.home) and not is_inside(desk.roots.real[0], desk.home)
+    if path == os.path.join(context.home, "credentials.toml"):
+        return bool(context.home)
+    return is_inside(path, context.home) and not is_inside(context.roots.real[0], context.home)
 
 
-def ours_in(folder: str, desk: ToolContext) -> list[str]:
+def ours_in(folder: str, context: ToolContext) -> list[str]:
     """The real paths below a folder that are ours, as `is_ours` judges them."""
-    return [path for path in (desk.home, *desk.private) if path and is_inside(path, folder) and is_ours(path, desk)]
+    return [
+        path for path in (context.home, *context.private) if path and is_inside(path, folder) and is_ours(path, context)
+    ]
 
 
-def _is_private(path: str, desk: ToolContext) -> bool:
-    return any(is_inside(path, private) for private in desk.private)
+def _is_private(path: str, context: ToolContext) -> bool:
+    return any(is_inside(path, private) for private in context.private)
 
 
-def is_withheld(path: str, desk: ToolContext) -> bool:
+def is_withheld(path: str, context: ToolContext) -> bool:
     """Whether a file is not to be read without a question: it is ours, or it holds credentials."""
-    return is_ours(path, desk) or reading(path, desk).guarded
+    return is_ours(path, context) or reading(path, context).guarded
 
 
-def check_not_ours(path: str, desk: ToolContext) -> None:
+def check_not_ours(path: str, context: ToolContext) -> None:
     """Nothing of ours is for the model to read; raises `OutOfReach`."""
-    if is_ours(path, desk):
+    if is_ours(path, context):
         raise OutOfReach(f"{path} belongs to Dragoman itself and is not read.")
 
 
@@ -121,11 +124,15 @@ def check_unmoved(approved: Approved, place: Place) -> None:
         raise BadInput(f"{place.path} is not the file that was shown; something changed it meanwhile.")
 
 
-async def load(place: Place, desk: ToolContext) -> Loaded:
+async def load(place: Place, context: ToolContext) -> Loaded:
     """The file, for showing. Raises `BadInput` for what is no file."""
-    if desk.rig.files_of_editor() and desk.session.client.read_text_file and await asyncio.to_thread(_is_file, place):
+    if (
+        context.execution.files_of_editor()
+        and context.session.client.read_text_file
+        and await asyncio.to_thread(_is_file, place)
+    ):
         try:
-            return _loaded_by_editor(await desk.session.read_text_file(place.path))
+            return _loaded_by_editor(await context.session.read_text_file(place.path))
         except RequestFailed as error:
             raise BadInput(f"{place.path}: the editor says: {failure_text(error)}") from None
     try:
@@ -161,26 +168,26 @@ def _binary(what: str, stamp: str) -> Loaded:
     return Loaded(f"[{what}]\n", stamp, f"it is not text: {what}", what)
 
 
-async def save(approved: Approved, place: Place, before: Loaded, text: str, desk: ToolContext) -> None:
+async def save(approved: Approved, place: Place, before: Loaded, text: str, context: ToolContext) -> None:
     """Write a file, whole or not at all, and remember how it was, so that it can be undone."""
-    async with desk.changes.writing:
-        await _check_still_unguarded(approved, place, desk)
-        await _put(place, text, desk)
-    desk.changes.wrote(place, before.text, text, kept=before.whole)
+    async with context.changes.writing:
+        await _check_still_unguarded(approved, place, context)
+        await _put(place, text, context)
+    context.changes.wrote(place, before.text, text, kept=before.whole)
 
 
-async def _check_still_unguarded(approved: Approved, place: Place, desk: ToolContext) -> None:
+async def _check_still_unguarded(approved: Approved, place: Place, context: ToolContext) -> None:
     """A file that was free to write is not written if another write has made its folder a git folder meanwhile."""
     if any(act.guarded or act.kind != "write" for act in approved.call.acts):
         return
-    if (await asyncio.to_thread(writing, place, desk)).guarded:
+    if (await asyncio.to_thread(writing, place, context)).guarded:
         raise BadInput(f"{place.path} is protected by now, because of a file that was written beside it. Try again.")
 
 
-async def _put(place: Place, text: str, desk: ToolContext) -> None:
+async def _put(place: Place, text: str, context: ToolContext) -> None:
     try:
-        if desk.rig.files_of_editor() and desk.session.client.write_text_file:
-            await desk.session.write_text_file(place.path, text)
+        if context.execution.files_of_editor() and context.session.client.write_text_file:
+            await context.session.write_text_file(place.path, text)
         else:
             await asyncio.to_thread(write_bytes, place, text.encode("utf-8", "replace"))
     except RequestFailed as error:

@@ -6,16 +6,9 @@ from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.tools.contract import (
-    BadInput,
-    Preview,
-    ToolContext,
-    ToolOutcome,
-    only_known,
-    schema,
-    text_input,
-    title_text,
-)
+from dragoman.coder.tools.arguments import only_known, schema, text_input
+from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
+from dragoman.coder.tools.result_text import title_text
 from dragoman.errors import PeerError
 from dragoman.host.text import harmless
 from dragoman.vocabulary.hello import ClientCapabilities
@@ -55,12 +48,12 @@ class UpdatePlan:
         only_known(call, "entries")
         _steps(call)
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
         return Preview("Update the plan", [Action("free")])
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         steps = _steps(approved.call)
-        await desk.session.plan(steps)
+        await context.session.plan(steps)
         return ToolOutcome(f"The plan has {len(steps)} steps now.")
 
 
@@ -82,12 +75,12 @@ class AskUser:
         text_input(call, "question")
         _choices(call)
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
         return Preview(title_text(text_input(call, "question")), [Action("free")])
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         question, choices = text_input(approved.call, "question"), _choices(approved.call)
-        session = desk.session
+        session = context.session
         if session.client.elicitation_form:
             answer = await _by_form(session, question, choices)
         elif _advertises(session.client, _ASK_USER):

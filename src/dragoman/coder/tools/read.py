@@ -5,19 +5,10 @@ from msgspec import UNSET
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.tools.contract import (
-    BadInput,
-    Preview,
-    ToolContext,
-    ToolOutcome,
-    count_input,
-    cut,
-    only_known,
-    schema,
-    text_input,
-    title_text,
-)
+from dragoman.coder.tools.arguments import count_input, only_known, schema, text_input
+from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.files import check_not_ours, check_unmoved, load, named_for_reading, placed, reading
+from dragoman.coder.tools.result_text import cut, title_text
 from dragoman.vocabulary.tools import Location
 
 
@@ -42,21 +33,21 @@ class ReadFile:
         if start is not None and end is not None and end < start:
             raise BadInput("end_line must not be before start_line.")
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
-        place = placed(call, desk)
-        check_not_ours(place.path, desk)
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
+        place = placed(call, context)
+        check_not_ours(place.path, context)
         start = count_input(call, "start_line", 1)
         where = Location(place.path, UNSET if start is None else start)
-        act = reading(place.path, desk)
+        act = reading(place.path, context)
         return Preview(title_text(f"Read {call.input['path']}{named_for_reading(act)}"), [act], locations=[where])
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         call = approved.call
         start, end = count_input(call, "start_line", 1) or 1, count_input(call, "end_line", 1)
-        place = placed(call, desk)
+        place = placed(call, context)
         check_unmoved(approved, place)
-        check_not_ours(place.path, desk)
-        file = await load(place, desk)
+        check_not_ours(place.path, context)
+        file = await load(place, context)
         if file.text is None:
             raise BadInput(f"{place.path}: no such file or directory.")
         if file.binary:

@@ -7,20 +7,8 @@ from typing import Any, Final
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.tools.contract import (
-    BadInput,
-    OutOfReach,
-    Preview,
-    ToolContext,
-    ToolOutcome,
-    count_input,
-    cut,
-    flag_input,
-    only_known,
-    schema,
-    text_input,
-    title_text,
-)
+from dragoman.coder.tools.arguments import count_input, flag_input, only_known, schema, text_input
+from dragoman.coder.tools.contract import BadInput, OutOfReach, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.files import (
     check_not_ours,
     check_unmoved,
@@ -30,6 +18,7 @@ from dragoman.coder.tools.files import (
     reading,
     user_home,
 )
+from dragoman.coder.tools.result_text import cut, title_text
 from dragoman.errors import WorldError
 from dragoman.host import search
 from dragoman.host.decoding import decode_text, describe_binary
@@ -56,12 +45,12 @@ class ListFiles:
         only_known(call, "path")
         _where(call)
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
-        return _preview(f"List {_where(call)}", call, desk)
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
+        return _preview(f"List {_where(call)}", call, context)
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         try:
-            listing = await search.list_files(_place(approved.call, desk))
+            listing = await search.list_files(_place(approved.call, context))
         except WorldError as error:
             raise BadInput(str(error)) from None
         marks = {"folder": "/", "link": "@"}
@@ -83,18 +72,18 @@ class Glob:
         text_input(call, "pattern")
         _where(call)
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
-        return _preview(f"Find {call.input['pattern']}", call, desk)
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
+        return _preview(f"Find {call.input['pattern']}", call, context)
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
-        place = _place(approved.call, desk)
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
+        place = _place(approved.call, context)
         try:
-            files = await search.glob(text_input(approved.call, "pattern"), place, guardian=desk.guardian)
+            files = await search.glob(text_input(approved.call, "pattern"), place, guardian=context.guardian)
         except WorldError as error:
             raise BadInput(str(error)) from None
-        paths = [path for path in files.paths if not is_ours(desk.roots.seen(path), desk)]
-        await _locate(shown, [Location(desk.roots.seen(path)) for path in paths])
-        lines = [_short(path, desk) for path in paths]
+        paths = [path for path in files.paths if not is_ours(context.roots.seen(path), context)]
+        await _locate(shown, [Location(context.roots.seen(path)) for path in paths])
+        lines = [_short(path, context) for path in paths]
         return _outcome(lines, files.cut, "No file has such a name.", {"files": len(lines)})
 
 
@@ -126,15 +115,15 @@ class Grep:
         flag_input(call, "case_insensitive")
         count_input(call, "max_results", 1)
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
-        return _preview(f"Search for {call.input['pattern']}", call, desk, content=True)
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
+        return _preview(f"Search for {call.input['pattern']}", call, context, content=True)
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         call = approved.call
-        place = _place(call, desk)
-        check_unmoved(approved, Place(desk.roots.seen(place.path), ()))
+        place = _place(call, context)
+        check_unmoved(approved, Place(context.roots.seen(place.path), ()))
         most = count_input(call, "max_results", 1) or search.GREP_RESULTS
-        await _check_text(place, desk)
+        await _check_text(place, context)
         try:
             found = await search.grep(
                 text_input(call, "pattern"),
@@ -143,20 +132,20 @@ class Grep:
                 case_insensitive=flag_input(call, "case_insensitive"),
                 max_results=min(most, search.MOST_GREP_RESULTS),
                 # Left out before they are counted: else the count would tell what is in them.
-                without=[_there(path, place, desk) for path in ours_in(desk.roots.seen(place.path), desk)],
-                credentials_of=None if approved.call.acts[0].guarded else _home_in(place, desk),
-                ripgrep=find_ripgrep(desk.environment.get("PATH", os.defpath), desk.roots),
-                guardian=desk.guardian,
+                without=[_there(path, place, context) for path in ours_in(context.roots.seen(place.path), context)],
+                credentials_of=None if approved.call.acts[0].guarded else _home_in(place, context),
+                ripgrep=find_ripgrep(context.environment.get("PATH", os.defpath), context.roots),
+                guardian=context.guardian,
             )
         except WorldError as error:
             raise BadInput(str(error)) from None
-        matches = [match for match in found.matches if not is_ours(desk.roots.seen(match.path), desk)]
-        await _locate(shown, [Location(desk.roots.seen(match.path), match.line) for match in matches])
-        lines = [f"{_short(match.path, desk)}:{match.line}:{match.text}" for match in matches]
+        matches = [match for match in found.matches if not is_ours(context.roots.seen(match.path), context)]
+        await _locate(shown, [Location(context.roots.seen(match.path), match.line) for match in matches])
+        lines = [f"{_short(match.path, context)}:{match.line}:{match.text}" for match in matches]
         return _outcome(lines, found.cut, "Nothing matches.", {"matches": len(lines)})
 
 
-async def _check_text(place: Place, desk: ToolContext) -> None:
+async def _check_text(place: Place, context: ToolContext) -> None:
     """Raise `BadInput` for a named file that is not searched: "nothing matches" would say that it was."""
     try:
         data, more = await asyncio.to_thread(read_bytes, place, BINARY_BYTES)
@@ -164,7 +153,7 @@ async def _check_text(place: Place, desk: ToolContext) -> None:
         return  # a folder, or what the search itself complains about
     if search.is_searched(data):
         return
-    path, decoded = desk.roots.seen(place.path), decode_text(data, is_cut=more)
+    path, decoded = context.roots.seen(place.path), decode_text(data, is_cut=more)
     if decoded is not None:
         raise BadInput(f"{path} is {decoded.encoding}, and grep searches UTF-8. Use read_file.")
     size = (await asyncio.to_thread(facts_of, place)).st_size
@@ -175,30 +164,30 @@ def _where(call: JudgedCall) -> str:
     return text_input(call, "path") if call.input.get("path") is not None else "."
 
 
-def _place(call: JudgedCall, desk: ToolContext) -> Place:
+def _place(call: JudgedCall, context: ToolContext) -> Place:
     try:
-        place = desk.roots.tree(_where(call))
+        place = context.roots.tree(_where(call))
     except WorldError as error:
         raise OutOfReach(str(error)) from None
-    check_not_ours(desk.roots.seen(place.path), desk)
+    check_not_ours(context.roots.seen(place.path), context)
     return place
 
 
-def _home_in(place: Place, desk: ToolContext) -> str:
+def _home_in(place: Place, context: ToolContext) -> str:
     """The user's home folder; where a copy of it is searched, its place there."""
-    return _there(user_home(desk), place, desk)
+    return _there(user_home(context), place, context)
 
 
-def _there(path: str, place: Place, desk: ToolContext) -> str:
+def _there(path: str, place: Place, context: ToolContext) -> str:
     """A path; where a copy of it is searched, its place there."""
-    seen = desk.roots.seen(place.path)
+    seen = context.roots.seen(place.path)
     return place.path + path[len(seen) :] if seen != place.path and path.startswith(seen) else path
 
 
-def _preview(title: str, call: JudgedCall, desk: ToolContext, *, content: bool = False) -> Preview:
+def _preview(title: str, call: JudgedCall, context: ToolContext, *, content: bool = False) -> Preview:
     """`content`: what is in the files is shown, and not their names alone."""
-    path = desk.roots.seen(_place(call, desk).path)
-    act = reading(path, desk) if content else Action("read", path)
+    path = context.roots.seen(_place(call, context).path)
+    act = reading(path, context) if content else Action("read", path)
     where = f" in {_where(call)}{named_for_reading(act)}" if act.guarded else ""
     return Preview(title_text(title + where), [act], locations=[Location(path)])
 
@@ -208,10 +197,10 @@ async def _locate(shown: ToolCall, places: list[Location]) -> None:
         await shown.update(locations=places[:_LOCATIONS])
 
 
-def _short(path: str, desk: ToolContext) -> str:
+def _short(path: str, context: ToolContext) -> str:
     """A path as the model may say it again: from the working folder where it lies in it."""
-    here = desk.roots.real[0].rstrip("/") + "/"
-    return desk.roots.seen(path).removeprefix(here)
+    here = context.roots.real[0].rstrip("/") + "/"
+    return context.roots.seen(path).removeprefix(here)
 
 
 def _outcome(lines: list[str], missing: str, nothing: str, raw: dict[str, object]) -> ToolOutcome:

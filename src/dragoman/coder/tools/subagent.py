@@ -13,17 +13,9 @@ from dragoman.coder.models.contract import HasHelperKinds, Model
 from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.spending import Spending
-from dragoman.coder.tools.contract import (
-    BadInput,
-    Preview,
-    ToolContext,
-    ToolOutcome,
-    cut,
-    only_known,
-    schema,
-    text_input,
-    title_text,
-)
+from dragoman.coder.tools.arguments import only_known, schema, text_input
+from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
+from dragoman.coder.tools.result_text import cut, title_text
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Notice
 
@@ -48,7 +40,7 @@ def agent_schema(kinds: Sequence[str]) -> dict[str, Any]:
 
 
 class Delegate:
-    """The tool. `hands` makes the tools of a helper, whose calls are shown under a label."""
+    """The tool. `tool_runner` makes the tools of a helper, whose calls are shown under a label."""
 
     name = "agent"
     kind = "execute"
@@ -59,12 +51,12 @@ class Delegate:
     def __init__(
         self,
         model: Callable[[], Model],
-        hands: Callable[[str], loop.ToolRunner],
+        tool_runner: Callable[[str], loop.ToolRunner],
         system: Callable[[], Awaitable[str]],
         spending: Callable[[], Spending] = Spending,
     ) -> None:
         self._model = model
-        self._hands = hands
+        self._tool_runner = tool_runner
         # The system prompt as it is now: mode and notes of the project are those of the agent.
         self._system = system
         # The session's: what a helper costs, the session has cost.
@@ -85,27 +77,27 @@ class Delegate:
         if "name" in call.input:
             text_input(call, "name")
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
         return Preview(title_text(text_input(call, "description")), [Action("free")])
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         call = approved.call
         name = str(call.input.get("name") or _NAME)
         model = self._model().assistant(name)
         model.begin_turn()
         task = ContextUserMessage(new_id("task"), [Text(text_input(call, "prompt"))])
-        context = Context([], _unnoted)
+        helper_context = Context([], _unnoted)
         report = _Report(shown)
         end = Idle(stop_reason="end_turn")
-        hands = self._hands(f"{title_text(name[:_NAME_CHARACTERS])}: ")
+        tool_runner = self._tool_runner(f"{title_text(name[:_NAME_CHARACTERS])}: ")
         turn = loop.turn(
             model,
-            context,
-            hands,
+            helper_context,
+            tool_runner,
             task,
             system=await self._system(),
             model_calls=MODEL_CALLS,
-            budget=ContextBudget(context, _unshown),
+            budget=ContextBudget(helper_context, _unshown),
             spending=self._spending(),
         )
         async with aclosing(turn) as events:
@@ -113,7 +105,7 @@ class Delegate:
                 if isinstance(event, AgentMessageChunk):
                     await report.say(event.text)
                 elif isinstance(event, Notice):
-                    await desk.session.emit(event)
+                    await context.session.emit(event)
                 elif isinstance(event, Idle):
                     end = event
         await report.show()

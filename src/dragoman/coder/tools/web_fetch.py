@@ -5,18 +5,9 @@ from typing import TYPE_CHECKING, Final
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.tools.contract import (
-    BadInput,
-    Preview,
-    ToolContext,
-    ToolOutcome,
-    count_input,
-    cut,
-    only_known,
-    schema,
-    shown_text,
-    text_input,
-)
+from dragoman.coder.tools.arguments import count_input, only_known, schema, text_input
+from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
+from dragoman.coder.tools.result_text import cut, shown_text
 from dragoman.errors import WorldError
 
 if TYPE_CHECKING:  # a session that fetches nothing does not wait for what a fetch needs
@@ -54,13 +45,13 @@ class WebFetch:
         except WorldError as error:
             raise BadInput(str(error)) from None
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
         from dragoman.host.address import check_url
 
         url = text_input(call, "url")
         return Preview(f"Fetch {shown_text(url)}", [Action("network", check_url(url).host)])
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         from dragoman.host.fetch import fetch
 
         call = approved.call

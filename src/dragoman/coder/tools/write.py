@@ -5,17 +5,8 @@ import asyncio
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.tools.contract import (
-    BadInput,
-    Preview,
-    ToolContext,
-    ToolOutcome,
-    flag_input,
-    only_known,
-    schema,
-    text_input,
-    title_text,
-)
+from dragoman.coder.tools.arguments import flag_input, only_known, schema, text_input
+from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.files import (
     FILE_BYTES,
     Loaded,
@@ -27,6 +18,7 @@ from dragoman.coder.tools.files import (
     save,
     writing,
 )
+from dragoman.coder.tools.result_text import title_text
 from dragoman.host.paths import Place
 from dragoman.vocabulary.tools import Diff, Location
 
@@ -48,18 +40,18 @@ class WriteFile:
         if len(text_input(call, "content")) > FILE_BYTES:
             raise BadInput(f"write_file writes up to {FILE_BYTES} bytes.")
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
-        place = placed(call, desk)
-        before = await load(place, desk)
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
+        place = placed(call, context)
+        before = await load(place, context)
         return await _preview(
-            title_text(f"Write {call.input['path']}"), place, before, text_input(call, "content"), desk
+            title_text(f"Write {call.input['path']}"), place, before, text_input(call, "content"), context
         )
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
-        place = placed(approved.call, desk, write=True)
-        before = await _as_shown(approved, place, desk)
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
+        place = placed(approved.call, context, write=True)
+        before = await _as_shown(approved, place, context)
         content = text_input(approved.call, "content")
-        await save(approved, place, before, content, desk)
+        await save(approved, place, before, content, context)
         size = len(content.encode("utf-8", "replace"))
         return ToolOutcome(f"Wrote {size} bytes to {place.path}.", raw={"path": place.path, "bytes": size})
 
@@ -91,10 +83,10 @@ class EditFile:
             raise BadInput("old_string and new_string are the same.")
         flag_input(call, "replace_all")
 
-    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
-        place = placed(call, desk)
-        before = await load(place, desk)
-        look = reading(place.path, desk)
+    async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
+        place = placed(call, context)
+        before = await load(place, context)
+        look = reading(place.path, context)
         title = title_text(f"Edit {call.input['path']}{named_for_reading(look)}")
         try:
             text = _edited(call, place, before)[0]
@@ -102,15 +94,15 @@ class EditFile:
             if not look.guarded:
                 raise
             # Whether a text is in a file that holds credentials is told after a yes, and not before.
-            return Preview(title, [await asyncio.to_thread(writing, place, desk), look], stamp=before.stamp)
-        seen = await _preview(title, place, before, text, desk)
+            return Preview(title, [await asyncio.to_thread(writing, place, context), look], stamp=before.stamp)
+        seen = await _preview(title, place, before, text, context)
         return seen._replace(acts=[*seen.acts, look]) if look.guarded else seen
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
-        place = placed(approved.call, desk, write=True)
-        before = await _as_shown(approved, place, desk)
+    async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
+        place = placed(approved.call, context, write=True)
+        before = await _as_shown(approved, place, context)
         text, count = _edited(approved.call, place, before)
-        await save(approved, place, before, text, desk)
+        await save(approved, place, before, text, context)
         times = "once" if count == 1 else f"{count} times"
         return ToolOutcome(f"Replaced {times} in {place.path}.", raw={"path": place.path, "replaced": count})
 
@@ -135,11 +127,11 @@ def _edited(call: JudgedCall, place: Place, before: Loaded) -> tuple[str, int]:
     return before.text.replace(old, new), count
 
 
-async def _preview(title: str, place: Place, before: Loaded, text: str, desk: ToolContext) -> Preview:
+async def _preview(title: str, place: Place, before: Loaded, text: str, context: ToolContext) -> Preview:
     first = _first_difference(before.text or "", text)
     return Preview(
         title,
-        [await asyncio.to_thread(writing, place, desk)],
+        [await asyncio.to_thread(writing, place, context)],
         content=[Diff.of(place.path, before.text, text)],
         locations=[Location(place.path, first)],
         stamp=before.stamp,
@@ -155,9 +147,9 @@ def _first_difference(before: str, after: str) -> int:
     return min(len(old), len(new)) + 1 if old and new else 1
 
 
-async def _as_shown(approved: Approved, place: Place, desk: ToolContext) -> Loaded:
+async def _as_shown(approved: Approved, place: Place, context: ToolContext) -> Loaded:
     check_unmoved(approved, place)
-    before = await load(place, desk)
+    before = await load(place, context)
     if before.stamp != approved.call.stamp:
         raise BadInput(f"{place.path} has changed since it was shown. Read it again.")
     return before

@@ -17,7 +17,8 @@ from mcp.types import (
 from dragoman import limits
 from dragoman.coder.mcp.definition import deeper_than
 from dragoman.coder.mcp.plain import one_line, plain
-from dragoman.coder.tools.contract import RESULT_CHARACTERS, ToolOutcome, cut
+from dragoman.coder.tools.contract import ToolOutcome
+from dragoman.coder.tools.result_text import RESULT_CHARACTERS, cut
 from dragoman.host.decoding import is_flood
 from dragoman.host.media import MediaBudget, MediaRefused, normal_type
 from dragoman.vocabulary import content as words

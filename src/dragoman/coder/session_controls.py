@@ -1,0 +1,120 @@
+"""What a slash command may do with a session: compact, clear, undo, change an option, list and revoke rules."""
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from dragoman.agent.session import Session, session_core
+from dragoman.coder.changes import Undone
+from dragoman.coder.compaction import Compaction
+from dragoman.coder.decision_log import DecisionLog
+from dragoman.coder.identity_limits import allowed_modes, check_mode
+from dragoman.coder.models.contract import Model
+from dragoman.coder.permissions import RememberedRule
+from dragoman.coder.session_options import is_option
+from dragoman.coder.slash_commands import UserCommand
+from dragoman.coder.tools.files import writing
+from dragoman.errors import INVALID_PARAMS, RequestFailed
+from dragoman.vocabulary.events import Cost
+from dragoman.vocabulary.identity import Identity
+
+if TYPE_CHECKING:
+    from dragoman.coder.runtime import SessionRuntime
+
+
+class SessionControls:
+    """Acts on the session of a prompt that is a slash command, with the rights of the identity that sent it."""
+
+    def __init__(self, runtime: "SessionRuntime") -> None:
+        self.session: Final[Session] = runtime.session
+        self.decision_log: Final[DecisionLog] = runtime.decision_log
+        self._runtime = runtime
+
+    @property
+    def model(self) -> Model:
+        """The model of the session."""
+        return self._runtime.model
+
+    @property
+    def user_commands(self) -> dict[str, UserCommand]:
+        """The commands that the user has written, by name."""
+        return self._runtime.user_commands
+
+    def mode(self) -> str:
+        """Return the mode that counts now."""
+        return self._runtime.mode()
+
+    def identity(self) -> Identity:
+        """Return the identity that has sent the command."""
+        return self._runtime.identity()
+
+    async def compact(self) -> Compaction:
+        """Replace the context by a summary of it. Waits for the model."""
+        context, toolbox, budget, _, spending = await self._runtime.load()
+        await context.settle()
+        # As in a turn: providers refuse a history with calls whose tools the request does not define.
+        budget.set_setting(await self._runtime.system_prompt(), toolbox.specs(), self.model.window)
+        compaction = await budget.compact(self.model)
+        for used in compaction.used:
+            await spending.add(used)
+        return compaction
+
+    async def forget(self) -> None:
+        """Empty the context: the model sees nothing of the conversation any more."""
+        loaded = await self._runtime.load()
+        await loaded.context.forget()
+        loaded.budget.reset()
+
+    async def fullness(self) -> tuple[int, int | None, int]:
+        """Return the tokens of the context, the model's window (None: unknown) and how many items there are."""
+        loaded = await self._runtime.load()
+        return loaded.budget.tokens(), self.model.window, len(loaded.context.items)
+
+    async def cost(self) -> Cost | None:
+        """Return what the session has cost so far; None where no model has reported it."""
+        cost = (await self._runtime.load()).spending.cost()
+        return cost if isinstance(cost, Cost) else None
+
+    async def rules(self) -> list[RememberedRule]:
+        """Return what is always allowed or forbidden in this session."""
+        return list((await self._runtime.load()).gate.rules)
+
+    async def revoke(self, index: int) -> RememberedRule:
+        """Revoke the rule at this place of `rules`, and return it."""
+        rule = (await self._runtime.load()).gate.rules.pop(index)
+        await self._runtime.rule_log.revoke(rule)
+        return rule
+
+    def choices(self, name: str) -> list[str]:
+        """Return the modes or models that the identity may choose from."""
+        known = [
+            choice.value for option in self.session.options if is_option(option, name) for choice in option.choices()
+        ]
+        return [mode for mode in known if mode in allowed_modes(self.identity())] if name == "mode" else known
+
+    async def set_option(self, name: str, value: str) -> None:
+        """Choose a mode or a model. Raises `RequestFailed` for a value that is unknown or not open to the identity."""
+        known = self.choices(name)
+        if name == "mode":
+            check_mode(value, self.identity())
+        if name == "model":
+            session_core(self.session).options = self._runtime.coding_session.options.with_model(value)
+            return
+        if value not in known:
+            raise RequestFailed(INVALID_PARAMS, f"There is no such {name}; there are {', '.join(known)}")
+        session_core(self.session).options = [
+            replace(option, current_value=value) if is_option(option, name) else option
+            for option in self.session.options
+        ]
+
+    async def undo(self) -> Undone:
+        """Restore what the last turn that wrote files has changed; for a confined identity no protected file."""
+        context = self._runtime.tool_context()
+        confined = self.identity().confined
+        undo = self._runtime.changes.undo
+        return await asyncio.to_thread(undo, lambda place: confined and writing(place, context).guarded)
+
+    async def servers_text(self) -> str:
+        """Return the state of the MCP servers, a line each. Waits for servers that are being started."""
+        return await self._runtime.coding_session.servers_text()

@@ -1,0 +1,125 @@
+"""The options of one session: mode, model and level of thought, and the models that were made for them."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, TypeGuard
+
+from dragoman.agent.session import Session, session_core
+from dragoman.coder.identity_limits import nearest_mode
+from dragoman.coder.models.contract import Closing, HasThoughtLevels, Model
+from dragoman.coder.modes import MODES
+from dragoman.coder.setup import Setup
+from dragoman.errors import AUTH_REQUIRED, INVALID_PARAMS, RequestFailed
+from dragoman.vocabulary.identity import Identity
+from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Option, Select
+
+_ABOUT_MODELS: Final = "The model to use. A provider's models are here when its key is: dragoman login PROVIDER"
+# Models that were named by hand and are still offered; and models in a sentence.
+_MOST_NAMED: Final = 20
+_MOST_SAID: Final = 8
+
+
+class SessionOptions:
+    """Makes the options of a session and knows the models behind them. The values themselves are `Session.options`."""
+
+    def __init__(self, session: Session, setup: Setup) -> None:
+        self._session = session
+        self._setup = setup
+        self._models: dict[str, Model] = {}
+        # Models that were named by hand, the last one at the end; and the level of thought that was chosen by hand,
+        # which counts for every model that has it.
+        self._named: list[str] = []
+        self._thought_level = str(session_core(session).stored_options.get("thought_level", ""))
+
+    def initial(self, model: str, identity: Identity) -> list[Option]:
+        """Return the options of a session that opens, with this model; the mode is one that the identity may use."""
+        return [_mode_option(nearest_mode(self._setup.mode, identity)), *self._model_options(model)]
+
+    def remember_thought_level(self) -> None:
+        """Prefer the level that is set now, also for models that are chosen later."""
+        self._thought_level = str(self._session.option("thought_level"))
+
+    async def close_models(self) -> None:
+        """Close the models that hold connections or processes."""
+        for model in self._models.values():
+            if isinstance(model, Closing):
+                await model.close()
+
+    @property
+    def model(self) -> Model:
+        """The model that is chosen now."""
+        return self.model_named(str(self._session.option("model")))
+
+    def model_named(self, name: str) -> Model:
+        """Return the model of this name; it is made once. Raises `RequestFailed` where it cannot be had."""
+        if name not in self._models:
+            self._models[name] = self._setup.models.make(name)
+        return self._models[name]
+
+    def with_model(self, value: object) -> list[Option]:
+        """Return the options of the session once this is its model, however its name is written.
+
+        A model that was not listed is one of the choices from then on, and the levels of thought are those of the
+        model. Raises `RequestFailed` (-32602) for a name that means no model, or one that cannot be had.
+        """
+        if not isinstance(value, str):
+            raise RequestFailed(INVALID_PARAMS, f"A model is named by text. {self._models_text()}")
+        try:
+            name = self._setup.models.spelled(value, str(self._session.option("model")))
+        except RequestFailed as error:
+            more = f" {self._models_text()}" if error.code == INVALID_PARAMS else ""
+            raise RequestFailed(error.code, f"{error.message}{more}", error.data) from None
+        try:
+            self.model_named(name)
+        except RequestFailed as error:
+            # Not the code for a missing login: clients take that for the session, which goes on as it is.
+            code = INVALID_PARAMS if error.code == AUTH_REQUIRED else error.code
+            raise RequestFailed(code, error.message) from None
+        kept = [option for option in self._session.options if not is_option(option, "model")]
+        return [*(option for option in kept if not is_option(option, "thought_level")), *self._model_options(name)]
+
+    def _model_options(self, current: str) -> list[Option]:
+        """Return the option for the model, and the one for its level of thought where it has levels."""
+        choices = {choice.value: choice for choice in self._setup.models.choices()}
+        if current not in choices:
+            self._named = [*(name for name in self._named if name != current), current][-_MOST_NAMED:]
+        for name in self._named:
+            choices.setdefault(name, Choice(name, name))
+        # A turn that runs keeps the model that it began with.
+        self._models = {name: model for name, model in self._models.items() if name in choices}
+        options: list[Option] = [Select("model", "Model", current, [*choices.values()], _ABOUT_MODELS, "model")]
+        model = self.model_named(current)
+        if isinstance(model, HasThoughtLevels) and (levels := model.thought_levels):
+            wished = [level for level in (self._thought_level, self._setup.thought_level) if level in levels]
+            options.append(_thought_option(levels, [*wished, levels[0]][0]))
+        return options
+
+    def _models_text(self) -> str:
+        names = [choice.value for choice in self._setup.models.choices()]
+        some = ", ".join(names[:_MOST_SAID]) + (", …" if len(names) > _MOST_SAID else "")
+        return f"Models to choose from: {some}; any other name of a provider with a key is taken too."
+
+    def stored_model(self) -> str:
+        """Return the model that this session had when it was last open; empty if it cannot be used any more."""
+        name = session_core(self._session).stored_options.get("model")
+        with suppress(RequestFailed):
+            if isinstance(name, str):
+                name = self._setup.models.spelled(name)  # as a client might name it: no script, no file
+                self.model_named(name)
+                return name
+        return ""
+
+
+def _mode_option(mode: str) -> Select:
+    modes = [Choice(value, known.name, known.description) for value, known in MODES.items()]
+    return Select("mode", "Mode", mode, [*modes], "What the agent may do without asking", MODE_CATEGORY)
+
+
+def _thought_option(levels: Sequence[str], level: str) -> Select:
+    choices = [Choice(value, value.capitalize()) for value in levels]
+    return Select("thought_level", "Thinking", level, [*choices], "How hard the model thinks", "thought_level")
+
+
+def is_option(option: Option, name: str) -> TypeGuard[Select]:
+    """Whether an option is the one of this name."""
+    return isinstance(option, Select) and option.config_id == name

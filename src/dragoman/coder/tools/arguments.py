@@ -1,0 +1,45 @@
+"""Declare and read the arguments of a tool call. A wrong one raises `BadInput`, whose text is for the model."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dragoman.coder.permissions import JudgedCall
+from dragoman.coder.tools.contract import BadInput
+
+
+def schema(required: Sequence[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of an input."""
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+def text_input(call: JudgedCall, name: str) -> str:
+    """A text argument that must be there."""
+    value = call.input.get(name)
+    if not isinstance(value, str):
+        raise BadInput(f"{call.tool} needs {name!r} as text.")
+    return value
+
+
+def count_input(call: JudgedCall, name: str, least: int) -> int | None:
+    """A whole number that may be left out."""
+    value = call.input.get(name)
+    if value is None:
+        return None
+    if type(value) is not int or value < least:
+        raise BadInput(f"{call.tool} needs {name!r} as a whole number, {least} or more.")
+    return value
+
+
+def flag_input(call: JudgedCall, name: str) -> bool:
+    """A yes or no that may be left out; then it is no."""
+    value = call.input.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise BadInput(f"{call.tool} needs {name!r} as true or false.")
+    return bool(value)
+
+
+def only_known(call: JudgedCall, *names: str) -> None:
+    """Raise `BadInput` for an argument that is not in `names`: the model meant something by it."""
+    for name in call.input:
+        if name not in names:
+            raise BadInput(f"{call.tool} has no argument {name!r}; it takes {', '.join(names)}.")
