@@ -57,6 +57,8 @@ FLEET_KEYS: Final = {
 }
 ENVIRONMENT: Final = {
     "DRAGOMAN_HOME": "the folder for everything that is kept; without it the platform's data folder",
+    "DRAGOMAN_LOG": "`debug`, `info`, `warning` or `error`: log what a command does to stderr; never content or keys",
+    "DRAGOMAN_LOG_FILE": "a file for the lines of `DRAGOMAN_LOG` and `--log-level`, in place of stderr",
     "DRAGOMAN_TOKEN": "the token of `dragoman connect`, where `--token-file` is not given",
     "OPENAI_API_KEY": "the key of `openai`",
     "ANTHROPIC_API_KEY": "the key of `anthropic`",

@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from dragoman.agent.session import Prompt, Session, caller, session_core
@@ -51,7 +52,6 @@ class CodingSession:
         self._listing: asyncio.Task[None] | None = None
         self._runtime: SessionRuntime | None = None
         self._remarks_sent = False
-        self._decision_log: DecisionLog | None = None
 
     async def open(self) -> None:
         """Set the options and commands that the client gets, check the folders, and start MCP servers and listings.
@@ -141,14 +141,12 @@ class CodingSession:
     async def _warn(self, text: str) -> None:
         await session_core(self.session).record(Notice("warning", text))
 
-    @property
+    @cached_property
     def decision_log(self) -> "DecisionLog":
-        """The log of what was allowed and refused in this session."""
-        if self._decision_log is None:
-            from dragoman.coder.decision_log import DecisionLog
+        """The log of what was allowed and refused in this session. Imported with its first entry."""
+        from dragoman.coder.decision_log import DecisionLog
 
-            self._decision_log = DecisionLog(self.session, content=self.setup.audit_content)
-        return self._decision_log
+        return DecisionLog(self.session, content=self.setup.audit_content)
 
     def option_refused(self, config_id: str, value: str) -> Awaitable[NoReturn] | None:
         """What refuses a mode that is not open to the caller; None: it may be set.

@@ -34,9 +34,8 @@ class Quarantine:
         self.moved: Final[list[str]] = []  # whole paths, as they were in the workspace
         self.deleted: Final[list[str]] = []  # those that could not be kept
 
-    @property
-    def path(self) -> str:
-        """Where they are now; made if need be."""
+    def folder(self) -> str:
+        """Return the folder of this quarantine; it is made with the first thing that is moved there."""
         if not self._path:
             parent = self.parent or tempfile.gettempdir()
             os.makedirs(parent, mode=0o700, exist_ok=True)
@@ -86,7 +85,7 @@ class Quarantine:
 
     def _target(self, place: Place) -> str:
         """A new path in our folder, with the names it had in the workspace."""
-        above = os.path.join(self.path, _name(place.root), *place.parts[:-1])
+        above = os.path.join(self.folder(), _name(place.root), *place.parts[:-1])
         os.makedirs(above, mode=0o700, exist_ok=True)
         target = os.path.join(above, place.parts[-1])
         return target if not os.path.lexists(target) else tempfile.mktemp(prefix=place.parts[-1] + "-", dir=above)

@@ -255,8 +255,8 @@ class WorkspaceWatch:
         moved, deleted = self._quarantine.moved, self._quarantine.deleted
         if moved:
             notes.append(
-                f"Moved out of the workspace to {self._quarantine.path}, because it would run something when a person "
-                f"opens or looks at a folder: {_list(moved)}. Use write_file for such a file; it asks the user."
+                f"Moved out of the workspace to {self._quarantine.folder()}, because it would run something when a "
+                f"person opens or looks at a folder: {_list(moved)}. Use write_file for such a file; it asks the user."
             )
         if deleted:
             notes.append(f"Deleted for the same reason, and too large to be kept: {_list(deleted)}.")
