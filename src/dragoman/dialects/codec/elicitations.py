@@ -1,4 +1,4 @@
-"""`elicitation/create` and its answer, which both versions spell alike: a mode and a scope in one object.
+"""`elicitation/create` and its answer, which both versions have alike: a mode and a scope in one object.
 
 The two differ in what a form may hold; `Form mending` below makes a form valid where that changes nothing a user sees.
 """
@@ -16,11 +16,12 @@ from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.word import Extras
 from dragoman.wire import types as wire
 
+# The formats of text that version 1's schema lists; a reader of it refuses a form with any other.
 FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 
 
 class Elicitation:
-    """How one version asks the user.
+    """The codec of one version's questions to the user.
 
     `closed`: it knows four formats of text, and answers are text, numbers, switches and lists of text. `null_ids`: a
     request may have the id null.
@@ -32,11 +33,12 @@ class Elicitation:
         self._null_ids = null_ids
 
     def decode(self, value: Any) -> services.Elicit:
-        """The question."""
+        """Decode the question; an unknown mode is kept whole, for a client that knows it."""
         mode: services.Form | services.Url | services.UnknownMode
         if isinstance(value, wire.UnknownVariant):
             fields = plain(value.raw)
             mode = services.UnknownMode(value.tag, fields)
+            # The schema promises nothing of it but the mode, so message and scope are read as far as they are there.
             return services.Elicit(str(fields.get("message", "")), mode, _loose_scope(fields))
         if isinstance(value, self._w.CreateElicitationRequestForm):
             mode = services.Form(plain(Raw(wire.encode(value.requested_schema))))
@@ -45,7 +47,7 @@ class Elicitation:
         return services.Elicit(value.message, mode, _scope(value), meta=value.meta, extras=decode_extras(value))
 
     def encode(self, question: services.Elicit) -> Any:
-        """The question, as one object."""
+        """Encode the question as one object; `PeerMistake` for a scope that this version does not have."""
         mode = question.mode
         if isinstance(mode, services.UnknownMode):
             return wire.UnknownVariant(mode.kind, Raw(msgspec.json.encode(mode.fields)))
@@ -62,7 +64,7 @@ class Elicitation:
         return kind(**said, extras=encode_extras(question, kind))
 
     def decode_answer(self, value: Any) -> services.ElicitationAnswer:
-        """What the user did."""
+        """Decode what the user did; an action that is not known is kept, and is none that accepts."""
         if isinstance(value, wire.UnknownVariant):
             fields = plain(value.raw)
             meta = fields.pop("_meta", UNSET)
@@ -75,7 +77,7 @@ class Elicitation:
         return services.ElicitationAnswer(action, found, meta=value.meta, extras=decode_extras(value))
 
     def encode_answer(self, answer: services.ElicitationAnswer) -> Any:
-        """What the user did; an action without a name on this wire is sent as it is."""
+        """Encode what the user did; an action that this version does not know is sent as it is."""
         kinds = {
             "accept": self._w.CreateElicitationResponseAccept,
             "decline": self._w.CreateElicitationResponseDecline,
@@ -88,6 +90,7 @@ class Elicitation:
             return wire.UnknownVariant(
                 answer.action, Raw(msgspec.json.encode({**body, **meta, "action": answer.action}))
             )
+        # Only an accepted form has content: what was typed before a cancel is not the agent's to know.
         content = {"content": self._values(answer.content)} if answer.action == "accept" else {}
         return kind(**content, meta=answer.meta, extras=encode_extras(answer, kind))
 
@@ -98,9 +101,11 @@ class Elicitation:
 
 
 def unoffered(question: services.Elicit, offered: object) -> tuple[int, str] | None:
-    """Why a client cannot be asked this: it is asked only in the ways it has offered; `{}` offers none."""
+    """Return the error of a question in a way that the client has not offered; None if it has."""
+    # Unlike in MCP, `elicitation: {}` offers neither way.
     if not isinstance(offered, ClientCapabilities) or not (offered.elicitation_form or offered.elicitation_url):
         return METHOD_NOT_FOUND, "Method not found"
+    # The schema has the client answer a way that it did not offer with invalid params. An unknown mode passes.
     form, url = isinstance(question.mode, services.Form), isinstance(question.mode, services.Url)
     if (form and not offered.elicitation_form) or (url and not offered.elicitation_url):
         return INVALID_PARAMS, "The client cannot ask the user in this way"
@@ -113,6 +118,7 @@ def _scope(value: Any) -> services.SessionScope | services.RequestScope:
     return services.SessionScope(value.session_id, value.tool_call_id)
 
 
+# For a mode that is not known: which scope it has is not checked by any type.
 def _loose_scope(fields: JsonDict) -> services.SessionScope | services.RequestScope:
     if isinstance(fields.get("sessionId"), str):
         return services.SessionScope(fields["sessionId"])
@@ -138,6 +144,7 @@ def mended_form(schema: dict[str, object], formats: frozenset[str] | None) -> Js
 
     Text formats that are not among `formats` are removed too, unless `formats` is None.
     """
+    # Agents write forms by hand, and MCP servers send theirs through an agent: both leave out what seems clear.
     form: JsonDict = {"type": "object", "properties": {}, **schema}
     properties = form["properties"]
     if not isinstance(properties, dict):
@@ -153,6 +160,7 @@ def _mended(field: object, formats: frozenset[str] | None) -> object:
     if not isinstance(field, dict) or field.get("type") != "string":
         return field
     known = cast(JsonDict, field)
+    # A choice among nothing, and a format that is not known, leave a text field; the user can still answer it.
     dropped = {key for key in ("enum", "oneOf") if known.get(key) == []}
     if formats is not None and known.get("format") is not None and known["format"] not in formats:
         dropped.add("format")
@@ -160,6 +168,6 @@ def _mended(field: object, formats: frozenset[str] | None) -> object:
 
 
 def _offers_nothing(field: object) -> bool:
-    """A list to choose from with nothing in it."""
+    """Return whether a field is a list to choose from with nothing in it: no client can show it."""
     items = field.get("items") if isinstance(field, dict) and field.get("type") == "array" else None
     return isinstance(items, dict) and [] in (items.get("enum"), items.get("anyOf"))

@@ -1,6 +1,6 @@
-"""What no permission answer may get past: it is a yes only to one option that was really offered.
+"""Checks of a permission answer: it is a yes only to one option that was really offered.
 
-Any other answer is a no, from any peer and in any spelling. These checks are the same in every version.
+Any other answer is a no, from any peer and in any form. These checks are the same in every version and dialect.
 """
 
 import json
@@ -13,11 +13,13 @@ from msgspec.structs import replace
 from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary.services import Dismissed, PermissionAnswer, PermissionOption, Selected
 
+# Outcomes as plain texts in place of the schema's object, as clients send them (rows 8.1.19 and 8.4.12).
 _FLAT: Final = ("allowed", "selected", "denied", "rejected", "cancelled")
 
 
 def refuse_duplicates(answer: Raw) -> None:
-    """Two readers may take different ones of two equal keys: an answer that means two things means nothing."""
+    """Raise `PeerMistake` for an answer with a key twice: readers differ in which one counts, so it means nothing."""
+    # Python's own reader, because msgspec takes the last of two equal keys without a word.
     try:
         json.loads(bytes(answer), object_pairs_hook=_object)
     except (ValueError, RecursionError):
@@ -35,8 +37,10 @@ def unfolded(answer: Raw, offered: list[PermissionOption]) -> Raw:
         return answer
     if body.keys() == {"outcome"} and body["outcome"] == "selected":
         return answer  # which one was selected is not said in any form
+    # Two names for the id are in use; two different ids are no choice.
     ids = {body[key] for key in ("option_id", "optionId") if isinstance(body.get(key), str)}
     chosen = ids.pop() if body["outcome"] in ("allowed", "selected") and len(ids) == 1 else None
+    # Only `reject_once`: a plain no must not be remembered for the rest of the session.
     if chosen is None and body["outcome"] in ("denied", "rejected"):
         chosen = next((option.option_id for option in offered if option.kind == "reject_once"), None)
     outcome = {"outcome": "cancelled"} if chosen is None else {"outcome": "selected", "optionId": chosen}
@@ -56,6 +60,7 @@ def only_offered(answer: PermissionAnswer, offered: list[PermissionOption]) -> P
     if not isinstance(answer.outcome, Selected):
         return answer
     chosen = answer.outcome.option_id
+    # An id that two options have may stand for the yes or for the no.
     if sum(option.option_id == chosen for option in offered) == 1:
         return answer
     return replace(answer, outcome=Dismissed())

@@ -1,7 +1,7 @@
-"""What versions 1 and 2 call the same: the shared part of their tables.
+"""The types that versions 1 and 2 have alike: the shared part of their tables.
 
-Both wires have structs of these names with the same meaning, so the table is made once, from whichever module of the
-wire is given. It imports neither.
+Both wires have structs of these names with the same meaning, so the table stands once and takes the classes from the
+module of the wire that is given. It imports neither: a process that serves one version never loads the other.
 """
 
 from types import ModuleType
@@ -16,6 +16,8 @@ from dragoman.vocabulary import content, events, options, requests, services, to
 from dragoman.vocabulary.word import Extras, Unknown, Word
 from dragoman.wire import types as wire
 
+# The name of a generated class to the class of the vocabulary. Only what has the same meaning in both versions is here:
+# the same name is not enough, as `Terminal`, `Diff` and `SessionConfigOptionSelect` show.
 _SHARED: dict[str, type[Word]] = {
     "Annotations": content.Annotations,
     "TextContent": content.Text,
@@ -43,6 +45,7 @@ _SHARED: dict[str, type[Word]] = {
     "CompactionUpdate": events.CompactionUpdate,
     "CompactionSummaryChunk": events.CompactionSummaryChunk,
     "Usage": events.Usage,
+    # As a variant of `session/update` a type is generated a second time, with the tag in it.
     "SessionUpdateUserMessageChunk": events.UserMessageChunk,
     "SessionUpdateAgentMessageChunk": events.AgentMessageChunk,
     "SessionUpdateAgentThoughtChunk": events.AgentThoughtChunk,
@@ -71,7 +74,8 @@ def transcriber(
     encode: dict[type[Word], Any] | None = None,
     decode_unknown: dict[type[Unknown], Any] | None = None,
 ) -> Transcriber:
-    """The table of one version: the shared words and its `own`; the rest is what is more than names."""
+    """Return the codec of one version: the shared pairs, its `own`, and functions for what is more than names."""
+    # One of its own wins over the shared one of that name.
     pairs: list[Any] = []
     for name, word in {**_SHARED, **own}.items():
         if isinstance(word, tuple):
@@ -89,6 +93,7 @@ def decode_unknown_value(value: wire.UnknownVariant) -> requests.SetOption:
     """Decode `session/set_config_option` with a value of unknown type; raise `PeerMistake` if it is malformed."""
     fields = plain(value.raw)
     session_id, config_id = fields.get("sessionId"), fields.get("configId")
+    # A known type comes here only if it was malformed, and must not pass as an unknown one.
     if not isinstance(session_id, str) or not isinstance(config_id, str) or value.tag in ("id", "boolean"):
         raise PeerMistake(INVALID_PARAMS, "Invalid params")
     unknown = requests.UnknownValue(value.tag, fields.get("value", UNSET))

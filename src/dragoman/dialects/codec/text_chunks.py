@@ -1,7 +1,7 @@
-"""Text chunks from a frame to an event in one decode: the message that comes by the hundred thousand.
+"""Decode a text chunk from a frame to an event in one step: the message that comes by the hundred thousand.
 
-Anything that is not exactly a plain text chunk (other content, `_meta`, unknown fields, another envelope) is None
-here and takes the long way, so this is never an answer to a question it did not understand.
+Anything that is not exactly a plain text chunk (other content, `_meta`, unknown fields, another envelope) is None here
+and takes the long way, so a frame is decoded to the same event by both.
 """
 
 from typing import Final
@@ -17,6 +17,7 @@ from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, Chu
 _SHORT: Final = 8192
 
 
+# The vocabulary's own classes as wire types: for these three the tags and fields of both versions are the same.
 class _Params(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False):
     session_id: str
     update: AgentMessageChunk | AgentThoughtChunk | UserMessageChunk
@@ -34,7 +35,8 @@ _BRACE: Final = ord("}")
 
 
 def text_chunk(frame: bytes) -> _Params | None:
-    """The session and its chunk, or None."""
+    """Return the session and its chunk; None for any other frame."""
+    # No envelope reader is needed: the head is compared byte by byte.
     if frame.startswith(_COMPACT):
         start = _COMPACT_LENGTH
     elif frame.startswith(_SPACED):
@@ -48,6 +50,8 @@ def text_chunk(frame: bytes) -> _Params | None:
         params = _DECODE(frame[start:-1])
     except (ValueError, RecursionError):
         return None
+    # The vocabulary has fields for `_meta` and annotations, so the decoder accepts them. They take the long way, where
+    # the depth of a frame and the length of its lists are bounded.
     chunk: Chunk = params.update
     content = chunk.content
     if type(content) is not Text or content.annotations is not UNSET:

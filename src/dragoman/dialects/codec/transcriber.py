@@ -1,9 +1,12 @@
 """Wire values to vocabulary and back, by tables of pairs.
 
-Most of a dialect is names: a struct of the wire stands for a word of the vocabulary, field by field. Those are pairs
+Most of a dialect is names: a struct of the wire stands for a class of the vocabulary, field by field. Those are pairs
 in a table; `Transcriber` turns the table into two functions. What is more than names is a small function beside it.
 Unknown fields and unknown variants go along in both directions. Two things never do: an unknown field whose name means
-something where it would be said, and a null where the wire allows none.
+something where it would be sent, and a null where the wire allows none.
+
+How: for each pair of classes a plan is made once, from the fields of both, and a function is closed over it. A message
+then costs one call of such a function for each object in it, and plain values are copied without a call.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,6 +46,8 @@ class Transcriber:
         self._unknown_decoders: Final = dict(decode_unknown or {})
         self._decoders: Final = dict(decode or {})
         self._encoders: Final = dict(encode or {})
+        # By the two classes, for places where the table has another pair for the wire class, or none: params and
+        # results are named by their method, and one class of the vocabulary may stand for several of them.
         self._placed_decoders: Final[dict[tuple[type, type], Decode]] = {}
         self._placed_encoders: Final[dict[tuple[type, type], Callable[[Word, dict[str, object]], Any]]] = {}
         self._words: Final[dict[type, tuple[type[Word], Renames]]] = {}
@@ -51,11 +56,11 @@ class Transcriber:
             wired, word = pair[0], pair[1]
             renames = pair[2] if len(pair) == 3 else {}
             self._words[wired] = (word, renames)
-            # The first pair of a word is how it is said.
+            # Two wire classes may have one class of the vocabulary; it is encoded as the first of them.
             self._wires.setdefault(word, (wired, {mine: theirs for theirs, mine in renames.items()}))
 
     def decode(self, value: Any, unknown: type[Unknown] | None = None) -> Any:
-        """The word for a wire value. `unknown` is what an unknown variant in this place becomes."""
+        """Decode a wire value of any type; `unknown` is the class that an unknown variant in this place becomes."""
         if isinstance(value, wire.Wire):
             kind = type(value)
             decoder = self._decoders.get(kind)
@@ -63,17 +68,18 @@ class Transcriber:
                 decoder = self._decoders[kind] = self._decoder_of(kind)
             return decoder(value)
         if isinstance(value, tuple):
+            # Each item becomes a Python object of many times its bytes on the wire.
             if len(value) > limits.LIST_ITEMS:
                 raise PeerMistake(INVALID_PARAMS, f"Invalid params: a list of more than {limits.LIST_ITEMS} items")
             return [self.decode(item, unknown) for item in value]
         if isinstance(value, wire.UnknownVariant):
-            if unknown is None:
+            if unknown is None:  # the place has a closed list
                 raise PeerMistake(INVALID_PARAMS, "Invalid params: an unknown variant")
             return self._unknown_decoders.get(unknown, unknown)(value.tag, plain(value.raw))
         return value
 
     def encode(self, value: Any) -> Any:
-        """The wire value for a word."""
+        """Encode a value of the vocabulary, by the table."""
         if isinstance(value, Word):
             kind = type(value)
             encoder = self._encoders.get(kind)
@@ -85,7 +91,7 @@ class Transcriber:
         return value
 
     def decode_as(self, value: wire.Wire, word: type[T], renames: Renames | None = None, /) -> T:
-        """The word for a wire value whose place says which word it is."""
+        """Decode a wire value as the class `word`: its place says which one it is, not its type."""
         key = (type(value), word)
         decoder = self._placed_decoders.get(key)
         if decoder is None:
@@ -93,7 +99,7 @@ class Transcriber:
         return decoder(value)  # type: ignore[no-any-return]
 
     def encode_as(self, value: Word, kind: type[wire.Wire], renames: Renames | None = None, /, **more: object) -> Any:
-        """The wire value for a word in a place where the wire calls it something else."""
+        """Encode a value as the wire class `kind`, in a place where the table has another; `more` fields win."""
         key = (type(value), kind)
         encoder = self._placed_encoders.get(key)
         if encoder is None:
@@ -106,6 +112,8 @@ class Transcriber:
         return self._decoder_to(kind, *self._words[kind])
 
     def _decoder_to(self, kind: type[wire.Wire], word: type[Any], renames: Renames) -> Decode:
+        # A field of the wire that the vocabulary does not have is known and has no meaning here, so it is dropped;
+        # docs/losses.md lists such fields.
         there = frozenset(word.__struct_fields__)
         hints = {field.name: _unknown_in(field.type) for field in msgspec.structs.fields(word)}
         names = [(name, renames.get(name, name)) for name in kind.__struct_fields__ if name != "extras"]
@@ -120,6 +128,7 @@ class Transcriber:
                 item = getattr(value, theirs)
                 if item.__class__ not in _PLAIN:
                     item = decode(item, unknown)
+                # Absent stays absent, and null stays null: to a patch they are two things.
                 if item is not UNSET:
                     found[mine] = item
             if value.extras is not UNSET:
@@ -141,6 +150,8 @@ class Transcriber:
     def _encoder_to(
         self, kind: type[Word], wired: type[wire.Wire], renames: Renames
     ) -> Callable[[Word, dict[str, object]], Any]:
+        # A null that this wire does not allow would make the peer refuse the whole message; left out, it only keeps
+        # what it should have cleared (docs/losses.md).
         nullable = {field.name: _takes_null(field.type) for field in msgspec.structs.fields(wired)}
         names = [(name, renames.get(name, name)) for name in kind.__struct_fields__ if name != "extras"]
         plan = [(mine, theirs, nullable[theirs]) for mine, theirs in names if theirs in nullable]
@@ -164,35 +175,37 @@ class Transcriber:
 
 
 def plain(raw: Raw) -> Any:
-    """A JSON text as plain values."""
+    """Decode a JSON text into plain values; `PeerMistake` where that fails."""
     try:
         return msgspec.json.decode(raw)
+    # The envelope was checked to be JSON, but not to have numbers that Python can hold, nor the depth of this stack.
     except (ValueError, RecursionError, OverflowError) as error:
         raise PeerMistake(INVALID_PARAMS, "Invalid params: a value out of range") from error
 
 
 def decode_extras(value: wire.Wire) -> Any:
-    """The unknown fields of a wire value, as plain values."""
+    """Return the unknown fields of a wire value, as plain values."""
     if value.extras is UNSET:
         return UNSET
     return Extras({name: plain(raw) for name, raw in value.extras.fields.items()})
 
 
 def encode_extras(value: Word, kind: type[wire.Wire]) -> Any:
-    """The unknown fields of a word, for a wire object; what that object has a meaning for is not unknown there."""
+    """Return the unknown fields of a value, for an object of class `kind`."""
     fields: dict[str, object] = value.extras.fields if value.extras is not UNSET else {}
     if value.meta is not UNSET and "meta" not in kind.__struct_fields__:
-        # This version forgot to give this object its `_meta`; readers take it as one more unknown field.
+        # The schema of this version gives this object no `_meta`; readers take it as one more unknown field.
         fields = {**fields, "_meta": value.meta}
     if not fields:
         return UNSET
+    # A name that is unknown in one version may mean something in the other: sent, it would be read as that.
     known = _names(kind)
-    said = {name: Raw(msgspec.json.encode(item)) for name, item in fields.items() if name not in known}
-    return wire.RawExtras(said) if said else UNSET
+    unknown = {name: Raw(msgspec.json.encode(item)) for name, item in fields.items() if name not in known}
+    return wire.RawExtras(unknown) if unknown else UNSET
 
 
 def decode_outer(carrier: Any, event: T) -> T:
-    """The event, and beside it `_meta` and the unknown fields of the notification that carried it."""
+    """Return the event with `_meta` and the unknown fields of the notification that carried it, in `outer`."""
     if carrier.extras is UNSET and carrier.meta is UNSET:
         return event
     fields = {} if carrier.extras is UNSET else decode_extras(carrier).fields
@@ -201,7 +214,7 @@ def decode_outer(carrier: Any, event: T) -> T:
 
 
 def encode_outer(event: Any) -> dict[str, Any]:
-    """`meta` and `extras` of the notification that carries the event."""
+    """Return `meta` and `extras` for the notification that carries the event."""
     if event.outer is UNSET:
         return {}
     fields = dict(event.outer.fields)
@@ -213,7 +226,7 @@ def encode_outer(event: Any) -> dict[str, Any]:
 
 
 def encode_unknown(value: Unknown) -> wire.UnknownVariant:
-    """An unknown variant, whole, as it came."""
+    """Encode an unknown variant whole, as it came."""
     return wire.UnknownVariant(value.kind, Raw(msgspec.json.encode(value.fields)))
 
 
@@ -224,7 +237,7 @@ def _names(kind: type[wire.Wire]) -> frozenset[str]:
 
 
 def _lifted_meta(extras: Any) -> dict[str, Any]:
-    """`_meta` of an object that has none in its schema: a known name all the same."""
+    """Return `meta` of an object that has no `_meta` in its schema, and the extras without it."""
     if extras is UNSET or not isinstance(extras.fields.get("_meta", UNSET), (dict, NoneType)):
         return {}
     rest = {name: item for name, item in extras.fields.items() if name != "_meta"}

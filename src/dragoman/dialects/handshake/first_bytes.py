@@ -30,6 +30,7 @@ def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello])
     """The greeting, if `data` is one and nothing behind it is complete; None: let the link see to it."""
     framer = Framer(limit=limits.FRAME_BYTES)
     frames = framer.feed(data)
+    # The link goes on with this framer: half a message behind the first one stays in it. A whole one would be lost.
     if len(frames) != 1 or framer.style is None:
         return None
     peer: JsonRpcPeer[None] = JsonRpcPeer(answers_noise=True)
@@ -40,9 +41,10 @@ def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello])
         version, client, name = heard = decode_client(request.params, spoken)
         check_hello_id(request.id, heard)
     except PeerMistake:
-        return None
+        return None  # the link reads the same bytes again, and answers with the error
     if name:
         return None  # no plain case: the link greets in that dialect
+    # Only now: what the hook does (reading settings, looking for keys) must happen once.
     agent = hello()
     payload = peer.answer(request.id, encode_agent(version, agent, client))
     return None if payload is None else Greeting(frame(payload, framer.style), framer, version, client, agent)

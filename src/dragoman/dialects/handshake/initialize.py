@@ -1,4 +1,4 @@
-"""`initialize`, in every version, from both sides: who we are, who they are, and which dialect follows.
+"""`initialize` in every version, from both sides: name, version and capabilities of each, and which dialect follows.
 
 It is written by hand and loads no generated types, so that an agent answers its first request before it has
 imported the tables of the version it is going to speak.
@@ -37,9 +37,9 @@ from dragoman.vocabulary.hello import (
 )
 
 SPOKEN: Final = (1, 2)
-# The dialect that no number tells from version 2.
+# The June 2026 draft of version 2. It has the same number as today's, so only the shape of a message tells them apart.
 JUNE: Final = "v2-june"
-LARGEST_VERSION: Final = 65535
+LARGEST_VERSION: Final = 65535  # the schema's type is an unsigned integer of 16 bits
 
 
 class DecodedClientHello(NamedTuple):
@@ -94,9 +94,14 @@ class PlainHandshake:
 
 
 def decode_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedClientHello:
-    """Read `initialize` and settle the version: the highest we speak that is at or below the requested one."""
+    """Decode `initialize` and settle the version: the highest of `spoken` that is at or below the requested one.
+
+    `PeerMistake` if there is none, or the request is malformed.
+    """
     requested, body = requested_version(params)
     candidates = [version for version in spoken if version <= requested]
+    # Asked for more than we speak, we answer our own highest: the official tests probe with 65535 and fail an agent
+    # that echoes it. Asked for less than we speak (0 was a pre-release), there is no version to answer with.
     if not candidates:
         raise PeerMistake(
             UNSUPPORTED_VERSION,
@@ -105,7 +110,8 @@ def decode_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> Deco
         )
     version = max(candidates)
     if version == 2 and requested == 2 and not isinstance(body.get("info"), dict):
-        # A version 2 without `info` is an older draft's, or a version 1 body under a hopeful number.
+        # `info` is required today. Without it, this is the June draft, or the body of a version 1 client that asks for
+        # the highest number it has heard of: that one has version 1's capabilities.
         if 1 not in spoken or not object_field(body, "clientCapabilities"):
             return DecodedClientHello(2, client_hello_june(body), JUNE)
         version = 1
@@ -119,23 +125,25 @@ def check_hello_id(id: int | str | None, heard: DecodedClientHello) -> None:
 
 
 def requested_version(params: msgspec.Raw) -> tuple[int, JsonDict]:
-    """The version that `initialize` asks for, and its whole body."""
+    """Return the version that `initialize` asks for, and its whole body; `PeerMistake` if it is none."""
     body = as_object(decode_json(params))
     requested = body.get("protocolVersion")
+    # `type`, not `isinstance`: true is an `int` in Python and no version.
     if type(requested) is not int or not 0 <= requested <= LARGEST_VERSION:
         raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer from 0 to 65535")
     return requested, body
 
 
 def encode_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
-    """The result of `initialize`. A terminal login is offered only to a client that can run one."""
+    """Encode the result of `initialize`."""
+    # The schema forbids to offer a terminal login to a client that has not said that it can run one.
     methods = [m for m in hello.auth_methods if client.capabilities.auth_terminal or not isinstance(m, TerminalAuth)]
     body = _agent_hello_1(hello, methods) if version == 1 else _agent_hello_2(hello, methods)
     return msgspec.json.encode(with_unknown_fields(body, hello))
 
 
 def client_hello_1(body: JsonDict) -> ClientHello:
-    """A client of version 1."""
+    """Decode a client of version 1. A capability that is malformed counts as absent, as the schema's marks ask."""
     known = object_field(body, "clientCapabilities")
     fs, auth, session, elicitation = (object_field(known, key) for key in ("fs", "auth", "session", "elicitation"))
     capabilities = ClientCapabilities(
@@ -158,7 +166,7 @@ def client_hello_1(body: JsonDict) -> ClientHello:
 
 
 def client_hello_june(body: JsonDict) -> ClientHello:
-    """A client of the older draft of version 2: it has plans by id, and nothing that is offered by a capability."""
+    """Decode a client of the June draft: it has plans by id, and nothing that is offered by a capability."""
     known = object_field(body, "capabilities")
     capabilities = ClientCapabilities(plans=True, meta=meta_of(known), extras=extras_of(known, _CLIENT_2))
     info = implementation(body.get("clientInfo"))
@@ -167,6 +175,7 @@ def client_hello_june(body: JsonDict) -> ClientHello:
 
 def _client_hello_2(body: JsonDict) -> ClientHello:
     info = implementation(body.get("info"))
+    # A client of a later version may have moved it; one that asks for 2 must send it.
     if info is None and body.get("protocolVersion") == 2:
         raise PeerMistake(INVALID_PARAMS, "info must have a name and a version", {"path": "$.info"})
     known = object_field(body, "capabilities")
@@ -175,7 +184,7 @@ def _client_hello_2(body: JsonDict) -> ClientHello:
         auth_terminal=has_marker(auth, "terminal"),
         elicitation_form=has_marker(elicitation, "form"),
         elicitation_url=has_marker(elicitation, "url"),
-        # Version 2 has no switches for these: every client takes them.
+        # Version 2 has no capabilities for these: every client of it has them.
         boolean_options=True,
         compaction=True,
         notices=True,
@@ -213,6 +222,7 @@ def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> JsonDict:
 def _agent_hello_2(hello: AgentHello, methods: list[AuthMethod]) -> JsonDict:
     can = hello.capabilities
     known: JsonDict = {}
+    # A capability is an object here, not a flag: its presence counts, and later versions may put fields into it.
     if can.sessions:
         prompt = (("image", can.image), ("audio", can.audio), ("embeddedContext", can.embedded_context))
         mcp = (("stdio", can.mcp_stdio), ("http", can.mcp_http), ("acp", can.mcp_acp))
@@ -233,7 +243,7 @@ def _agent_hello_2(hello: AgentHello, methods: list[AuthMethod]) -> JsonDict:
 
 
 def session_markers(can: AgentCapabilities) -> list[tuple[str, bool]]:
-    """What both versions mark in the same way."""
+    """Return the capabilities that both versions mark alike, by an object under the same name."""
     return [
         ("delete", can.delete),
         ("additionalDirectories", can.additional_directories),
@@ -248,7 +258,10 @@ def session_markers(can: AgentCapabilities) -> list[tuple[str, bool]]:
 
 
 def encode_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes:
-    """`initialize` in both shapes at once: every agent reads the one it knows, and no second handshake is needed."""
+    """Encode `initialize`, in the shapes of both versions at once where both are spoken.
+
+    Every agent that was tried reads the one it knows and ignores the other, so no second handshake is needed.
+    """
     info = hello.info or Implementation("dragoman", "0")
     body: JsonDict = {"protocolVersion": max(spoken)}
     if 1 in spoken:
@@ -261,12 +274,16 @@ def encode_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes
 
 
 def decode_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedAgentHello:
-    """Read the answer. The body's shape decides, not the number: agents exist that echo any number they are sent."""
+    """Decode the answer; `VersionMismatch` for a version that is not in `spoken`.
+
+    The body's shape decides, not the number: agents exist that echo any number they are sent.
+    """
     body = as_object(decode_json(result))
     number = body.get("protocolVersion")
     if type(number) is not int:
         raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer")
     if number == 2 and 2 in spoken and isinstance(body.get("capabilities"), dict) and "info" not in body:
+        # Today's agents have `info`; this one answers in the June draft, and is spoken to in it from now on.
         from dragoman.dialects.v2_june.agent import decode_agent as decode_june_agent
 
         return decode_june_agent(result)
@@ -305,7 +322,7 @@ def _elicitation(can: ClientCapabilities) -> JsonDict:
 
 
 def decode_agent_1(body: JsonDict) -> AgentHello:
-    """An agent of version 1."""
+    """Decode an agent of version 1. A capability that is malformed counts as absent, as the schema's marks ask."""
     known = object_field(body, "agentCapabilities")
     prompt, mcp = object_field(known, "promptCapabilities"), object_field(known, "mcpCapabilities")
     session, auth = object_field(known, "sessionCapabilities"), object_field(known, "auth")
@@ -338,7 +355,7 @@ def _decode_agent_2(body: JsonDict) -> AgentHello:
     methods: list[AuthMethod] = without_none([decode_method_2(method) for method in items(body.get("authMethods"))])
     capabilities = AgentCapabilities(
         sessions=there,
-        # In version 2 these four come with sessions.
+        # In version 2 these four come with sessions; there is no capability for each.
         load=there,
         resume=there,
         list=there,
@@ -351,7 +368,7 @@ def _decode_agent_2(body: JsonDict) -> AgentHello:
         mcp_stdio=has_marker(mcp, "stdio"),
         mcp_http=has_marker(mcp, "http"),
         mcp_acp=has_marker(mcp, "acp"),
-        logout=bool(methods),
+        logout=bool(methods),  # required of every agent that has a way to log in
         auth_status=has_marker(auth, "status"),
         providers=has_marker(known, "providers"),
         meta=meta_of(known),
@@ -361,6 +378,7 @@ def _decode_agent_2(body: JsonDict) -> AgentHello:
     return AgentHello(info, capabilities, methods, meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
+# Below: the fields that each object is known to have. What is not among them is unknown, and is kept.
 _COMMON: Final = ("delete", "fork", "archive", "status", "title")
 _CLIENT_1: Final = frozenset({"fs", "terminal", "auth", "session", "elicitation", "plan", "subagents", "_meta"})
 _CLIENT_2: Final = frozenset({"auth", "elicitation", "_meta"})
@@ -368,7 +386,7 @@ _AGENT_1: Final = frozenset(
     {"loadSession", "promptCapabilities", "mcpCapabilities", "sessionCapabilities", "auth", "providers", "_meta"}
 )
 _AGENT_2: Final = frozenset({"session", "auth", "providers", "_meta"})
-# What the two messages of `initialize` consist of in any version.
+# Of the two messages of `initialize`, in any version: ours has both shapes, and an agent may echo either.
 _HELLO: Final = frozenset(
     {
         *("protocolVersion", "capabilities", "info", "authMethods", "_meta"),
@@ -378,7 +396,7 @@ _HELLO: Final = frozenset(
 
 
 def implementation(value: object) -> Implementation | None:
-    """A program's name and version, if both are there."""
+    """Decode a program's name and version; None if either is missing."""
     if not isinstance(value, dict) or not has_texts(value, "name", "version"):
         return None
     known = frozenset({"name", "version", "title", "_meta"})

@@ -15,12 +15,13 @@ from dragoman.dialects.handshake.json_fields import (
 )
 from dragoman.vocabulary.hello import AgentAuth, AuthMethod, TerminalAuth, UnknownAuth
 
+# The two versions differ in three things: `id` became `methodId`, `type` became required, and `env` a list of pairs.
 _METHOD_1: Final = frozenset({"id", "name", "description", "_meta"})
 _METHOD_2: Final = frozenset({"methodId", "name", "description", "_meta"})
 
 
 def encode_method_1(method: AgentAuth | TerminalAuth) -> JsonDict:
-    """Unknown types have no place here: a reader of version 1 takes every one for the agent's own."""
+    """Encode a login method for version 1, whose readers would take an unknown type for the agent's own."""
     body: JsonDict = {"id": method.method_id, "name": method.name} | optional_field("description", method.description)
     if isinstance(method, TerminalAuth):
         body |= {"type": "terminal"} | optional_field("args", method.args) | optional_field("env", method.env)
@@ -28,7 +29,7 @@ def encode_method_1(method: AgentAuth | TerminalAuth) -> JsonDict:
 
 
 def encode_method_2(method: AuthMethod) -> JsonDict:
-    """Every type has a name here."""
+    """Encode a login method for version 2, where every type has a name."""
     if isinstance(method, UnknownAuth):
         return {**method.fields, "type": method.kind}
     body: JsonDict = {"methodId": method.method_id, "name": method.name} | optional_field(
@@ -43,7 +44,7 @@ def encode_method_2(method: AuthMethod) -> JsonDict:
 
 
 def decode_method_1(method: object) -> AuthMethod | None:
-    """Any type but `terminal` is the agent's own here; its name is kept."""
+    """Decode a login method of version 1; None if it is malformed."""
     method = _renamed(method, "methodId", "id")
     if not isinstance(method, dict) or not has_texts(method, "id", "name"):
         return None
@@ -55,6 +56,7 @@ def decode_method_1(method: object) -> AuthMethod | None:
         )
         known = _METHOD_1 | {"type", "args", "env"}
         return TerminalAuth(*common, _args(method), pairs, meta=meta_of(method), extras=extras_of(method, known))
+    # Any other type is the agent's own in this version. Its name stays among the unknown fields, for version 2 readers.
     known = _METHOD_1 | ({"type"} if method.get("type") == "agent" else set())
     return AgentAuth(*common, meta=meta_of(method), extras=extras_of(method, known))
 
@@ -78,7 +80,7 @@ def decode_method_2(method: object) -> AuthMethod | None:
 
 
 def _renamed(method: object, theirs: str, ours: str) -> object:
-    """A method that has its id under the name of the other version (section 8.2, row 3)."""
+    """Return a method with its id under this version's name: peers of the June draft use the other (row 8.2.3)."""
     if not isinstance(method, dict) or ours in method or theirs not in method:
         return method
     return {(ours if key == theirs else key): value for key, value in method.items()}

@@ -15,13 +15,14 @@ from dragoman.dialects.handshake.json_fields import JsonDict
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.word import Extras
 
-# Names under which peers of section 8.1 (rows 12, 13 and 18) know these methods.
+# Names of iac-code's document for these methods (rows 8.1.12, 8.1.13 and 8.1.18). Answered everywhere: no other peer
+# uses them for something else, and we never send them, except to that agent in its dialect.
 ALIASES: Final = {
     "sessions/list": "session/list",
     "config/set": "session/set_config_option",
     "request_permission": "session/request_permission",
 }
-# What one version calls otherwise than the other (section 8.2, row 2), asked for only where a name is not known.
+# What one version calls otherwise than the other (row 8.2.2); looked up only where a name is not known.
 SIBLINGS: Final = {
     "authenticate": "auth/login",
     "auth/login": "authenticate",
@@ -29,7 +30,7 @@ SIBLINGS: Final = {
     "auth/logout": "logout",
 }
 _OPENING: Final = ("session/new", "session/load", "session/resume", "session/fork")
-# Row 8 of section 8.1: content blocks under the names of their Python classes.
+# Row 8.1.8: content blocks under the names of their classes in the official Python SDK.
 _BLOCKS: Final = {
     "TextContentBlock": "text",
     "ImageContentBlock": "image",
@@ -50,7 +51,10 @@ _BYTES: Final = "application/octet-stream"
 
 
 def corrected_params(method: str, params: Raw) -> Raw | None:
-    """The params as they were meant; None where they mean nothing else than they say."""
+    """Return the params as they can only have been meant; None where there is nothing to correct.
+
+    `wire.decode` is the judge of the result: a correction that does not make the params valid changes nothing.
+    """
     try:
         body = msgspec.json.decode(params or b"{}")
     except (ValueError, RecursionError, OverflowError):
@@ -69,8 +73,10 @@ def _no_change(body: JsonDict) -> JsonDict:
 
 
 def _opening(body: JsonDict) -> JsonDict:
-    """Servers that are missing are none; an object of them is a map by name; their empty lists may be left out."""
+    """Correct `mcpServers`: missing means none, an object is a map by name, lists inside may be left out."""
     servers = body.get("mcpServers")
+    # iac-code's document has an object and does not say of what (rows 8.1.2, 8.1.3). Values that look like servers are
+    # what an editor's settings have; anything else starts nothing.
     if isinstance(servers, dict):
         found = [{"name": name, **server} for name, server in servers.items() if _is_server(server)]
         return {"mcpServers": [_listed(server) for server in found]}
@@ -85,6 +91,7 @@ def _is_server(value: object) -> bool:
 
 
 def _listed(server: JsonDict) -> JsonDict:
+    # The schema requires these lists; servers from an editor's settings lack them, or have `env` as a map.
     names = ("args", "env") if server.get("type", "stdio") == "stdio" else ("headers",)
     lists: JsonDict = {name: [] for name in names if name not in server}
     if isinstance(server.get("env"), dict) and "env" in names:
@@ -93,7 +100,7 @@ def _listed(server: JsonDict) -> JsonDict:
 
 
 def _option(body: JsonDict) -> JsonDict:
-    """Row 13: a value says by itself whether it is a switch or one of several."""
+    """Correct a value without its type (rows 8.1.13, 8.2.8): a JSON boolean is a switch, a text one of several."""
     if "type" in body:
         return {}
     if isinstance(body.get("value"), bool):
@@ -105,6 +112,7 @@ def _option(body: JsonDict) -> JsonDict:
 
 
 def _prompt(body: JsonDict) -> JsonDict:
+    # simse's clients send a text (row 8.5.2). The schema's reader refuses it, so nothing else can be meant by it.
     prompt = body.get("prompt")
     if isinstance(prompt, str):
         return {"prompt": [{"type": "text", "text": prompt}]}
@@ -115,12 +123,13 @@ def _prompt(body: JsonDict) -> JsonDict:
 
 
 def _block(block: JsonDict) -> JsonDict:
-    """Row 8 of section 8.3: a link may go without its name, a picture or a sound without its type."""
+    """Correct a block as elephant.ai's clients send it (row 8.3.8): a link without a name, media without a type."""
     kind = block.get("type")
     if kind == "resource_link" and "name" not in block and isinstance(block.get("uri"), str):
         uri = block["uri"]
         return {**block, "name": uri.rstrip("/").rpartition("/")[2] or uri}
     if kind in ("image", "audio") and "mimeType" not in block and isinstance(block.get("data"), str):
+        # Only a beginning that fits the kind of block: a picture must not become a sound by its bytes.
         begins = (found for start, found in _BEGINNINGS if found.startswith(kind) and block["data"].startswith(start))
         return {**block, "mimeType": next(begins, _BYTES)}
     return block
@@ -139,7 +148,10 @@ _CHANGES: Final[dict[str, Callable[[JsonDict], JsonDict]]] = {
 
 
 def with_raw_fields(call: ToolCallUpdate) -> ToolCallUpdate:
-    """Row 17 of section 8.1: `raw_input` and `raw_output`, as Python writes them."""
+    """Return a tool call with `raw_input` and `raw_output` read as the schema's fields (row 8.1.17).
+
+    What the schema's own field says wins; then the other one stays an unknown field.
+    """
     if not isinstance(call.extras, Extras) or not call.extras.fields.keys() & {"raw_input", "raw_output"}:
         return call
     fields = dict(call.extras.fields)

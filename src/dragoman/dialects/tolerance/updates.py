@@ -1,7 +1,7 @@
 """Read updates and answers in other words than the schema's, as agents are known to send them.
 
-The client's half of `tolerance.py`. Everything here is asked only for messages that cannot be read as they stand, or
-that carry one of the odd names. What a permission is about may be filled in; what it was answered never is.
+The client's half of tolerance; `requests` is the agent's. Only messages that cannot be read as they stand, or that
+carry one of the names below, come here. What a permission is about may be filled in; what it was answered never is.
 """
 
 from typing import Any, Final
@@ -15,7 +15,7 @@ from dragoman.vocabulary.events import CHUNK_TYPES, ToolCallUpdate
 from dragoman.vocabulary.options import Choice, Option, Select
 from dragoman.vocabulary.word import Extras
 
-# Updates under the names of their Python classes, and of the functions that make them.
+# Updates under the names of their classes in the official Python SDK, as iac-code's document has them (row 8.1.15).
 UPDATE_ALIASES: Final = {
     "UserMessageChunk": "user_message_chunk",
     "AgentMessageChunk": "agent_message_chunk",
@@ -31,17 +31,18 @@ UPDATE_ALIASES: Final = {
 }
 _NAMES: Final = frozenset(UPDATE_ALIASES.values())
 _CALLS: Final = ("tool_call", "tool_call_update")
-# What of an odd tool call the schema calls otherwise.
+# Fields of simse's tool calls, which the schema calls otherwise (row 8.5.9). They may stand in valid updates as well,
+# as unknown fields: `corrected_call` looks for them there.
 _ODD: Final = frozenset({"toolName", "input", "output", "error"})
 _MODEL: Final = "model"
 
 
 def corrected_update(params: Raw) -> Raw | None:
-    """The params of `session/update` as they were meant; None where they mean nothing else than they say."""
+    """Return the params of `session/update` as they can only have been meant; None where nothing can be corrected."""
     body = _object(params)
     found = body.get("update", UNSET)
     if found is UNSET and isinstance(body.get("sessionUpdate"), str):
-        # No wrapper: everything but the session is the update.
+        # simse sends the update beside the session, without `update` around it (row 8.5.4).
         found = {name: value for name, value in body.items() if name not in ("sessionId", "_meta")}
         body = {name: value for name, value in body.items() if name in ("sessionId", "_meta")}
     if not isinstance(found, dict):
@@ -54,6 +55,8 @@ def corrected_update(params: Raw) -> Raw | None:
 
 def _named(found: JsonDict) -> JsonDict | None:
     """Return the update with its wire name; None if it has no known name."""
+    # The schema's discriminator wins; `type` is what simse and iac-code have beside it, or in its place (rows
+    # 8.1.14 and 8.5.6).
     name = found.get("sessionUpdate", found.get("type"))
     if not isinstance(name, str):
         return None
@@ -64,6 +67,7 @@ def _named(found: JsonDict) -> JsonDict | None:
 def _whole(found: JsonDict) -> JsonDict:
     name = found["sessionUpdate"]
     rest = {key: value for key, value in found.items() if key != "type" or UPDATE_ALIASES.get(value, value) != name}
+    # iac-code's document has `text` in the update itself (row 8.1.14), where the schema has a content block.
     if name in CHUNK_TYPES and "content" not in rest and isinstance(rest.get("text"), str):
         text = rest.pop("text")
         return {**rest, "content": {"type": "text", "text": text}}
@@ -81,6 +85,7 @@ def _call(call: JsonDict) -> JsonDict:
     if "toolName" in call and "title" not in said:
         said["title"] = call["toolName"]
     said |= {theirs: call[key] for key, theirs in _RAW.items() if key in call and theirs not in said}
+    # The schema has no `error`: a call fails by its status, and shows why in its output.
     if isinstance(call.get("error"), str):
         said["status"] = "failed"
         said.setdefault("rawOutput", {"error": call["error"]})
@@ -93,7 +98,7 @@ _RAW: Final = {"input": "rawInput", "output": "rawOutput", "raw_input": "rawInpu
 
 
 def corrected_call(call: ToolCallUpdate) -> ToolCallUpdate:
-    """A tool call whose odd fields the schema let pass as unknown ones."""
+    """Return a tool call with simse's fields, which the schema let pass as unknown ones, in their places."""
     if not isinstance(call.extras, Extras) or not call.extras.fields.keys() & _ODD:
         return call
     odd = call.extras.fields
@@ -114,12 +119,13 @@ def corrected_call(call: ToolCallUpdate) -> ToolCallUpdate:
 
 
 def corrected_permission(params: Raw) -> Raw | None:
-    """A permission request whose tool call has no id, or calls its input otherwise."""
+    """Return a permission request whose tool call has an id and the schema's names; None if it has no tool call."""
     body = _object(params)
     about = body.get("toolCall")
     if not isinstance(about, dict):
         return None
     said = _call(about)
+    # iac-code's document has no id there (row 8.1.18). The made-up one joins the question to no call on the screen.
     if not isinstance(said.get("toolCallId"), str):
         said["toolCallId"] = f"permission: {said.get('title', '')}"
     return Raw(msgspec.json.encode({**body, "toolCall": said}))
@@ -129,7 +135,11 @@ def corrected_permission(params: Raw) -> Raw | None:
 
 
 def with_complete_options(result: Raw) -> Raw:
-    """An answer or an update whose options leave out what can be filled in; readers drop such options silently."""
+    """Return an answer or an update with its options filled in where they leave out what can be known (row 8.4.18).
+
+    The schema has readers drop an invalid option without an error, so the user would never see it.
+    """
+    # A cheap look first: most messages have no options.
     if b'"configOptions"' not in bytes(result):
         return result
     body = _object(result)
@@ -148,6 +158,7 @@ def _option(option: JsonDict) -> JsonDict:
     if option.get("type") != "select" or not isinstance(option.get("options"), list):
         return option
     choices = [_choice(choice) if isinstance(choice, dict) else choice for choice in option["options"]]
+    # Agentao's document has the name of a choice and the current value as optional.
     first = next((choice["value"] for choice in choices if isinstance(choice, dict) and "value" in choice), None)
     said = {**option, "options": choices}
     if not isinstance(said.get("currentValue"), str) and isinstance(first, str):
@@ -160,7 +171,10 @@ def _choice(choice: JsonDict) -> JsonDict:
 
 
 def model_option(extras: Any, known: list[Option]) -> Select | None:
-    """The `models` of an opened session as the option they have become; None where that option is there."""
+    """Return the `models` of an opened session as an option; None if there are none, or a model option is there.
+
+    The protocol had `models` before it had options, and iac-code still sends them (row 8.1.4).
+    """
     if not isinstance(extras, Extras) or any(getattr(option, "category", None) == _MODEL for option in known):
         return None
     models = extras.fields.get("models")

@@ -1,6 +1,7 @@
-"""The dialects that have a name: what a link has to know of one before it speaks it.
+"""The dialects that can be chosen by name: what a link has to know of one before it decodes a message.
 
-Their modules are imported when they are chosen, and not before.
+Each is a module with a `DIALECT`, imported when it is chosen and not before: a process serves one of them at most. To
+add one, write that module, put it into `_MODULES`, and list its differences in `tests/requirements/compatibility.toml`.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,7 @@ NAMES: Final = ("v1", "v2", *_MODULES)
 
 
 class NamedDialect(NamedTuple):
-    """How one named dialect greets, and what speaks it. `not_initialized` is the code of what comes too early."""
+    """The `initialize` of one named dialect, its two roles, and its rules for the layers above."""
 
     decode_client: Callable[[msgspec.Raw], DecodedClientHello]
     encode_agent: Callable[[AgentHello, ClientHello], bytes]
@@ -37,6 +38,7 @@ class NamedDialect(NamedTuple):
     decode_agent: Callable[[msgspec.Raw], DecodedAgentHello]
     client: Callable[[ClientHello, AgentHello], Dialect]
     rules: DialectRules = PROTOCOL_RULES
+    # The code of the error for a request before `initialize`.
     not_initialized: int = INVALID_REQUEST
     # They make the adapter of one link in that role, where its frames differ from those of the protocol.
     agent_adapter: Callable[[], WireAdapter] | None = None
@@ -44,18 +46,18 @@ class NamedDialect(NamedTuple):
 
 
 def named(name: str) -> NamedDialect:
-    """A dialect by its name; `UsageError` lists the ones there are."""
+    """Return a dialect by its name; `UsageError` for an unknown name lists the known ones."""
     check_name(name)
     found: NamedDialect = import_module(f"dragoman.dialects.{_MODULES[name]}").DIALECT
     return found
 
 
 def check_name(name: str) -> None:
-    """`UsageError` for a name that is none."""
+    """Raise `UsageError` for an unknown name."""
     if name not in NAMES:
         raise UsageError(f"there is no dialect {name!r}; there are {', '.join(NAMES)}")
 
 
 def pinned(name: str) -> int | None:
-    """The version that a name of a version pins."""
+    """Return the version that `v1` or `v2` pins; None for every other name."""
     return {"v1": 1, "v2": 2}.get(name)

@@ -1,8 +1,12 @@
-"""What the agent's side of every documented dialect has in common: version 1, cut to what its document names.
+"""The agent's side of every vendor dialect: version 1, cut to what the vendor's document names.
 
 A dialect is data beside this: its methods, its updates and their fields, its permission options. Updates that are not
-in the document are not sent (a session log still records them), and neither are other fields. A permission is offered
-with the document's options, and never with one of a kind that the request does not have.
+in the document are not sent (a session log still records them), and neither are other fields: clients were written
+against the document, and some fail at what it does not name. A permission is offered with the document's options, and
+never with one of a kind that the request does not have.
+
+The way of an event: `AgentV1` makes updates of version 1, `reshape` turns each into the document's, `only_known_fields`
+cuts it, `update_params` puts it into the notification.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,13 +45,13 @@ class VendorPermissionOption(NamedTuple):
 
 
 def decode_client(params: Raw, name: str) -> DecodedClientHello:
-    """`initialize` of a dialect that knows one version: whatever is asked for, that is answered."""
+    """Decode `initialize` of a dialect that has one version: whatever number is asked for, 1 is answered."""
     _, body = requested_version(params)
     return DecodedClientHello(1, client_hello_1(body), name)
 
 
 def encode_agent(agent: AgentHello, capabilities: JsonDict, **more: Any) -> bytes:
-    """The answer. Whatever the document calls its agent, `agentInfo` is ours."""
+    """Encode the answer to `initialize`. Whatever the document calls its agent, `agentInfo` is ours."""
     body: JsonDict = {"protocolVersion": 1, "agentCapabilities": capabilities, "authMethods": []}
     if agent.info is not None:
         body["agentInfo"] = encode_implementation(agent.info)
@@ -55,14 +59,15 @@ def encode_agent(agent: AgentHello, capabilities: JsonDict, **more: Any) -> byte
 
 
 def shown_text(update: JsonDict) -> str:
-    """The text of what a call shows."""
+    """Return the text of what a call shows, of all its text blocks."""
     blocks = [item.get("content") for item in update.get("content") or () if item.get("type") == "content"]
     return "".join(block["text"] for block in blocks if isinstance(block, dict) and block.get("type") == "text")
 
 
 class VendorAgent(AgentV1):
-    """The agent's side of a documented dialect."""
+    """The agent's side of a vendor dialect."""
 
+    # Requests and notifications that it serves; any other is not found, also where version 1 has it.
     methods: ClassVar[frozenset[str]]
     # The updates it sends, and the fields of each.
     update_fields: ClassVar[Mapping[str, frozenset[str]]]
@@ -74,10 +79,12 @@ class VendorAgent(AgentV1):
         super().__init__(client, agent)
         self._takes_notices = False  # no document has the update, whatever its client names
 
-    # -- hearing -----------------------------------------------------------------------------------------------------
+    # -- requests of the client --------------------------------------------------------------------------------------
 
     def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
-        """What the document names, and extensions; errors are the document's."""
+        """Decode a request that the document names, or an extension; errors have the document's codes."""
+        # One place for both ways a request can fail early: `vendor_error` must see each, and `PeerMistake` is what the
+        # link turns into an answer.
         try:
             if ALIASES.get(method, method) not in self.methods and not method.startswith("_"):
                 raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
@@ -86,11 +93,11 @@ class VendorAgent(AgentV1):
             raise PeerMistake(*self.vendor_error(WireError(mistake.code, mistake.message, mistake.data))) from None
 
     def decode_named_request(self, id: Id, method: str, params: Raw) -> Request | Note:
-        """A request that the document names."""
+        """Decode a request that the document names, as version 1 has it. Dialects override this."""
         return super().decode_request(id, method, params)
 
     def vendor_error(self, error: WireError) -> WireError:
-        """An error in the document's codes; it knows none of its own for a session that is not there."""
+        """Return an error with the document's codes; here a session that does not exist is an invalid parameter."""
         return error._replace(code=INVALID_PARAMS) if error.code == NOT_FOUND else error
 
     def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
@@ -100,7 +107,8 @@ class VendorAgent(AgentV1):
     # -- permission --------------------------------------------------------------------------------------------------
 
     def offered_options(self, request: services.RequestPermission) -> list[services.PermissionOption]:
-        """The document's options, as far as the question has one of their kind."""
+        """Return the document's options, as far as the question has one of their kind."""
+        # An option of a kind that the agent did not offer could be chosen, and would mean nothing to it.
         kinds = {option.kind for option in request.options}
         return [
             services.PermissionOption(one.option_id, one.name, one.kind)
@@ -124,6 +132,7 @@ class VendorAgent(AgentV1):
     def _own_option(
         self, request: services.RequestPermission, answer: services.PermissionAnswer
     ) -> services.PermissionAnswer:
+        """Return the answer with the request's own option of the chosen kind; without such an option, a no."""
         if not isinstance(answer.outcome, services.Selected):
             return answer
         chosen = answer.outcome.option_id
@@ -131,35 +140,37 @@ class VendorAgent(AgentV1):
         meant = next((option.option_id for option in request.options if option.kind == kind), None)
         return replace(answer, outcome=services.Dismissed() if meant is None else services.Selected(meant))
 
-    # -- telling -----------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def _notify(self, session_id: str, updates: Sequence[Any], **outer: Any) -> Sequence[Out]:
+        # As plain values from here on: no schema has the documents' fields.
         said = [one for update in updates for one in self.reshape(session_id, plain(Raw(wire.encode(update))))]
         known = [update for update in said if update["sessionUpdate"] in self.update_fields]
         return [out for update in known for out in self.update_message(session_id, update)]
 
     def with_whole_content(self, session_id: str, event: events.ToolCallUpdate) -> events.ToolCallUpdate:
-        """A call that ends, with everything it has shown: for clients that are shown it once."""
+        """Return a call that ends with everything it has shown: for clients that are sent its content once."""
         if event.status not in FINAL_STATUSES or event.content is not UNSET:
             return event
         known = self._session(session_id).calls.get(event.tool_call_id)
         return event if known is None or not known.content else replace(event, content=list(known.content))
 
     def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
-        """An update of version 1 as this document has it: itself, others, or nothing."""
+        """Return an update of version 1 as this document has it: itself, others, or nothing. Dialects override this."""
         return [update]
 
     def only_known_fields(self, update: JsonDict) -> JsonDict:
-        """Only the document's fields."""
+        """Return an update with the document's fields only."""
         fields = self.update_fields[update["sessionUpdate"]]
         return {name: value for name, value in update.items() if name == "sessionUpdate" or name in fields}
 
     def update_params(self, session_id: str, update: JsonDict) -> JsonDict:
-        """The params of the notification."""
+        """Return the params of the notification that carries an update."""
         return {"sessionId": session_id, "update": update}
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
-        """Everything but the text; nothing for a kind of text that the document does not have."""
+        """Return the frame around the text; an empty tuple for a kind of text that the document does not have."""
+        # Also where nothing is sent: the message counts as sent, so that no whole message repeats it.
         self._session(session_id).spoken[message_id] = None
         if kind not in self.update_fields:
             return ()
@@ -167,11 +178,11 @@ class VendorAgent(AgentV1):
         return text_frame_head(session_id, kind, more), TEXT_FRAME_TAIL
 
     def text_message(self, session_id: str, kind: str, text: str) -> Sequence[Out]:
-        """Something of ours, told as a piece of a message."""
+        """Encode a text of ours as a piece of a message or thought."""
         return self.update_message(session_id, {"sessionUpdate": kind, "content": {"type": "text", "text": text}})
 
     def update_message(self, session_id: str, update: JsonDict) -> Sequence[Out]:
-        """One update, cut and carried."""
+        """Encode one update as its notification."""
         return [
             NotificationMessage(
                 "session/update", msgspec.json.encode(self.update_params(session_id, self.only_known_fields(update)))
@@ -181,12 +192,12 @@ class VendorAgent(AgentV1):
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
-        """The document's fields."""
+        """Encode as `super()` does, with the document's fields only."""
         said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
         return msgspec.json.encode({name: value for name, value in said.items() if name in self.opened_fields})
 
     def encode_end(self, event: events.Idle) -> bytes:
-        """The reason, and nothing beside it."""
+        """Encode the stop reason, and nothing beside it."""
         reason = event.stop_reason if event.stop_reason in events.STOP_REASONS else "end_turn"
         return msgspec.json.encode({"stopReason": reason})
 
