@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from dragoman.client.client import Client as Client
     from dragoman.client.connect import connect as connect
     from dragoman.client.conversation import Conversation as Conversation
-    from dragoman.client.policy import PermissionHandler as PermissionHandler
+    from dragoman.client.permission_handler import PermissionHandler as PermissionHandler
+    from dragoman.client.permission_policy import PermissionPolicy as PermissionPolicy
+    from dragoman.client.permission_policy import PermissionRule as PermissionRule
     from dragoman.client.registry import AgentRegistry as AgentRegistry
-    from dragoman.client.rules import PermissionPolicy as PermissionPolicy
-    from dragoman.client.rules import PermissionRule as PermissionRule
     from dragoman.client.sync import connect_sync as connect_sync
     from dragoman.client.timeouts import Timeouts as Timeouts
     from dragoman.client.turn import Answer as Answer
@@ -51,10 +51,10 @@ _HOMES = {
     "Choice": "dragoman.vocabulary.options",
     "Client": "dragoman.client.client",
     "Conversation": "dragoman.client.conversation",
-    "PermissionHandler": "dragoman.client.policy",
+    "PermissionHandler": "dragoman.client.permission_handler",
     "PermissionOption": "dragoman.vocabulary.services",
-    "PermissionPolicy": "dragoman.client.rules",
-    "PermissionRule": "dragoman.client.rules",
+    "PermissionPolicy": "dragoman.client.permission_policy",
+    "PermissionRule": "dragoman.client.permission_policy",
     "PlanEntry": "dragoman.vocabulary.options",
     "Prompt": "dragoman.agent.session",
     "RequestPermission": "dragoman.vocabulary.services",

@@ -650,7 +650,7 @@ def test_through_a_pipe_nothing_is_loaded_that_only_a_terminal_needs(tmp_path: P
     agent = rogue_agent.written(tmp_path, text("Hello."))
     program = (
         "import sys\nfrom dragoman.cli.main import main\nmain(sys.argv[1:])\n"
-        "print([name for name in ('rich', 'prompt_toolkit', 'dragoman.client.policy', 'dragoman.wire.v2',"
+        "print([name for name in ('rich', 'prompt_toolkit', 'dragoman.client.permission_handler', 'dragoman.wire.v2',"
         " 'dragoman.coder', 'sqlite3') if name in sys.modules])"
     )
     done = subprocess.run(

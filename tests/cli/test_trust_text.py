@@ -8,8 +8,8 @@ import pytest
 
 from dragoman.cli.trust_text import agent_rows, described_url, server_rows, shown_header, shown_value
 from dragoman.client.agent_entry import AgentEntry
-from dragoman.client.offered_capabilities import FORMS_ALONE
-from dragoman.client.rules import PermissionRule
+from dragoman.client.offered_capabilities import FORMS_ONLY
+from dragoman.client.permission_policy import PermissionRule
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpAcp, McpHttp, McpServer, McpSse, McpStdio
 
 # What is not the file's: the title of the block, where it was read, how to install it, and what trust itself says.
@@ -28,11 +28,11 @@ OTHER: dict[str, object] = {
     "description": "other",
     "default_agent": "other",
     "mcp_servers": (McpStdio("x", "y"),),
-    "lent": FORMS_ALONE,
+    "offered": FORMS_ONLY,
     "url": "https://other.test/",
     "token": "$OTHER",
     "token_file": "/other",
-    "passed_on": ("OTHER_KEY",),
+    "key_variables": ("OTHER_KEY",),
 }
 PLAIN = AgentEntry("x", "program")
 

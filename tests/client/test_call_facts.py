@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.client.policy import PathPosition, PermissionHandler, PermissionPolicy, PermissionRule, judge
+from dragoman.client.permission_handler import PathPosition, PermissionHandler, PermissionPolicy, PermissionRule, judge
 from dragoman.dialects.v1 import codec as v1
 from dragoman.vocabulary.content import BlobResource, Resource, ResourceLink, Text, TextResource, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.client import policy as policy_module
+from dragoman.client import permission_handler as policy_module
 from dragoman.client import terminals as terminals_module
 from dragoman.client.command_lines import CommandLine, line_of, terminal_argv, terminal_line
-from dragoman.client.policy import PermissionHandler, PermissionPolicy, PermissionRule
+from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy, PermissionRule
 from dragoman.client.workspace import Workspace
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.vocabulary.requests import EnvVariable

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.policy import PermissionHandler, PermissionPolicy, PermissionRule
+from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy, PermissionRule
 from dragoman.client.workspace import Workspace
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.events import ToolCallUpdate

@@ -87,8 +87,8 @@ def test_other_command_lines_are_no_known_agents(command: str, place: Path) -> N
 def kept_back(found: RecognisedAgent | None, agent: str) -> str:
     assert found is not None
     assert found.agent == agent
-    assert found.kept_back
-    return found.kept_back
+    assert found.withheld_reason
+    return found.withheld_reason
 
 
 def test_a_program_of_the_project_gets_no_keys(place: Path) -> None:

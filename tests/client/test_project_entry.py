@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman.client.agent_entry import AgentEntry
-from dragoman.client.offered_capabilities import EVERYTHING, FORMS_ALONE, OfferedCapabilities
+from dragoman.client.offered_capabilities import EVERYTHING, FORMS_ONLY, OfferedCapabilities
+from dragoman.client.permission_policy import PermissionPolicy, PermissionRule
 from dragoman.client.registry import AgentRegistry
-from dragoman.client.rules import PermissionPolicy, PermissionRule
 from dragoman.errors import UsageError
 from dragoman.host.trust import trust
 
@@ -89,7 +89,7 @@ def test_what_the_user_allows_to_an_agent_stays_where_a_project_says_the_same_of
     [
         ({}, {"command": "agent", "capabilities": {"fs": True, "terminal": True}}, EVERYTHING),
         ({}, {"command": "agent", "capabilities": {"terminal": False}}, OfferedCapabilities(terminal=False)),
-        ({}, {"url": "https://far.test/", "capabilities": {"fs": True, "terminal": True}}, FORMS_ALONE),
+        ({}, {"url": "https://far.test/", "capabilities": {"fs": True, "terminal": True}}, FORMS_ONLY),
         (
             {"url": "https://far.test/", "capabilities": {"fs": True}},
             {"url": "https://far.test/", "capabilities": {"fs": True, "terminal": True}},
@@ -98,7 +98,7 @@ def test_what_the_user_allows_to_an_agent_stays_where_a_project_says_the_same_of
         (
             {"url": "https://far.test/", "capabilities": {"fs": True}},
             {"url": "https://evil.test/", "capabilities": {"fs": True}},
-            FORMS_ALONE,
+            FORMS_ONLY,
         ),
         (
             {"command": "agent", "capabilities": {"fs": False}},
@@ -113,7 +113,7 @@ def test_nothing_is_lent_beyond_what_the_user_would_lend(
     if own:
         place.own(servers={"x": own})
     place.theirs(servers={"x": theirs})
-    assert place.entry().lent == lent
+    assert place.entry().offered == lent
 
 
 # -- secrets ---------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 from dragoman.client import registry as fleet_module
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.registry import AgentFailed, AgentRegistry
-from dragoman.client.registry_file import FleetFileWrong
+from dragoman.client.registry_file import RegistryFileInvalid
 from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed, StartFailed, TimedOut, UsageError
 from dragoman.host.launch_names import Launch
@@ -156,7 +156,7 @@ async def test_a_dialect_pins_what_is_spoken(tmp_path: Path, dialect: str, versi
 
 async def test_a_file_with_a_mistake_is_no_fleet(tmp_path: Path) -> None:
     (tmp_path / "acp.json").write_text("{")
-    with pytest.raises(FleetFileWrong, match="line 1"):
+    with pytest.raises(RegistryFileInvalid, match="line 1"):
         AgentRegistry.read(tmp_path, environment=os.environ)
 
 

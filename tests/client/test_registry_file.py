@@ -9,14 +9,14 @@ import pytest
 
 from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.known_agents import KNOWN
-from dragoman.client.located import parse
-from dragoman.client.offered_capabilities import FORMS_ALONE, OfferedCapabilities
-from dragoman.client.policy import PermissionPolicy, PermissionRule
+from dragoman.client.located_json import parse
+from dragoman.client.offered_capabilities import FORMS_ONLY, OfferedCapabilities
+from dragoman.client.permission_handler import PermissionPolicy, PermissionRule
 from dragoman.client.registry_edit import add_entry, remove_entry
 from dragoman.client.registry_file import (
-    FleetFileWrong,
     RegistryFile,
     RegistryFileFound,
+    RegistryFileInvalid,
     find_files,
     nearest,
     read_file,
@@ -86,7 +86,7 @@ def test_a_server_with_everything() -> None:
         description="mine",
         default_agent="coder",
         mcp_servers=(McpStdio("m", "mcp", ["a"], [EnvVariable("A", "b")]),),
-        lent=OfferedCapabilities(read=False, terminal=False),
+        offered=OfferedCapabilities(read=False, terminal=False),
         source="/home/me/acp.json, line 3",
     )
     assert found.timeouts() == Timeouts(1, 2, 3)
@@ -158,13 +158,13 @@ def test_policies_of_a_file(fields: dict[str, Any], level: Any, policy: Permissi
     ],
 )
 def test_what_an_agent_is_lent(capabilities: dict[str, Any], lent: OfferedCapabilities) -> None:
-    assert entry(capabilities=capabilities).lent == lent
+    assert entry(capabilities=capabilities).offered == lent
 
 
 def test_what_a_known_agent_is_lent_can_be_changed_in_part() -> None:
     fields: tuple[dict[str, Any], ...]
     fields = ({}, {"command": "gemini"}, {"capabilities": {"fs": {"writeTextFile": True}}}, {"command": "other"})
-    found = [read({"servers": {"gemini": each}}).entries["gemini"].lent for each in fields]
+    found = [read({"servers": {"gemini": each}}).entries["gemini"].offered for each in fields]
     none = OfferedCapabilities(read=False, write=False)
     assert found == [none, none, OfferedCapabilities(read=False), OfferedCapabilities()]
 
@@ -176,8 +176,8 @@ def test_an_agent_behind_an_address() -> None:
     }
     found = read({"servers": servers}).entries
     assert found["a"].command_line() == ["https://x.example"]
-    assert (found["a"].token_file, found["a"].lent) == ("/home/me/token", FORMS_ALONE)
-    assert found["b"].lent == OfferedCapabilities(terminal=False)
+    assert (found["a"].token_file, found["a"].offered) == ("/home/me/token", FORMS_ONLY)
+    assert found["b"].offered == OfferedCapabilities(terminal=False)
     filled = found["b"].expanded({"WHERE": "wss://y.example", "TOKEN": "secret"})
     assert (filled.url, filled.token) == ("wss://y.example", "secret")
     assert "secret" not in repr(filled)
@@ -279,7 +279,7 @@ WRONG: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("text", "message"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
 def test_mistakes_are_named_with_their_line(text: str, message: str) -> None:
-    with pytest.raises(FleetFileWrong) as wrong:
+    with pytest.raises(RegistryFileInvalid) as wrong:
         read(text)
     assert str(wrong.value).startswith(f"{FILE}, line ")
     assert message in str(wrong.value)
@@ -320,7 +320,7 @@ NEVER: list[tuple[str, dict[str, str], str]] = [
 
 @pytest.mark.parametrize(("effect", "rule", "sentence"), NEVER, ids=[f"{row[0]} {row[1]}" for row in NEVER])
 def test_a_rule_that_can_never_match_is_refused(effect: str, rule: dict[str, str], sentence: str) -> None:
-    with pytest.raises(FleetFileWrong) as wrong:
+    with pytest.raises(RegistryFileInvalid) as wrong:
         entry(permissions={effect: [{"kind": "read"}, rule]})
     assert sentence in str(wrong.value)
     assert str(wrong.value).endswith(f"(servers.x.permissions.{effect}[1].{next(iter(rule))})")
@@ -345,7 +345,7 @@ def test_a_home_in_a_rule_is_the_users() -> None:
     ],
 )
 def test_a_mistake_is_named_with_the_entry_and_the_field(text: str, place: str) -> None:
-    with pytest.raises(FleetFileWrong) as wrong:
+    with pytest.raises(RegistryFileInvalid) as wrong:
         read(text)
     assert str(wrong.value).endswith(f" ({place})")
 
@@ -359,7 +359,7 @@ def test_a_mistake_in_one_entry_leaves_the_others() -> None:
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
-    with pytest.raises(FleetFileWrong, match="not UTF-8 text"):
+    with pytest.raises(RegistryFileInvalid, match="not UTF-8 text"):
         read_file(RegistryFileFound(FILE, b"\xff"))
 
 
@@ -440,7 +440,7 @@ def test_our_own_file_needs_no_trust_although_we_stand_beside_it(tmp_path: Path)
 
 def test_a_file_that_is_too_long_is_none(tmp_path: Path) -> None:
     (tmp_path / "acp.json").write_bytes(b" " * (1024 * 1024 + 1))
-    with pytest.raises(FleetFileWrong, match="longer than"):
+    with pytest.raises(RegistryFileInvalid, match="longer than"):
         list(find_files(tmp_path, None))
 
 
@@ -483,6 +483,6 @@ def test_a_list_stays_a_list(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_not_written_over(tmp_path: Path) -> None:
     file = tmp_path / "acp.json"
     file.write_text('{"servers": {')
-    with pytest.raises(FleetFileWrong):
+    with pytest.raises(RegistryFileInvalid):
         add_entry(file, "mine", NEW)
     assert file.read_text() == '{"servers": {'

@@ -17,7 +17,7 @@ import pytest
 from dragoman import limits
 from dragoman.client.connect import Client, connect
 from dragoman.client.conversation import Conversation
-from dragoman.client.policy import PermissionHandler, PermissionPolicy
+from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy
 from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.client import workspace as workspace_module
-from dragoman.client.policy import PermissionHandler, PermissionPolicy
+from dragoman.client import text_files
+from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy
 from dragoman.client.terminals import PER_SESSION
-from dragoman.client.workspace import FILE_BYTES, Workspace
+from dragoman.client.text_files import FILE_BYTES
+from dragoman.client.workspace import Workspace
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, TOO_MANY_IN_FLIGHT, RequestFailed
 from dragoman.host.paths import PathRefused, Place
 from dragoman.vocabulary.requests import EnvVariable
@@ -345,9 +346,9 @@ async def test_a_file_that_cannot_be_shown_is_not_replaced(
     file = tmp_path / "a"
     file.write_text("what there is")
     if problem == "too large":
-        monkeypatch.setattr(workspace_module, "FILE_BYTES", 5)
+        monkeypatch.setattr(text_files, "FILE_BYTES", 5)
     else:
-        monkeypatch.setattr(workspace_module, "read_bytes", _unreadable)
+        monkeypatch.setattr(text_files, "read_bytes", _unreadable)
     shown: list[RequestPermission] = []
 
     async def ask(request: RequestPermission) -> str:

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.client.policy import PermissionHandler, PermissionPolicy
+from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy
 from dragoman.dialects.contract import RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.handshake.first_bytes import greet
 from dragoman.dialects.handshake.initialize import DecodedClientHello, decode_agent, decode_client, encode_agent

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.cli.settings import SettingsError
 from dragoman.cli.settings import _read as read_settings
-from dragoman.client.registry_file import FleetFileWrong, file_bytes
+from dragoman.client.registry_file import RegistryFileInvalid, file_bytes
 from dragoman.coder.slash_commands import read_user_commands
 from dragoman.host.paths import Place
 from dragoman.host.regular_file import read_regular, read_whole
@@ -54,7 +54,7 @@ def test_a_pipe_in_place_of_the_settings_is_refused(fifo: Path) -> None:
 
 
 def test_a_pipe_in_place_of_the_list_of_agents_is_refused(fifo: Path) -> None:
-    with pytest.raises(FleetFileWrong, match="this is no regular file"):
+    with pytest.raises(RegistryFileInvalid, match="this is no regular file"):
         file_bytes(fifo)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from dragoman import connect
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation
-from dragoman.client.policy import PermissionHandler
+from dragoman.client.permission_handler import PermissionHandler
 from dragoman.client.registry import AgentRegistry
 from dragoman.vocabulary.events import (
     AgentMessage,

@@ -93,9 +93,9 @@ CLIENTS: Final = (
     Shown("dragoman.client.turn", "Turn"),
     Shown("dragoman", "connect_sync"),
     Shown("dragoman.client.workspace", "Workspace", ("callbacks", "close"), made=True),
-    Shown("dragoman.client.policy", "PermissionHandler", ("permits", "new_turn"), made=True),
-    Shown("dragoman.client.rules", "PermissionPolicy", made=True),
-    Shown("dragoman.client.rules", "PermissionRule", made=True),
+    Shown("dragoman.client.permission_handler", "PermissionHandler", ("permits", "new_turn"), made=True),
+    Shown("dragoman.client.permission_policy", "PermissionPolicy", made=True),
+    Shown("dragoman.client.permission_policy", "PermissionRule", made=True),
     Shown("dragoman.client.registry", "AgentRegistry"),
     Shown("dragoman.client.timeouts", "Timeouts", made=True),
 )

@@ -50,14 +50,14 @@ def _kept_back(target: Target) -> str:
     if entry is not None and entry.url:
         return ""  # no variable of ours reaches it
     name = target.known if entry is None else target.name
-    wanted = [key for known in ([KNOWN[name]] if name in KNOWN else KNOWN.values()) for key in known.passed_on]
-    given = set(target.env or ()) if entry is None else {*entry.passed_on, *entry.env}
+    wanted = [key for known in ([KNOWN[name]] if name in KNOWN else KNOWN.values()) for key in known.key_variables]
+    given = set(target.env or ()) if entry is None else {*entry.key_variables, *entry.env}
     kept = [key for key in dict.fromkeys(wanted) if os.environ.get(key) and key not in given]
     if not kept:
         return ""
     told = f". {', '.join(kept)} {'is set here and was' if len(kept) == 1 else 'are set here and were'} not passed on"
-    if target.kept_back:
-        return f"{told}: {target.kept_back}. `--agent {name}` passes what {name} needs"
+    if target.withheld_reason:
+        return f"{told}: {target.withheld_reason}. `--agent {name}` passes what {name} needs"
     first = "`dragoman agents add NAME -- CMD`, then " if entry is None else ""
     setting = f'"env": {{"{kept[0]}": "${kept[0]}"}} of {"NAME" if entry is None else name} in acp.json'
     return f"{told}; to pass one: {first}{setting}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from dragoman.client.decision import OnDecision
-    from dragoman.client.policy import Denial, PermissionHandler, PermissionPolicy
+    from dragoman.client.permission_handler import Denial, PermissionHandler, PermissionPolicy
     from dragoman.client.workspace import Workspace
     from dragoman.vocabulary.services import (
         CreateTerminal,
@@ -162,7 +162,7 @@ class Offer:
     def _judge(self) -> "PermissionHandler":
         if self._permissions is None:
             from dragoman.cli.started_files import started_files
-            from dragoman.client.policy import PermissionHandler
+            from dragoman.client.permission_handler import PermissionHandler
 
             files = started_files()
             self._permissions = PermissionHandler(

@@ -253,7 +253,7 @@ class OneTurn:
     async def _ask(self, asker: "TerminalQuestions", request: "RequestPermission") -> "PermissionOption | None":
         self._event_text.on_question(request)
         option = await asker.permission(request)
-        if (option is None or not option.kind.startswith("allow")) and len(self._refusals) < _REFUSALS:
+        if (option is None or not option.allows) and len(self._refusals) < _REFUSALS:
             self._refusals.append({"what": request.title, "reason": "you said no"})
         return option
 

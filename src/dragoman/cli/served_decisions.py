@@ -8,7 +8,7 @@ audit ID` shows them. Our own agent keeps its decisions with its sessions instea
 from typing import TYPE_CHECKING, Final
 
 from dragoman.cli.decisions import append_decision, hide_secrets
-from dragoman.client.call_facts import evidence
+from dragoman.client.call_facts import call_facts
 from dragoman.client.decision import method_of
 from dragoman.vocabulary.services import Selected
 
@@ -35,7 +35,7 @@ class ServedDecisionRecorder:
             principal=identity.principal,
             token=identity.token,
             tool=method_of(request),
-            title=hide_secrets(request.title) if self._content else evidence(request).kind,
+            title=hide_secrets(request.title) if self._content else call_facts(request).kind,
             is_allowed=is_allowed,
             option=kinds[0] if kinds else "",
             rule=None if answered.is_answered else _UNANSWERED,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dragoman.client.connect import Client
     from dragoman.client.conversation import Conversation
     from dragoman.client.offered_capabilities import OfferedCapabilities
-    from dragoman.client.policy import Level, PermissionPolicy
+    from dragoman.client.permission_handler import Level, PermissionPolicy
     from dragoman.client.registry import AgentRegistry
 
 
@@ -29,15 +29,14 @@ class Target(NamedTuple):
     name: str
     command: Sequence[str]
     env: Mapping[str, str] | None = None
-    cwd: str | None = None
     # Our own keeps its own rules about files, and is told its model and mode when it starts.
     ours: bool = False
     # One of the fleet is started by it; one behind an address is a fleet of its own.
     fleet: "AgentRegistry | None" = None
     # Of a command that is a known agent: which one, why it is not given its keys, and what it is lent.
     known: str = ""
-    kept_back: str = ""
-    lent: "OfferedCapabilities | None" = None
+    withheld_reason: str = ""
+    offered: "OfferedCapabilities | None" = None
 
     @property
     def recorded_as(self) -> str:
@@ -45,15 +44,15 @@ class Target(NamedTuple):
         return "" if self.ours else self.name
 
     @property
-    def elsewhere(self) -> bool:
-        """Whether its files are not ours, as far as we can know."""
+    def is_remote(self) -> bool:
+        """Return whether it is reached at an address, and not started on this machine."""
         return self.fleet is not None and bool(self.fleet.entry(self.name).url)
 
     def policy(self, level: "Level", *, otherwise: "Level" = "") -> "PermissionPolicy":
         """Return its policy; `level` is what the user allows now, `otherwise` counts where nothing is configured."""
         if self.fleet is not None:
             return self.fleet.entry(self.name).policy(level, otherwise=otherwise)
-        from dragoman.client.policy import PermissionPolicy
+        from dragoman.client.permission_handler import PermissionPolicy
 
         return PermissionPolicy(level or otherwise)
 
@@ -69,10 +68,10 @@ class Target(NamedTuple):
         if self.ours:
             return ""
         if self.fleet is not None:
-            return self.fleet.entry(self.name).carried_elsewhere(os.environ)
-        from dragoman.client.elsewhere import carried_elsewhere
+            return self.fleet.entry(self.name).remote_launch_reason(os.environ)
+        from dragoman.client.remote_launch import remote_launch_reason
 
-        return carried_elsewhere(self.command, os.environ)
+        return remote_launch_reason(self.command, os.environ)
 
 
 def _holds_home(folder: str) -> bool:
@@ -169,7 +168,7 @@ def _hide_keys(*, for_ours: bool) -> None:
 def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:
     """The folder to work in. Whether one exists elsewhere is not ours to say."""
     folder = os.path.abspath(os.path.expanduser(arguments.cwd or "."))
-    if not target.elsewhere and not os.path.isdir(folder):
+    if not target.is_remote and not os.path.isdir(folder):
         raise CommandError(f"{arguments.cwd}: there is no such folder")
     if folder != decode_input(folder):
         raise CommandError(f"{decode_input(folder)}: this name is not UTF-8, and no agent can be told of it")
@@ -197,10 +196,12 @@ def _of_command(command: list[str], cwd: str | None) -> Target:
     from dragoman.client.known_agents import KNOWN
 
     entry = KNOWN[found.agent]
-    keys = {} if found.kept_back else {name: os.environ[name] for name in entry.passed_on if name in os.environ}
+    keys = (
+        {} if found.withheld_reason else {name: os.environ[name] for name in entry.key_variables if name in os.environ}
+    )
     if keys and sys.stderr is not None and sys.stderr.isatty():
         print(f"dragoman: this is the agent {found.agent}; it is given {', '.join(keys)}", file=sys.stderr)
-    return target._replace(env=keys, known=found.agent, kept_back=found.kept_back, lent=entry.lent)
+    return target._replace(env=keys, known=found.agent, withheld_reason=found.withheld_reason, offered=entry.offered)
 
 
 def _is_address(agent: str | None) -> bool:
@@ -209,7 +210,7 @@ def _is_address(agent: str | None) -> bool:
 
 def _at_address(arguments: argparse.Namespace) -> Target:
     from dragoman.client.agent_entry import AgentEntry
-    from dragoman.client.offered_capabilities import FORMS_ALONE
+    from dragoman.client.offered_capabilities import FORMS_ONLY
     from dragoman.client.registry import AgentRegistry
     from dragoman.client.registry_file import RegistryFile
 
@@ -217,7 +218,7 @@ def _at_address(arguments: argparse.Namespace) -> Target:
     token = "" if arguments.token_file is not None else os.environ.get("DRAGOMAN_TOKEN", "")
     # What stands there is meant as it is: a $ in it is no variable.
     exact = [text.replace("$", "$$") for text in (url, token, arguments.token_file or "")]
-    entry = AgentEntry(url, "", url=exact[0], token=exact[1], token_file=exact[2], lent=FORMS_ALONE)
+    entry = AgentEntry(url, "", url=exact[0], token=exact[1], token_file=exact[2], offered=FORMS_ONLY)
     if token or arguments.token_file is not None:
         warn_about_plain_http(url)
     return Target(url, (), fleet=AgentRegistry(RegistryFile({url: entry}), environment=os.environ))
@@ -274,8 +275,8 @@ async def opened(
         return await stack.enter_async_context(target.fleet.connect(target.name, **given))
     from dragoman.client.connect import connect
 
-    if target.lent is not None:
-        given = target.lent.of(given)
+    if target.offered is not None:
+        given = target.offered.select(given)
     return await stack.enter_async_context(connect(target.command, cwd=folder, env=target.env, **given))
 
 

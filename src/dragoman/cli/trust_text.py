@@ -21,8 +21,8 @@ from dragoman.cli.project_servers import document_of, tables_of
 from dragoman.cli.project_servers import part_of as server_part
 from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.known_agents import KNOWN
-from dragoman.client.project_entry import Limited, part_of, project_entries
-from dragoman.client.registry_file import FleetFileWrong, RegistryFile, RegistryFileFound, find_files, read_usable
+from dragoman.client.project_entry import LimitedEntry, part_of, project_entries
+from dragoman.client.registry_file import RegistryFile, RegistryFileFound, RegistryFileInvalid, find_files, read_usable
 from dragoman.coder.mcp.config import HIDDEN, name_of, texts_of, written
 from dragoman.errors import UsageError
 from dragoman.host.environment import is_kept_unseen, is_secret, without_keys
@@ -89,7 +89,7 @@ def _agents(
     try:
         read = read_usable(RegistryFileFound(file, data))
         own = _own(home)
-    except FleetFileWrong as error:
+    except RegistryFileInvalid as error:
         yield ConfigPart(name, [("not used", str(error))])
         return
     if not used:
@@ -112,7 +112,7 @@ def _own(home: Path) -> RegistryFile:
 
 
 def _agent(
-    folder: Path, file: Path, limit: Limited, replaced: AgentEntry | None, environment: Mapping[str, str]
+    folder: Path, file: Path, limit: LimitedEntry, replaced: AgentEntry | None, environment: Mapping[str, str]
 ) -> ConfigPart:
     entry = limit.entry
     rows = list(agent_rows(entry))
@@ -154,12 +154,12 @@ def agent_rows(entry: AgentEntry) -> Iterator[Row]:
             case "token_file":
                 if value:
                     yield "token file", value
-            case "passed_on":
+            case "key_variables":
                 if value:
                     yield "is given", f"{', '.join(value)} of your environment, where set"
             case "rules":
                 yield from (("rule", str(rule).removeprefix("the rule ")) for rule in value)
-            case "lent":
+            case "offered":
                 lent = [name for name, on in zip(_LENT, (value.read, value.write, value.terminal), strict=True) if on]
                 forms = ["forms to fill in"] if value.elicitation else []
                 yield "is lent", ", ".join([*lent, *forms]) or "nothing"

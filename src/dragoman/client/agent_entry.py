@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from dragoman import limits
-from dragoman.client.elsewhere import carried_elsewhere
 from dragoman.client.offered_capabilities import EVERYTHING, OfferedCapabilities
-from dragoman.client.rules import Level, PermissionPolicy, PermissionRule
+from dragoman.client.permission_policy import Level, PermissionPolicy, PermissionRule
+from dragoman.client.remote_launch import remote_launch_reason
 from dragoman.client.timeouts import PROMPT_IDLE_SECONDS, REQUEST_SECONDS, Timeouts
 from dragoman.errors import UsageError
 from dragoman.host.launch_names import Launch
@@ -51,7 +51,7 @@ class AgentEntry:
     description: str = ""
     default_agent: str = ""
     mcp_servers: tuple[McpServer, ...] = ()
-    lent: OfferedCapabilities = EVERYTHING
+    offered: OfferedCapabilities = EVERYTHING
     # Behind an address instead of a command; the token comes from a variable or from a file of its own.
     url: str = ""
     token: str = field(default="", repr=False)
@@ -59,7 +59,7 @@ class AgentEntry:
     # Where it is written, for people; how to get the program; which of our secrets are its own.
     source: str = ""
     install: str = ""
-    passed_on: tuple[str, ...] = ()
+    key_variables: tuple[str, ...] = ()
     built_in: bool = False
     # The folder of the project whose file says how it is started; empty: the user's own file does, or we do.
     project: str = ""
@@ -82,7 +82,7 @@ class AgentEntry:
         if not self.project:
             return []
         found = secret_variables(self.texts(), environment)
-        found += [name for name in self.passed_on if name in environment]
+        found += [name for name in self.key_variables if name in environment]
         file = self._token_path(environment)
         if file and not is_inside(file, os.path.realpath(self.project)):
             found.append(file)
@@ -105,7 +105,7 @@ class AgentEntry:
         def put(text: str, field_name: str) -> str:
             return _expand(text, environment, where + field_name)
 
-        own = {name: environment[name] for name in self.passed_on if name in environment}
+        own = {name: environment[name] for name in self.key_variables if name in environment}
         token_file = put(self.token_file, "tokenFile")
         return replace(
             self,
@@ -144,11 +144,11 @@ class AgentEntry:
             unasked="allow" if self.non_interactive == "accept_all" else "reject",
         )
 
-    def carried_elsewhere(self, environment: Mapping[str, str]) -> str:
+    def remote_launch_reason(self, environment: Mapping[str, str]) -> str:
         """Say why it does not work on the files of this machine, as they are here; empty: it does, as far as known."""
         if self.url:
             return "it is behind an address"
-        return carried_elsewhere([_filled(word, environment) for word in self.command_line()], environment)
+        return remote_launch_reason([_filled(word, environment) for word in self.command_line()], environment)
 
     def command_line(self) -> list[str]:
         """The command and its arguments, or the address, as they are written."""

@@ -42,8 +42,8 @@ from dragoman.vocabulary.tools import (
 )
 from dragoman.vocabulary.word import Extras
 
-Judged = RequestPermission | ReadTextFile | WriteTextFile | CreateTerminal
-ActKind = Literal["read", "edit", "execute", "fetch", "other"]
+GuardedRequest = RequestPermission | ReadTextFile | WriteTextFile | CreateTerminal
+ActionKind = Literal["read", "edit", "execute", "fetch", "other"]
 
 _READING: Final = frozenset({"read", "search"})
 _EDITING: Final = frozenset({"edit", "delete", "move"})
@@ -54,22 +54,22 @@ _PLAIN_FILES: Final = ("text", "binary")
 class CallFacts(NamedTuple):
     """What a request carries. `kind` is the most serious thing that it is, `also` what else it is or may be."""
 
-    kind: ActKind
+    kind: ActionKind
     paths: tuple[str, ...] = ()
     commands: tuple[CommandLine, ...] = ()
     addresses: tuple[str, ...] = ()
     unclear: str = ""
-    also: frozenset[ActKind] = frozenset()
+    also: frozenset[ActionKind] = frozenset()
     # Whether it carries more than was read: a rule against anything may be about that.
     is_cut: bool = False
 
     @property
-    def kinds(self) -> frozenset[ActKind]:
+    def kinds(self) -> frozenset[ActionKind]:
         """Everything it may be, for rules that say no: a change may be called anything."""
         return self.also | {self.kind} | (frozenset({"edit"}) if self.kind == "other" else frozenset())
 
 
-def evidence(request: Judged, shell: str = BASH) -> CallFacts:
+def call_facts(request: GuardedRequest, shell: str = BASH) -> CallFacts:
     """What there is to judge by. `shell` is what a terminal's line of text would be run by."""
     match request:
         case ReadTextFile(path=path):
@@ -170,7 +170,7 @@ def _read_uri(found: ToolInput, uri: str) -> None:
 
 
 def _summed_up(found: ToolInput, label: str, *, has_diff: bool) -> CallFacts:
-    kinds: list[ActKind] = []
+    kinds: list[ActionKind] = []
     if found.commands or label == "execute":
         kinds.append("execute")
     if found.addresses or label == "fetch":

@@ -4,25 +4,25 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import cast
 
-from dragoman.client.located import Located, Misplaced, Path, key_text
+from dragoman.client.located_json import ConfigMistake, LocatedJson, Path, key_text
 from dragoman.host.variables import is_passable
 
 
 class ConfigTable:
     """An object of the file, whose values are what they must be."""
 
-    def __init__(self, located: Located, place: Path, value: object, keys: frozenset[str] | None) -> None:
+    def __init__(self, located: LocatedJson, place: Path, value: object, keys: frozenset[str] | None) -> None:
         self.place = place
         self._located = located
         if not isinstance(value, dict):
             name = located.name(place) or "the file"
-            raise misplaced(located, place, f"{name} must be an object, not {kind_of(value)}")
+            raise config_mistake(located, place, f"{name} must be an object, not {kind_of(value)}")
         self._value: dict[str, object] = value
         for key in value:
             if keys is not None and key not in keys:
                 near = _near(key, keys)
                 hint = f"; did you mean {near}?" if near else ""
-                raise misplaced(located, (*place, key), f"unknown key {key!r}{hint}")
+                raise config_mistake(located, (*place, key), f"unknown key {key!r}{hint}")
 
     @property
     def line(self) -> int:
@@ -32,8 +32,8 @@ class ConfigTable:
     def given(self, key: str) -> object:
         return self._value.get(key)
 
-    def wrong(self, key: str, message: str) -> Misplaced:
-        return misplaced(self._located, (*self.place, key), message)
+    def wrong(self, key: str, message: str) -> ConfigMistake:
+        return config_mistake(self._located, (*self.place, key), message)
 
     def text(self, key: str) -> str | None:
         return cast(str | None, self._typed(key, "text", lambda value: isinstance(value, str)))
@@ -73,7 +73,7 @@ class ConfigTable:
         for name, text in (found or {}).items():
             if not isinstance(text, str):
                 sentence = f"{key}.{key_text(name)} must be text, not {kind_of(text)}"
-                raise misplaced(self._located, (*self.place, key, name), sentence)
+                raise config_mistake(self._located, (*self.place, key, name), sentence)
         return cast(dict[str, str] | None, found)
 
     def table(self, key: str, keys: frozenset[str] | None) -> "ConfigTable":
@@ -96,9 +96,9 @@ class ConfigTable:
         return value
 
 
-def misplaced(located: Located, place: Path, message: str) -> Misplaced:
+def config_mistake(located: LocatedJson, place: Path, message: str) -> ConfigMistake:
     """The error for something at a place."""
-    return Misplaced(located.line(place), message, place)
+    return ConfigMistake(located.line(place), message, place)
 
 
 def _is_texts(value: object) -> bool:

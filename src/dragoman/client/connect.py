@@ -25,7 +25,7 @@ from dragoman.client.handlers import (
     Terminals,
     WriteCallback,
 )
-from dragoman.client.targets import Target, resolved
+from dragoman.client.targets import Target, resolve_target
 from dragoman.client.timeouts import Timeouts
 from dragoman.errors import UsageError
 from dragoman.link import Trace
@@ -116,7 +116,7 @@ def connect(
         on_notification=on_notification,
     )
     settings = ConnectionSettings(
-        resolved(target, env=env, token=token, token_file=token_file, on_trouble=on_trouble),
+        resolve_target(target, env=env, token=token, token_file=token_file, on_trouble=on_trouble),
         cwd=cwd,
         env=env,
         info=info or Implementation("dragoman", VERSION),

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
-from dragoman.client.call_facts import Judged
+from dragoman.client.call_facts import GuardedRequest
 from dragoman.client.command_lines import terminal_line
-from dragoman.client.rule import PermissionRule
+from dragoman.client.permission_rule import PermissionRule
 from dragoman.vocabulary.services import CreateTerminal, ReadTextFile, RequestPermission, WriteTextFile
 
 By = Literal["user", "rule", "policy"]
@@ -38,12 +38,12 @@ class PermissionDecision(NamedTuple):
 OnDecision = Callable[[PermissionDecision], None]
 
 
-def method_of(request: Judged) -> str:
+def method_of(request: GuardedRequest) -> str:
     """Return the method by which an agent asks for something."""
     return _METHODS[type(request)]
 
 
-def title_of(request: Judged, shell: str) -> str:
+def title_of(request: GuardedRequest, shell: str) -> str:
     """Return what a request is about, in a line; a command as it is judged, shown and run in `shell`."""
     match request:
         case RequestPermission(title=title):

@@ -1,4 +1,4 @@
-"""Writes that the user has just said yes to, so that the same write is not asked about a second time.
+"""Writes that the user has just allowed, so that the same write is not asked about a second time.
 
 Some agents ask for an edit, make it, and then have the client write the same file with the same text. A yes counts for
 one write of exactly the text that the question showed, in the same session and turn, and only if the question showed
@@ -11,15 +11,14 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from dragoman.host.paths import PathRefused, Roots, read_bytes
-from dragoman.limits import MIB
+from dragoman.client.text_files import current_bytes, encode_text
+from dragoman.host.paths import PathRefused, Roots
 from dragoman.vocabulary.services import RequestPermission, ToolCallSubject, WriteTextFile
 from dragoman.vocabulary.tools import Diff, FileChange
 
 # Of one question, and in all: an edit is about a handful of files.
 _FILES: Final = 64
 _MOST: Final = 256
-_FILE_BYTES: Final = 16 * MIB
 
 
 class GrantedWrite(NamedTuple):
@@ -54,17 +53,17 @@ class GrantedWrites:
             return []
         diffs = [item for item in request.subject.tool_call.content or () if isinstance(item, Diff)]
         changes = [change for diff in diffs for change in diff.changes if isinstance(change, FileChange)]
-        found = (self._whole(request.session_id, change) for change in changes[:_FILES])
+        found = (self._shown_write(request.session_id, change) for change in changes[:_FILES])
         return [shown for shown in found if shown is not None]
 
     def add(self, writes: Iterable[ShownWrite]) -> None:
-        """Note that the user has said yes to these."""
+        """Let each of these writes be made once: the user has allowed them."""
         self._open |= dict(writes)
         while len(self._open) > _MOST:
             self._open.popitem(last=False)
 
-    def take(self, request: WriteTextFile, now: bytes | None) -> bool:
-        """Return whether a write was granted; it is no more after that. `now` is what the file holds."""
+    def consume(self, request: WriteTextFile, now: bytes | None) -> bool:
+        """Return whether a write was granted, and end its grant. `now` is what the file holds."""
         write = self._write(request)
         if write is None or write not in self._open:
             return False
@@ -84,29 +83,27 @@ class GrantedWrites:
         return GrantedWrite(request.session_id, path, _digest(request.content))
 
     def clear(self) -> None:
-        """Forget them all: the turn is over, or cancelled."""
+        """End every grant: the turn has ended, or was cancelled."""
         self._open.clear()
 
-    def _whole(self, session_id: str, change: FileChange) -> ShownWrite | None:
+    def _shown_write(self, session_id: str, change: FileChange) -> ShownWrite | None:
+        """Return the write that a change shows; None if it does not show the whole file, before and after."""
         if change.operation not in ("add", "modify") or not isinstance(change.new_text, str):
             return None
         try:
             place = self._roots.place(change.path)
-            data, more = read_bytes(place, _FILE_BYTES)
-            is_whole = not more and isinstance(change.old_text, str) and data == _encode(change.old_text)
-            before = hashlib.sha256(data).digest()
-        except PathRefused as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
-                return None
-            is_whole, before = not change.old_text, None  # there was no file
-        except (OSError, ValueError):
+            before = current_bytes(place)
+        except (PathRefused, OSError, ValueError):
             return None
-        return ShownWrite(GrantedWrite(session_id, place.path, _digest(change.new_text)), before) if is_whole else None
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", errors="surrogatepass")
+        if before is None:
+            is_whole = not change.old_text
+        else:
+            is_whole = isinstance(change.old_text, str) and before == encode_text(change.old_text)
+        if not is_whole:
+            return None
+        digest = None if before is None else hashlib.sha256(before).digest()
+        return ShownWrite(GrantedWrite(session_id, place.path, _digest(change.new_text)), digest)
 
 
 def _digest(text: str) -> bytes:
-    return hashlib.sha256(_encode(text)).digest()
+    return hashlib.sha256(encode_text(text)).digest()

@@ -26,7 +26,7 @@ def _known(
     description: str,
     install: str,
     keys: tuple[str, ...] = (),
-    lent: OfferedCapabilities = EVERYTHING,
+    offered: OfferedCapabilities = EVERYTHING,
 ) -> AgentEntry:
     return AgentEntry(
         name,
@@ -34,8 +34,8 @@ def _known(
         args,
         description=description,
         install=install,
-        passed_on=keys,
-        lent=lent,
+        key_variables=keys,
+        offered=offered,
         auto_start=False,
         built_in=True,
     )
@@ -57,7 +57,7 @@ _ENTRIES: Final = (
         install=_npm("@google/gemini-cli"),
         keys=_GOOGLE,
         # It cannot tell from any error that a lent file does not exist, so it could make no new one.
-        lent=OfferedCapabilities(read=False, write=False),
+        offered=OfferedCapabilities(read=False, write=False),
     ),
     _known(
         "claude",

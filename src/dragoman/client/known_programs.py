@@ -22,7 +22,7 @@ class RecognisedAgent(NamedTuple):
     """A known agent, and why it is not given its keys; empty: it is."""
 
     agent: str
-    kept_back: str = ""
+    withheld_reason: str = ""
 
 
 class _Program(NamedTuple):

@@ -1,6 +1,7 @@
-"""Which of the things a client can lend an agent is told of: files, terminals, forms. A value.
+"""`OfferedCapabilities`: which of its callbacks a client offers to one agent. A value.
 
-Some agents do better with their own. What is not lent is not announced, so the agent never asks for it.
+Some agents do better with files and terminals of their own. What is not offered is not announced in `initialize`, so
+the agent never asks for it.
 """
 
 from collections.abc import Mapping
@@ -10,24 +11,24 @@ from typing import Any
 
 @dataclass(frozen=True)
 class OfferedCapabilities:
-    """True: lent, as far as the caller has it to lend."""
+    """What is offered, as far as the caller has a callback for it."""
 
     read: bool = True
     write: bool = True
     terminal: bool = True
     elicitation: bool = True
 
-    def of(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """What is left of the settings for `connect`."""
-        kept_back = {
-            "read_text_file": not self.read,
-            "write_text_file": not self.write,
-            "terminals": not self.terminal,
-            "elicitation": not self.elicitation,
+    def select(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings for `connect` without the callbacks that are not offered."""
+        is_offered = {
+            "read_text_file": self.read,
+            "write_text_file": self.write,
+            "terminals": self.terminal,
+            "elicitation": self.elicitation,
         }
-        return {name: value for name, value in settings.items() if not kept_back.get(name)}
+        return {name: value for name, value in settings.items() if is_offered.get(name, True)}
 
 
 EVERYTHING = OfferedCapabilities()
-# An agent elsewhere works on the files there; forms are for the person here.
-FORMS_ALONE = OfferedCapabilities(read=False, write=False, terminal=False)
+# For an agent on another machine: it works on the files there, and forms are for the user here.
+FORMS_ONLY = OfferedCapabilities(read=False, write=False, terminal=False)

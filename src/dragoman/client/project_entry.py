@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dragoman.client.agent_entry import AgentEntry, PolicyName
-from dragoman.client.offered_capabilities import EVERYTHING, FORMS_ALONE, OfferedCapabilities
+from dragoman.client.offered_capabilities import EVERYTHING, FORMS_ONLY, OfferedCapabilities
+from dragoman.client.permission_policy import PermissionRule
 from dragoman.client.registry_file import RegistryFile, Terms, project_folder
-from dragoman.client.rules import PermissionRule
 from dragoman.host.trust import TrustState
 
 _STRICTNESS: Final[tuple[PolicyName, ...]] = ("auto-approve", "prompt", "deny")
 _LENT: Final = {"read": "reading files", "write": "writing files", "terminal": "terminals", "elicitation": "forms"}
 
 
-class Limited(NamedTuple):
+class LimitedEntry(NamedTuple):
     """An entry as it counts, and what of it does not, in words."""
 
     entry: AgentEntry
@@ -31,12 +31,12 @@ class Limited(NamedTuple):
 
 def project_entries(
     path: Path, read: RegistryFile, own: Mapping[str, AgentEntry], terms: Terms, trust_state: TrustState
-) -> dict[str, Limited]:
+) -> dict[str, LimitedEntry]:
     """Return what counts of a project's file. `own`: the agents without it; `terms`: the user's, for all agents."""
     folder = project_folder(path)
     secrets = trust_state.trust.secrets
     return {
-        name: limited(given, own.get(name), terms, str(folder), frozenset(secrets.get(part_of(path, name), ())))
+        name: limit_entry(given, own.get(name), terms, str(folder), frozenset(secrets.get(part_of(path, name), ())))
         for name, given in read.entries.items()
     }
 
@@ -46,7 +46,9 @@ def part_of(path: Path, name: str) -> str:
     return f"{path.relative_to(project_folder(path)).as_posix()} {name}"
 
 
-def limited(given: AgentEntry, own: AgentEntry | None, terms: Terms, folder: str, allowed: frozenset[str]) -> Limited:
+def limit_entry(
+    given: AgentEntry, own: AgentEntry | None, terms: Terms, folder: str, allowed: frozenset[str]
+) -> LimitedEntry:
     """Return what counts of a project's entry.
 
     `own` is the user's entry, or a built-in one, of that name; `terms` is what the user's file says for all. `folder`
@@ -62,11 +64,11 @@ def limited(given: AgentEntry, own: AgentEntry | None, terms: Terms, folder: str
         permission_policy=policy,
         non_interactive=given.non_interactive if most.non_interactive == "accept_all" else "reject_all",
         rules=tuple(dict.fromkeys((*kept, *(rule for rule in most.rules if rule.effect == "allow")))),
-        lent=_both(given.lent, _lendable(given, own, same=same)),
+        offered=_both(given.offered, _lendable(given, own, same=same)),
     )
     if not same:
         counted = _at_home(counted, folder, allowed)
-    return Limited(counted, tuple(_ignored(given, counted)))
+    return LimitedEntry(counted, tuple(_ignored(given, counted)))
 
 
 def _launch(entry: AgentEntry) -> tuple[object, ...]:
@@ -76,9 +78,9 @@ def _launch(entry: AgentEntry) -> tuple[object, ...]:
 
 def _lendable(given: AgentEntry, own: AgentEntry | None, *, same: bool) -> OfferedCapabilities:
     if same and own is not None:
-        return own.lent
-    default = FORMS_ALONE if given.url else EVERYTHING
-    return default if own is None else _both(default, own.lent)
+        return own.offered
+    default = FORMS_ONLY if given.url else EVERYTHING
+    return default if own is None else _both(default, own.offered)
 
 
 def _both(one: OfferedCapabilities, other: OfferedCapabilities) -> OfferedCapabilities:
@@ -103,7 +105,7 @@ def _ignored(given: AgentEntry, counted: AgentEntry) -> Iterator[str]:
     if counted.non_interactive != given.non_interactive:
         yield f"nonInteractivePolicy {given.non_interactive} ({counted.non_interactive} counts)"
     yield from (str(rule).removeprefix("the ") for rule in _gone(given.rules, counted.rules))
-    lost = [what for name, what in _LENT.items() if getattr(given.lent, name) and not getattr(counted.lent, name)]
+    lost = [what for name, what in _LENT.items() if getattr(given.offered, name) and not getattr(counted.offered, name)]
     if lost:
         yield f"capabilities: {', '.join(lost)}"
 

@@ -272,7 +272,7 @@ class _RegisteredAgent:
         return self._latest
 
     def _connect(self, entry: AgentEntry, settings: ConnectSettings) -> Client:
-        given = {"timeouts": entry.timeouts()} | entry.lent.of(settings)
+        given = {"timeouts": entry.timeouts()} | entry.offered.select(settings)
         given["dialect"] = given.get("dialect") or entry.dialect or None
         if entry.url:
             return connect(entry.url, token=entry.token or None, token_file=entry.token_file or None, **given)

@@ -7,8 +7,8 @@ from typing import Any, cast
 from dragoman.client.registry_file import (
     OF_ADDRESSES,
     OF_COMMANDS,
-    FleetFileWrong,
     RegistryFileFound,
+    RegistryFileInvalid,
     file_bytes,
     read_file,
 )
@@ -71,4 +71,4 @@ def _replace(path: Path, document: dict[str, Any]) -> None:
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
         write_private(path, text.encode())  # `env` may hold keys
     except OSError as error:
-        raise FleetFileWrong(f"{path}: {(error.strerror or 'cannot be written').lower()}") from error
+        raise RegistryFileInvalid(f"{path}: {(error.strerror or 'cannot be written').lower()}") from error

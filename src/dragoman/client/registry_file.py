@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast, get_args
 
 from dragoman.client.agent_entry import DIALECTS, AgentEntry, NonInteractive, PolicyName, Processes
-from dragoman.client.config_tables import ConfigTable, kind_of, misplaced
+from dragoman.client.config_tables import ConfigTable, config_mistake, kind_of
 from dragoman.client.known_agents import KNOWN
-from dragoman.client.located import Located, Misplaced, parse
-from dragoman.client.located import Path as Place
-from dragoman.client.offered_capabilities import FORMS_ALONE, OfferedCapabilities
-from dragoman.client.rule import Effect, PermissionRule, RuleRefused
+from dragoman.client.located_json import ConfigMistake, LocatedJson, parse
+from dragoman.client.located_json import Path as Place
+from dragoman.client.offered_capabilities import FORMS_ONLY, OfferedCapabilities
+from dragoman.client.permission_rule import Effect, PermissionRule, RuleRefused
 from dragoman.client.targets import SCHEMES
 from dragoman.errors import WorldError
 from dragoman.host.regular_file import read_regular
@@ -33,7 +33,7 @@ _LONGEST_MS: Final = 24 * 60 * 60 * 1000
 _MOST_RESTARTS: Final = 1000
 
 
-class FleetFileWrong(WorldError):
+class RegistryFileInvalid(WorldError):
     """A file that cannot be used; the text names the file, the line and the fix."""
 
 
@@ -148,36 +148,36 @@ def file_bytes(path: Path) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise FleetFileWrong(f"{path}: {(error.strerror or 'cannot be read').lower()}") from error
+        raise RegistryFileInvalid(f"{path}: {(error.strerror or 'cannot be read').lower()}") from error
     if len(data) > COVERED_BYTES:
-        raise FleetFileWrong(f"{path}: longer than {COVERED_BYTES} bytes")
+        raise RegistryFileInvalid(f"{path}: longer than {COVERED_BYTES} bytes")
     return data
 
 
 def read_file(found: RegistryFileFound) -> RegistryFile:
-    """What a file says, or `FleetFileWrong`: also for a mistake in one of its entries, or in the default."""
+    """What a file says, or `RegistryFileInvalid`: also for a mistake in one of its entries, or in the default."""
     read = read_usable(found)
     for sentence in (*read.mistakes.values(), read.default_mistake):
         if sentence:
-            raise FleetFileWrong(sentence)
+            raise RegistryFileInvalid(sentence)
     return read
 
 
 def read_usable(found: RegistryFileFound) -> RegistryFile:
-    """Return what a file says, without the entries that have a mistake; `FleetFileWrong` for any other mistake."""
+    """Return what a file says, without the entries that have a mistake; `RegistryFileInvalid` for any other mistake."""
     try:
         text = found.data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise FleetFileWrong(f"{found.path}: not UTF-8 text") from None
+        raise RegistryFileInvalid(f"{found.path}: not UTF-8 text") from None
     try:
         located = parse(text)
-    except Misplaced as error:
-        raise FleetFileWrong(f"{found.path}, line {error.line}: {error}") from None
+    except ConfigMistake as error:
+        raise RegistryFileInvalid(f"{found.path}, line {error.line}: {error}") from None
     reader = _Reader(located, found.path)
     try:
         return reader.read()
-    except Misplaced as error:
-        raise FleetFileWrong(reader.sentence(error)) from None
+    except ConfigMistake as error:
+        raise RegistryFileInvalid(reader.sentence(error)) from None
 
 
 _TOP: Final = frozenset(
@@ -206,13 +206,13 @@ class _ServerText(NamedTuple):
     name: str
     place: Place
     value: object
-    mistake: Misplaced | None = None
+    mistake: ConfigMistake | None = None
 
 
 class _Reader:
     """Reads one file."""
 
-    def __init__(self, located: Located, path: Path) -> None:
+    def __init__(self, located: LocatedJson, path: Path) -> None:
         self._located = located
         self._path = path
 
@@ -235,7 +235,7 @@ class _Reader:
                     raise wrong
                 table = ConfigTable(self._located, place, value, _ENTRY)
                 entries[name] = self._entry(name, table, common, rules, servers)
-            except Misplaced as error:
+            except ConfigMistake as error:
                 mistakes.setdefault(name, self.sentence(error))
         default = top.text("defaultServer") or ""
         default_mistake = ""
@@ -252,19 +252,19 @@ class _Reader:
             tuple(map(self.sentence, remarks)),
         )
 
-    def _repeated_in_servers(self) -> dict[Place, Misplaced]:
+    def _repeated_in_servers(self) -> dict[Place, ConfigMistake]:
         """Return the first key of each server that stands twice, or the server itself, by the place of the server.
 
         A key that stands twice elsewhere counts for all servers, so it is raised.
         """
-        found: dict[Place, Misplaced] = {}
+        found: dict[Place, ConfigMistake] = {}
         for mistake in self._located.repeated:
             if len(mistake.place) < 2 or mistake.place[0] != "servers":
                 raise mistake
             found.setdefault(mistake.place[:2], mistake)
         return found
 
-    def sentence(self, error: Misplaced) -> str:
+    def sentence(self, error: ConfigMistake) -> str:
         """Return a mistake with the file, the line, and the place in it: the entry, and the field."""
         place = self._located.name(error.place)
         return f"{self._path}, line {error.line}: {error}" + (f" ({place})" if place else "")
@@ -284,17 +284,17 @@ class _Reader:
                 name = given if isinstance(given, str) else ""
                 mistake = self._wrong_name(name, at, "a server in a list needs a name")
                 if mistake is None and name in seen:
-                    mistake = misplaced(self._located, (*at, "name"), f"the name {name!r} is taken")
+                    mistake = config_mistake(self._located, (*at, "name"), f"the name {name!r} is taken")
                 seen.add(name)
                 yield _ServerText(name if name.strip() else f"servers[{number}]", at, value, mistake)
         elif servers is not None:
-            raise misplaced(self._located, place, f"servers must be an object or a list, not {kind_of(servers)}")
+            raise config_mistake(self._located, place, f"servers must be an object or a list, not {kind_of(servers)}")
 
-    def _wrong_name(self, name: str, place: Place, missing: str) -> Misplaced | None:
+    def _wrong_name(self, name: str, place: Place, missing: str) -> ConfigMistake | None:
         if not name.strip():
-            return misplaced(self._located, place, missing)
+            return config_mistake(self._located, place, missing)
         if not name.isprintable():
-            return misplaced(self._located, place, "the name of a server must have only visible characters")
+            return config_mistake(self._located, place, "the name of a server must have only visible characters")
         return None
 
     def _entry(
@@ -322,7 +322,7 @@ class _Reader:
             "idle_ms": table.number("idleTimeoutMs", _LONGEST_MS, least=0),
             "description": table.text("description"),
             "default_agent": table.text("defaultAgent"),
-            "lent": self._lent(table, base.lent),
+            "offered": self._offered(table, base.offered),
         }
         chosen: dict[str, Any] = {**common, **{key: value for key, value in given.items() if value is not None}}
         return replace(
@@ -356,9 +356,9 @@ class _Reader:
             raise table.wrong("url", f"url begins with https://, http://, wss:// or ws://, not {url!r}")
         if token and file:
             raise table.wrong("tokenFile", "token or tokenFile, not both")
-        return AgentEntry(name, "", url=url, token=token, token_file=file, lent=FORMS_ALONE)
+        return AgentEntry(name, "", url=url, token=token, token_file=file, offered=FORMS_ONLY)
 
-    def _lent(self, table: ConfigTable, before: OfferedCapabilities) -> OfferedCapabilities:
+    def _offered(self, table: ConfigTable, before: OfferedCapabilities) -> OfferedCapabilities:
         """What is lent, said as a client says it to an agent; what is not named stays as it was."""
         if table.given("capabilities") is None:
             return before
@@ -410,7 +410,7 @@ class _Reader:
                     found.append(PermissionRule(effect, **named))
                 except RuleRefused as error:
                     place = (*rule.place, error.field) if error.field else rule.place
-                    raise misplaced(self._located, place, str(error)) from None
+                    raise config_mistake(self._located, place, str(error)) from None
         return tuple(found)
 
     def _mcp(self, table: ConfigTable) -> tuple[McpServer, ...]:
@@ -423,10 +423,10 @@ class _Reader:
 
     def _mcp_server(self, name: str | None, table: ConfigTable) -> McpServer:
         if not name:
-            raise misplaced(self._located, table.place, "an MCP server needs a name")
+            raise config_mistake(self._located, table.place, "an MCP server needs a name")
         url, command = table.text("url"), table.text("command")
         if bool(url) == bool(command):
-            raise misplaced(self._located, table.place, "an MCP server has a command, or a url")
+            raise config_mistake(self._located, table.place, "an MCP server has a command, or a url")
         if command:
             env = [EnvVariable(key, value) for key, value in (table.env("env") or {}).items()]
             return McpStdio(name, command, list(table.texts("args") or ()), env)

@@ -21,7 +21,7 @@ SCHEMES: Final = ("https", "http", "wss", "ws")
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
-class Opened(NamedTuple):
+class OpenedTarget(NamedTuple):
     """A transport, and the process behind it if we have started one."""
 
     transport: Transport
@@ -48,7 +48,7 @@ def is_readable_on_the_way(url: str) -> bool:
         return True
 
 
-def resolved(
+def resolve_target(
     target: Target,
     *,
     env: Mapping[str, str] | None,
@@ -82,12 +82,12 @@ def resolved(
 
 def open_target(
     target: Target, cwd: str | None, env: Mapping[str, str] | None, on_stderr: Callable[[bytes], None] | None = None
-) -> Opened:
+) -> OpenedTarget:
     """A transport to talk over; `on_stderr` has what a process that we start writes there."""
     if not isinstance(target, (str, Sequence)):
         if not hasattr(target, "close_writing"):
             raise UsageError(f"connect() takes a command, an address or a transport, not {type(target).__name__}")
-        return Opened(target)
+        return OpenedTarget(target)
     # Here and not at the top: a client over another transport starts no process.
     from dragoman.host.environment import child_environment
     from dragoman.host.process import Child
@@ -98,4 +98,4 @@ def open_target(
         raise UsageError("connect() needs a command, such as ['gemini', '--acp'], an address or a transport")
     environment = child_environment(os.environ, env)
     child = Child.start(command, cwd=cwd or os.getcwd(), env=environment, on_stderr=on_stderr)
-    return Opened(ChildTransport(child), child)
+    return OpenedTarget(ChildTransport(child), child)

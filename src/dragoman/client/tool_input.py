@@ -261,7 +261,7 @@ def _says_that_it_changes(name: str, value: object) -> bool:
     )
 
 
-def is_told_by_diff(key: str, value: object, paths: Sequence[str], texts: Sequence[str]) -> bool:
+def is_shown_by_diff(key: str, value: object, paths: Sequence[str], texts: Sequence[str]) -> bool:
     """Return whether a field says nothing that the paths and texts of a diff do not say. A command never does."""
     name = plain_name(key)
     if value is None or isinstance(value, (bool, int, float)):

@@ -22,16 +22,14 @@ from dragoman import limits
 from dragoman.client.command_lines import check_terminal
 from dragoman.client.handlers import ReadCallback, Terminals, WriteCallback
 from dragoman.client.terminals import RealTerminals
+from dragoman.client.text_files import FILE_BYTES, current_bytes, encode_text
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, RequestFailed, UsageError
 from dragoman.host.paths import PathRefused, Place, Roots, read_bytes, write_bytes
 from dragoman.limits import MIB
 from dragoman.vocabulary.services import CreateTerminal, ReadTextFile, WriteTextFile
 
 if TYPE_CHECKING:
-    from dragoman.client.policy import Look, PermissionHandler
-
-# A source file of more is generated. A quarter of a frame: escaping may make four bytes of one.
-FILE_BYTES: Final = 16 * MIB
+    from dragoman.client.permission_handler import Look, PermissionHandler
 
 
 class Callbacks(TypedDict):
@@ -110,9 +108,9 @@ class Workspace:
         Waits for the user where the policy asks. Raise `RequestFailed` if it is denied or cannot be written.
         """
         place = self._place(request.path, request)
-        data = request.content.encode("utf-8", errors="surrogatepass")
+        data = encode_text(request.content)
         try:
-            await self._permit(replace(request, path=place.path), lambda: asyncio.to_thread(_as_it_is, place))
+            await self._permit(replace(request, path=place.path), lambda: asyncio.to_thread(current_bytes, place))
             await asyncio.to_thread(write_bytes, place, data)
         except PathRefused as error:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
@@ -157,19 +155,6 @@ class _LentTerminals(RealTerminals):
 
 def _not_allowed(reason: str) -> RequestFailed:
     return RequestFailed(INVALID_REQUEST, f"Not allowed: {reason}", {"reason": reason})
-
-
-def _as_it_is(place: Place) -> bytes | None:
-    """What a file holds now; None if there is none. `PathRefused` if that cannot be shown, so that it is kept."""
-    try:
-        data, more = read_bytes(place, FILE_BYTES)
-    except PathRefused as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            return None
-        raise
-    if more:
-        raise PathRefused(f"{place.path} is larger than {FILE_BYTES // MIB} MiB, and what it holds cannot be shown.")
-    return data
 
 
 def _read(place: Place) -> str:

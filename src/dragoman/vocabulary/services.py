@@ -20,6 +20,11 @@ class PermissionOption(Word, frozen=True, gc=False):
     name: str
     kind: str
 
+    @property
+    def allows(self) -> bool:
+        """Return whether choosing this option is a yes. A kind that is not known is none."""
+        return self.kind.startswith("allow")
+
 
 class ToolCallSubject(Word, frozen=True, gc=False, tag_field="type", tag="tool_call"):
     """The permission is about a tool call."""

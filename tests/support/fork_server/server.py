@@ -49,7 +49,7 @@ _CLIENT: Final = (
     "dragoman.cli.offered_services",
     "dragoman.client.connect",
     "dragoman.client.call_facts",
-    "dragoman.client.policy",
+    "dragoman.client.permission_handler",
     "dragoman.dialects.v1.client",
     "dragoman.transports.child",
 )

@@ -149,7 +149,7 @@ class ChatSession:
 
     async def _connect_again(self, stack: AsyncExitStack, lost: LinkClosed) -> None:
         """The server has forgotten us, as after a restart: the session is kept there, so we go on with it. Once."""
-        if not self._target.elsewhere:
+        if not self._target.is_remote:
             raise lost
         self._stage.trouble = ""
         self._paper.say(f"{sanitize(str(lost))}; connecting again…", "yellow")
@@ -386,6 +386,6 @@ class ChatSession:
 
     def _how_to_go_on(self) -> str:
         """What to type for the same conversation with an agent that may be there again."""
-        if self._here is None or not self._target.elsewhere:
+        if self._here is None or not self._target.is_remote:
             return ""
         return f"\ngo on with: dragoman chat --agent {self._target.name} --resume {self._here.id}"

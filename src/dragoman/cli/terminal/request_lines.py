@@ -175,7 +175,7 @@ def _untold_input(call: ToolCallUpdate) -> object:
     if not diffs or not isinstance(call.raw_input, dict):
         return call.raw_input
     from dragoman.client.hunks import hunk_texts
-    from dragoman.client.tool_input import is_told_by_diff
+    from dragoman.client.tool_input import is_shown_by_diff
 
     changes = [change for diff in diffs for change in diff.changes if isinstance(change, FileChange)]
     paths = [change.path for change in changes]
@@ -185,7 +185,7 @@ def _untold_input(call: ToolCallUpdate) -> object:
         return call.raw_input
     texts += [text for patch in patches for text in hunk_texts(patch)]
     given = call.raw_input.items()
-    return {name: value for name, value in given if not is_told_by_diff(str(name), value, paths, texts)}
+    return {name: value for name, value in given if not is_shown_by_diff(str(name), value, paths, texts)}
 
 
 def _input(given: object, show: Callable[[str], Iterator[str]]) -> Iterator[str]:

@@ -1,15 +1,15 @@
 """Rules: what an agent may do without a person, and `judge`, which says so. Pure.
 
-What a request carries (`evidence`) is held against a policy. Reject beats ask beats allow.
+What a request carries (`call_facts`) is held against a policy. Reject beats ask beats allow.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, get_args
 
-from dragoman.client.call_facts import CallFacts, Judged, evidence
+from dragoman.client.call_facts import CallFacts, GuardedRequest, call_facts
 from dragoman.client.command_lines import BASH, CommandLine
-from dragoman.client.rule import (
+from dragoman.client.permission_rule import (
     RULE_KINDS,
     Effect,
     PermissionRule,
@@ -108,9 +108,9 @@ class PathPosition:
     shell: str = BASH
 
 
-def judge(request: Judged, policy: PermissionPolicy, where: PathPosition) -> Verdict:
+def judge(request: GuardedRequest, policy: PermissionPolicy, where: PathPosition) -> Verdict:
     """What the policy says about a request."""
-    found = evidence(request, where.shell)
+    found = call_facts(request, where.shell)
     if isinstance(request, RequestPermission):
         found = _with_meant(found, where)
     if isinstance(request, WriteTextFile):

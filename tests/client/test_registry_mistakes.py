@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.client.located import parse
+from dragoman.client.located_json import parse
 from dragoman.client.registry import AgentRegistry
 from dragoman.client.registry_edit import add_entry, remove_entry
-from dragoman.client.registry_file import FleetFileWrong, RegistryFile, RegistryFileFound, read_file, read_usable
+from dragoman.client.registry_file import RegistryFile, RegistryFileFound, RegistryFileInvalid, read_file, read_usable
 from dragoman.errors import UsageError
 
 FILE = Path("/home/me/acp.json")
@@ -95,7 +95,7 @@ def test_a_mistake_in_one_server_is_named_and_leaves_the_others(text: str, name:
     found = usable(text)
     assert list(found.entries) == ["fine"]
     assert found.mistakes == {name: f"{FILE}, {sentence}"}
-    with pytest.raises(FleetFileWrong) as wrong:
+    with pytest.raises(RegistryFileInvalid) as wrong:
         read_file(RegistryFileFound(FILE, text.encode()))
     assert str(wrong.value) == f"{FILE}, {sentence}"
 
@@ -111,7 +111,7 @@ def test_a_mistake_in_one_server_is_named_and_leaves_the_others(text: str, name:
     ],
 )
 def test_a_key_that_stands_twice_for_all_servers_stops_all(text: str, sentence: str) -> None:
-    with pytest.raises(FleetFileWrong) as wrong:
+    with pytest.raises(RegistryFileInvalid) as wrong:
         usable(text)
     assert str(wrong.value) == f"{FILE}, {sentence}"
 
@@ -125,7 +125,7 @@ def test_a_file_with_a_key_twice_is_not_written_over(tmp_path: Path) -> None:
     file = tmp_path / "acp.json"
     text = f'{{"servers": {{{FINE}, "bad": {{"command": "a", "command": "b"}}}}}}'
     file.write_text(text)
-    with pytest.raises(FleetFileWrong, match="stands here twice"):
+    with pytest.raises(RegistryFileInvalid, match="stands here twice"):
         add_entry(file, "mine", {"command": "new"})
     assert file.read_text() == text
 

@@ -118,7 +118,7 @@ _BEHIND: Final = 32
 _CHARACTERS: Final = 128 * 1024
 
 
-def carried_elsewhere(command: Sequence[str], environment: Mapping[str, str]) -> str:
+def remote_launch_reason(command: Sequence[str], environment: Mapping[str, str]) -> str:
     """Say what carries an agent away that this command line starts; empty: it works here, as far as can be known."""
     if len(command) > _WORDS or sum(map(len, command)) > _CHARACTERS:
         return "the command line is too long to be looked through"

@@ -11,12 +11,20 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.client.call_facts import CallFacts, Judged, evidence
+from dragoman.client.call_facts import CallFacts, GuardedRequest, call_facts
 from dragoman.client.decision import By, OnDecision, PermissionDecision, method_of, title_of
 from dragoman.client.file_questions import question_about, title_for_user
 from dragoman.client.granted_writes import GrantedWrites
+from dragoman.client.permission_policy import (
+    Effect,
+    Level,
+    PathPosition,
+    PermissionPolicy,
+    PermissionRule,
+    Verdict,
+    judge,
+)
 from dragoman.client.questions import Questions
-from dragoman.client.rules import Effect, Level, PathPosition, PermissionPolicy, PermissionRule, Verdict, judge
 from dragoman.errors import CANCELLED, RequestCancelled
 from dragoman.host.credential_files import credential_files
 from dragoman.host.paths import PathRefused, Place, Roots, is_inside
@@ -47,7 +55,7 @@ __all__ = [
     "PermissionPolicy",
     "PermissionRule",
     "Verdict",
-    "allowing",
+    "allow_option",
     "judge",
 ]
 
@@ -137,7 +145,7 @@ class PermissionHandler:
         verdict = self._judge(request)
         if verdict.effect == "ask" and self._ask is not None:
             return await self._ask_user(request, verdict, self._ask)
-        option = allowing(request) if self._allows(verdict) else None
+        option = allow_option(request) if self._allows(verdict) else None
         if option is not None:
             self._record(request, verdict, is_allowed=True, option=option)
             return option
@@ -155,7 +163,7 @@ class PermissionHandler:
             option = await self._asked(shown, ask)
         except RequestCancelled:
             return PermissionAnswer(Dismissed())
-        is_allowed = option is not None and option.kind.startswith("allow")
+        is_allowed = option is not None and option.allows
         if is_allowed:
             self._granted.add(writes)
         self._record(request, verdict, is_allowed=is_allowed, by="user", option=option)
@@ -188,9 +196,9 @@ class PermissionHandler:
         return self._deny(request, verdict)
 
     async def _is_granted(self, request: WriteTextFile, look: Look) -> bool:
-        return self._granted.is_open(request) and self._granted.take(request, await look())
+        return self._granted.is_open(request) and self._granted.consume(request, await look())
 
-    def _judge(self, request: Judged) -> Verdict:
+    def _judge(self, request: GuardedRequest) -> Verdict:
         self._looked_into.clear()
         self._held.clear()
         self._patterns = PatternSearch()
@@ -207,7 +215,7 @@ class PermissionHandler:
             before = await look()
             question = question_about(request, before, shell=self._where.shell, cwd=self._roots.cwd)
             option = await self._asked(question, ask)
-            if option is None or not option.kind.startswith("allow"):
+            if option is None or not option.allows:
                 self._record(request, verdict, is_allowed=False, by="user", option=option)
                 return "the user said no"
             if await look() == before:
@@ -231,7 +239,7 @@ class PermissionHandler:
     def _allows(self, verdict: Verdict) -> bool:
         return verdict.effect == "allow" or (verdict.effect == "ask" and self.policy.unasked == "allow")
 
-    def _deny(self, request: Judged, verdict: Verdict) -> str:
+    def _deny(self, request: GuardedRequest, verdict: Verdict) -> str:
         reason = verdict.reason
         if verdict.effect == "ask":
             reason = f"{reason}, and there is no user to ask"
@@ -242,7 +250,7 @@ class PermissionHandler:
             self.denials.append(Denial(self._title(request), reason, level, is_outside=verdict.basis == _OUTSIDE))
         return reason
 
-    def _least_level(self, request: Judged) -> Level:
+    def _least_level(self, request: GuardedRequest) -> Level:
         """Return the least level at which the user need not be asked; empty: a rule stands against it at every one."""
         levels: tuple[Level, ...] = ("read", "edit", "all")
         for level in levels:
@@ -250,14 +258,14 @@ class PermissionHandler:
                 return level
         return ""
 
-    def _title(self, request: Judged) -> str:
+    def _title(self, request: GuardedRequest) -> str:
         if isinstance(request, RequestPermission):
             return request.title
         return title_for_user(request, shell=self._where.shell)
 
     def _record(
         self,
-        request: Judged,
+        request: GuardedRequest,
         verdict: Verdict,
         *,
         is_allowed: bool,
@@ -269,7 +277,7 @@ class PermissionHandler:
                 PermissionDecision(
                     request.session_id,
                     method_of(request),
-                    evidence(request, self._where.shell).kind,
+                    call_facts(request, self._where.shell).kind,
                     title_of(request, self._where.shell),
                     is_allowed,
                     by or ("policy" if verdict.rule is None else "rule"),
@@ -291,7 +299,7 @@ class PermissionHandler:
 
     async def _asked(self, request: RequestPermission, ask: Ask) -> PermissionOption | None:
         """What a person says. The same thing asked again while they think, or after a no, is the same question."""
-        key = (request.session_id, evidence(request, self._where.shell))
+        key = (request.session_id, call_facts(request, self._where.shell))
         while key in self._asking:
             await asyncio.wait([self._asking[key]])
         if key in self._said_no:
@@ -309,7 +317,7 @@ class PermissionHandler:
         if not isinstance(reply, _Chosen):
             raise _cancelled()
         option = reply.option
-        if option is None or not option.kind.startswith("allow"):
+        if option is None or not option.allows:
             self.refused += 1
             self._said_no[key] = None
             if len(self._said_no) > _REMEMBERED:
@@ -395,7 +403,7 @@ class PermissionHandler:
         if not isinstance(request.subject, ToolCallSubject):
             return request
         leads = []
-        for path in evidence(request, self._where.shell).paths:
+        for path in call_facts(request, self._where.shell).paths:
             real = self._names(path)[-1]
             if real != os.path.normpath(os.path.join(self._roots.cwd, path)):
                 leads.append(Location(real))
@@ -407,7 +415,7 @@ class PermissionHandler:
         return replace(request, subject=replace(request.subject, tool_call=call))
 
 
-def allowing(request: RequestPermission) -> PermissionOption | None:
+def allow_option(request: RequestPermission) -> PermissionOption | None:
     """The option that says yes, once before always; never one of another kind."""
     for kind in ("allow_once", "allow_always"):
         for option in request.options:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.client.elsewhere import carried_elsewhere
+from dragoman.client.remote_launch import remote_launch_reason
 
 HERE = [
     ["gemini", "--acp"],
@@ -129,16 +129,16 @@ ELSEWHERE = [
 
 @pytest.mark.parametrize("command", HERE, ids=" ".join)
 def test_an_agent_that_works_here(command: list[str]) -> None:
-    assert carried_elsewhere(command, {"PATH": "/nowhere"}) == ""
+    assert remote_launch_reason(command, {"PATH": "/nowhere"}) == ""
 
 
 @pytest.mark.parametrize("command", ELSEWHERE, ids=lambda command: " ".join(command)[:60])
 def test_an_agent_that_is_carried_elsewhere(command: list[str]) -> None:
-    assert carried_elsewhere(command, {"PATH": "/nowhere"})
+    assert remote_launch_reason(command, {"PATH": "/nowhere"})
 
 
 def test_a_link_to_a_carrier_is_one(tmp_path: Path) -> None:
     (tmp_path / "ssh").write_text("#!/bin/sh\n")
     (tmp_path / "ssh").chmod(0o755)
     (tmp_path / "box").symlink_to("ssh")
-    assert carried_elsewhere(["box", "agent"], {"PATH": str(tmp_path)}) == "ssh takes the agent to another machine"
+    assert remote_launch_reason(["box", "agent"], {"PATH": str(tmp_path)}) == "ssh takes the agent to another machine"

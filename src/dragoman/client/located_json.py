@@ -13,7 +13,7 @@ _DEPTH: Final = 64
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\n')
 
 
-class Misplaced(UsageError):
+class ConfigMistake(UsageError):
     """Something in a text is wrong; `line` counts from 1, `place` says where in the value, if that is known."""
 
     def __init__(self, line: int, message: str, place: Path = ()) -> None:
@@ -22,13 +22,13 @@ class Misplaced(UsageError):
         self.place = place
 
 
-class Located(NamedTuple):
+class LocatedJson(NamedTuple):
     """A value, and the line where each of its parts begins."""
 
     value: object
     lines: dict[Path, int]
     # Keys that stand twice in an object, each at its second place; the value has the last of them.
-    repeated: tuple[Misplaced, ...] = ()
+    repeated: tuple[ConfigMistake, ...] = ()
 
     def line(self, path: Path) -> int:
         """The line of a part; of the nearest one around it, if it is not there."""
@@ -51,18 +51,18 @@ def key_text(key: str) -> str:
     return key if key.strip() and key.isprintable() else json.dumps(key)
 
 
-def parse(text: str) -> Located:
-    """Read a text, or raise `Misplaced`. A key that stands twice is no reason for that: see `Located.repeated`."""
+def parse(text: str) -> LocatedJson:
+    """Return what a text holds. Raise `ConfigMistake` if it is no JSON; a repeated key is in `LocatedJson.repeated`."""
     try:
         value = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        raise Misplaced(error.lineno, f"this is not JSON: {error.msg.lower()}") from None
+        raise ConfigMistake(error.lineno, f"this is not JSON: {error.msg.lower()}") from None
     except (ValueError, RecursionError) as error:
-        raise Misplaced(1, f"this is not JSON: {str(error)[:80]}") from None
+        raise ConfigMistake(1, f"this is not JSON: {str(error)[:80]}") from None
     lines: dict[Path, int] = {}
-    repeated: list[Misplaced] = []
+    repeated: list[ConfigMistake] = []
     _locate(_tokens(text), (), lines, repeated)
-    return Located(value, lines, tuple(repeated))
+    return LocatedJson(value, lines, tuple(repeated))
 
 
 def _member(value: object, part: str | int) -> object:
@@ -89,16 +89,16 @@ def _tokens(text: str) -> Iterator[_Token]:
             yield _Token(found[0], line)
 
 
-def _locate(tokens: Iterator[_Token], path: Path, lines: dict[Path, int], repeated: list[Misplaced]) -> None:
+def _locate(tokens: Iterator[_Token], path: Path, lines: dict[Path, int], repeated: list[ConfigMistake]) -> None:
     """One value, of a text that is known to be JSON."""
     _locate_from(next(tokens), tokens, path, lines, repeated)
 
 
 def _locate_from(
-    token: _Token, tokens: Iterator[_Token], path: Path, lines: dict[Path, int], repeated: list[Misplaced]
+    token: _Token, tokens: Iterator[_Token], path: Path, lines: dict[Path, int], repeated: list[ConfigMistake]
 ) -> None:
     if len(path) > _DEPTH:
-        raise Misplaced(token.line, "too many brackets inside brackets")
+        raise ConfigMistake(token.line, "too many brackets inside brackets")
     lines.setdefault(path, token.line)
     if token.text == "{":
         while (token := next(tokens)).text != "}":
@@ -107,7 +107,7 @@ def _locate_from(
             key: Path = (*path, json.loads(token.text))
             next(tokens)  # the colon
             if key in lines:
-                repeated.append(Misplaced(token.line, f"{token.text} stands here twice", key))
+                repeated.append(ConfigMistake(token.line, f"{token.text} stands here twice", key))
                 _locate(tokens, key, {}, [])  # what is inside of it does not stand twice
             else:
                 lines[key] = token.line

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.client.call_facts import CallFacts, evidence
-from dragoman.client.policy import (
+from dragoman.client.call_facts import CallFacts, call_facts
+from dragoman.client.permission_handler import (
     REASON_KEY,
     Denial,
     PermissionHandler,
     PermissionPolicy,
     PermissionRule,
-    allowing,
+    allow_option,
     judge,
 )
-from dragoman.client.policy import PathPosition as W
+from dragoman.client.permission_handler import PathPosition as W
 from dragoman.client.workspace import Workspace
 from dragoman.errors import RequestCancelled, RequestFailed, UsageError
 from dragoman.vocabulary.events import ToolCallUpdate
@@ -122,14 +122,14 @@ def test_without_a_policy_everything_is_asked_and_a_denial_denies_everything(req
 @pytest.mark.requirement("F3")
 def test_title_and_name_are_no_evidence() -> None:
     call = ToolCallUpdate("c", name="read_file", title="Reading https://x.y with rm -rf /", locations=at("/w/a"))
-    assert evidence(asked(call)) == CallFacts("other", ("/w/a",))
+    assert call_facts(asked(call)) == CallFacts("other", ("/w/a",))
 
 
 def test_a_deep_input_is_not_followed_for_ever() -> None:
     deep: Any = "x"
     for _ in range(100):
         deep = {"a": deep}
-    assert evidence(asked(raw_input=deep)).unclear == "its input is too deep to judge"
+    assert call_facts(asked(raw_input=deep)).unclear == "its input is too deep to judge"
 
 
 JSON = st.recursive(
@@ -364,7 +364,7 @@ def test_a_rule_that_means_nothing_is_refused(fields: dict[str, str]) -> None:
     [([ALWAYS, YES, NO], YES), ([NO, ALWAYS], ALWAYS), ([NO], None), ([PermissionOption("x", "X", "bless")], None)],
 )
 def test_yes_is_once_before_always_and_never_another_kind(options: list[PermissionOption], chosen: Any) -> None:
-    assert allowing(asked(locations=at("/w/a"), options=options)) == chosen
+    assert allow_option(asked(locations=at("/w/a"), options=options)) == chosen
 
 
 @pytest.mark.requirement("F14")
@@ -407,7 +407,7 @@ async def test_a_person_is_asked_about_files_and_commands_as_about_everything_el
     path = str(tmp_path / "a")
     requests: list[Any] = [ReadTextFile("s", path), WriteTextFile("s", path, "new"), CreateTerminal("s", "ls", ["-l"])]
     assert [await permissions.permits(request) for request in requests] == [None, None, None]
-    assert [evidence(request) for request in seen[:2]] == [evidence(request) for request in requests[:2]]
+    assert [call_facts(request) for request in seen[:2]] == [call_facts(request) for request in requests[:2]]
     assert seen[2].subject == CommandSubject("ls -l", str(tmp_path))
     for no in (None, "reject", "of nobody's"):
         permissions = PermissionHandler(PermissionPolicy(), [tmp_path], ask=answering(no))
