@@ -182,5 +182,5 @@ class Offer:
         if self._workspace is None:
             from dragoman.client.workspace import Workspace
 
-            self._workspace = Workspace([self._folder], environment=os.environ, decider=self._judge())
+            self._workspace = Workspace([self._folder], environment=os.environ, permissions=self._judge())
         return self._workspace
