@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.agent.history import History
-from dragoman.client.call_facts import evidence
+from dragoman.client.call_facts import call_facts
 from dragoman.client.tool_calls import ToolCalls
 from dragoman.store import entries
 from dragoman.vocabulary import events
@@ -251,7 +251,7 @@ def test_a_question_is_judged_and_shown_by_the_live_state_of_its_call(
     live = state_of(*happened).tool_call(call_id) or events.ToolCallUpdate(call_id)
     known = events.ToolCallUpdate(call_id, **{name: getattr(live, name) for name in JUDGED})
     assert calls.whole(question(call_id)) == question(call_id, known)
-    assert evidence(calls.whole(question(call_id))) == evidence(question(call_id, known))
+    assert call_facts(calls.whole(question(call_id))) == call_facts(question(call_id, known))
 
 
 def question(call_id: str, call: events.ToolCallUpdate | None = None) -> RequestPermission:
