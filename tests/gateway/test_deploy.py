@@ -32,7 +32,7 @@ from dragoman.gateway import (
     precheck,
     replay_buffer,
     server,
-    shared_session,
+    turn_buffer,
 )
 from dragoman.transports import http
 from dragoman.transports.remote import transport_for
@@ -188,7 +188,7 @@ def test_the_limits_that_are_told_are_the_limits() -> None:
         "streams of a connection": f"{connection.STREAMS}",
         "held for a stream, read or not": f"{replay_buffer.BUFFER_BYTES // mib} MiB; "
         f"{connection.HELD_BYTES // mib} MiB for all of a connection",
-        "held of a turn for clients that join it": f"{shared_session.TURN_BYTES // mib} MiB",
+        "held of a turn for clients that join it": f"{turn_buffer.TURN_BYTES // mib} MiB",
         "a reader that stops": f"{replay_buffer.STALL_SECONDS:g} s",
         "a peer that is gone without a word": f"about {probing} s, by TCP keep-alive",
         "a connection whose client does not come back": f"{hub.KEPT_SECONDS / 60:g} minutes",

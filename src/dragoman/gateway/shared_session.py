@@ -3,25 +3,25 @@
 Promises
 - Every subscriber is sent every event of the agent, in order. A replay is sent only to the client that requested it,
   and no turn begins during the replay.
-- A client that joins during a turn and asks for a replay is sent the events of that turn which are still held, and then
-  the same events as the others; the agent is not asked. Earlier events are a gap, reported with `_gateway/missed`.
+- A client that joins during a turn and asks for a replay is sent the state of that turn, as far as its events are still
+  held (`turn_buffer`), and then the same events as the others; the agent is not asked. Earlier events are a gap,
+  reported with `_gateway/missed`.
 - The agent is read at the pace of the fastest reader. Without any reader the turn goes on.
 - An option or a title that one client sets is sent to the others (`setting_changes`).
 - A request of the agent is sent to the subscribers, and to those that join while it is open (`open_questions`).
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.logbook import principal_name, session_name
 from dragoman.gateway.open_questions import OpenQuestion
 from dragoman.gateway.setting_changes import SettingChanges
+from dragoman.gateway.turn_buffer import TurnBuffer
 from dragoman.vocabulary.asking import ExtensionNote, Reply, Request
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
     from dragoman.gateway.agent_side import AgentSide
     from dragoman.gateway.client_side import ClientSide
 
-# Events held of a running turn, for clients that join it. Fifty turns at once hold fifty times this.
-TURN_BYTES: Final = limits.MIB
-# Between turns: the prompt that begins the next one, and not much more.
-_BETWEEN_BYTES: Final = 16 * limits.KIB
 # What a short piece of text takes in memory, about; it is not measured, because pieces come by the hundred thousand.
 SHORT_BYTES: Final = 256
 # Subscribers of one session; each is sent every event. A person has some screens; a larger audience needs a relay.
@@ -72,10 +68,7 @@ class SharedSession:
         self._listener: ClientSide | None = None  # who is told a story again
         self._questions: set[OpenQuestion] = set()
         self._began = 0.0
-        self._said: deque[tuple[AnyEvent, int]] = deque()  # in the turn that runs
-        self._said_bytes = 0
-        self._said_most = _BETWEEN_BYTES
-        self._let_go = 0  # events of this turn that are no longer held
+        self._turn_buffer: Final = TurnBuffer()
         self._turns = 0
         self._told_before = False  # whether the session has a story from before we opened it
         self._loop = asyncio.get_running_loop()
@@ -166,10 +159,7 @@ class SharedSession:
             self._mark(event)
             listener.tell(self.id, event)
             return
-        self._said.append((event, size))
-        self._said_bytes += size
-        if self._said_bytes > self._said_most:
-            self._forget_some()
+        self._turn_buffer.append(event, size)
         subscribers = self.subscribers
         if event.__class__ is not AgentMessageChunk:
             self._mark(event)
@@ -183,14 +173,14 @@ class SharedSession:
     def join(self, subscriber: "ClientSide", *, replay: bool) -> SessionOpened:
         """Subscribe `subscriber` to a session whose turn runs, and return how the session was opened.
 
-        With `replay` the held events of the turn are sent first, also to a client that has subscribed before, as with
+        With `replay` the turn is sent first, as far as it is held, also to a client that has subscribed before, as with
         every load. Then the state follows: running, or waiting for an answer.
         """
         if replay:
-            if self._let_go or self._told_before or self._turns > 1:
-                missed = {"sessionId": self.id, "missed": self._let_go}
+            if self._turn_buffer.missing or self._told_before or self._turns > 1:
+                missed = {"sessionId": self.id, "missed": self._turn_buffer.missing}
                 subscriber.note(ExtensionNote("_gateway/missed", missed))
-            for event, _ in self._said:
+            for event in self._turn_buffer.snapshot():
                 subscriber.tell(self.id, event)
         subscriber.tell(self.id, RequiresAction() if self._questions else Running())
         self.enter(subscriber)
@@ -231,17 +221,14 @@ class SharedSession:
 
     def _begin(self) -> None:
         self.quiet.clear()
-        self._said_most = TURN_BYTES
-        self._let_go = 0
+        self._turn_buffer.begin()
         self._turns += 1
         self._began = self._loop.time()
         whose = principal_name(self.prompted_by) or None
         self.agent_side.hub.log.info("turn_begun", session=session_name(self.id), principal=whose)
 
     def _finish(self, event: Idle) -> None:
-        self._said.clear()
-        self._said_bytes = self._let_go = 0
-        self._said_most = _BETWEEN_BYTES
+        self._turn_buffer.clear()
         if self.running:
             self.quiet.set()
             seconds = self._loop.time() - self._began
@@ -252,12 +239,6 @@ class SharedSession:
             self.agent_side.hub.log.info(
                 "turn_ended", session=session_name(self.id), end=end, seconds=round(seconds, 3)
             )
-
-    def _forget_some(self) -> None:
-        while self._said_bytes > self._said_most and len(self._said) > 1:
-            _, size = self._said.popleft()
-            self._said_bytes -= size
-            self._let_go += 1
 
     def cancel(self) -> None:
         """Ask the agent to end its turn."""
