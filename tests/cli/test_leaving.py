@@ -145,7 +145,7 @@ def test_a_full_device_as_stdout_ends_the_agent_without_a_traceback(tmp_path: Pa
 # -- sizes ---------------------------------------------------------------------------------------------------------
 
 
-@slow  # in memory it is in `tests/test_link.py`
+@slow  # in memory it is in `tests/link`
 @pytest.mark.parametrize("headers", [False, True], ids=["lines", "content-length"])
 def test_sixty_mebibytes_are_heard_and_sixty_five_are_refused_without_being_kept(headers: bool, tmp_path: Path) -> None:
     with Editor(tmp_path, headers=headers) as editor:

@@ -8,10 +8,10 @@ from dragoman import limits
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.asking import Reply, Request
+from tests.support.links import agent_link, ping
 from tests.support.raw_peer import Message, prompt
 from tests.support.served_agent import Reporting, both_versions, end_of_turn, opened, served
 from tests.support.waiting import settled, until
-from tests.test_link import agent_link, ping
 
 REST = "(the rest of this error was too large to be sent)"
 

@@ -11,9 +11,9 @@ from dragoman.errors import RequestFailed, UsageError
 from dragoman.link import Link
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Reply, Request
+from tests.support.links import Above, ping
 from tests.support.raw_peer import PIPE, Message, RawPeer, hello
 from tests.support.waiting import until
-from tests.test_link import Above, ping
 
 LIMIT = 1000
 AROUND = range(LIMIT - 300, LIMIT + 50)

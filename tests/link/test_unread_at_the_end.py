@@ -10,9 +10,9 @@ from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.asking import Extension, ExtensionResult
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
 from tests.link.test_content_length import ABSURD, Blocks, announced, block
+from tests.support.links import Above, ping
 from tests.support.raw_peer import PIPE, hello
 from tests.support.waiting import until
-from tests.test_link import Above, ping
 
 
 class SlowToGreet(Above):

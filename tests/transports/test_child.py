@@ -16,8 +16,8 @@ from dragoman.host.process import Child
 from dragoman.link import Link
 from dragoman.transports.child import ChildExited, ChildTransport
 from dragoman.vocabulary.hello import ClientHello
+from tests.support.links import Above
 from tests.support.waiting import settled, until
-from tests.test_link import Above
 
 from .pairs import Recorder
 

@@ -123,7 +123,7 @@ class ClientSide:
 
     def note(self, note: Note) -> None:
         """Send a note, unless the link is closed or the client has not been initialized."""
-        if not self.link.closed and self.link.version:
+        if self.link.can_send:
             self.link.send_notification_now(note)
 
     async def answer(self, request: Request) -> Reply:
@@ -331,7 +331,7 @@ class ClientSide:
         if shared is not None and not self._hub.is_mine(shared.id, self.connection.token_identity):
             return
         agent_side = self.agent_side if shared is None else shared.agent_side
-        if agent_side is None or agent_side.link.closed or not agent_side.link.version:
+        if agent_side is None or not agent_side.link.can_send:
             return
         if shared is not None:
             agent_side.link.send_notification_now(with_session(note, shared.agent_id))

@@ -136,7 +136,7 @@ class Elephant:
     async def _anew(self, client: _Client) -> ClientSide:
         """The connection to say `initialize` on."""
         old = self._find(client)
-        if old is None or not old.link.version:
+        if old is None or old.link.hellos is None:
             return old or self._new(client)
         new = self._new(client)
         await self._hub.end(old, with_work=False)

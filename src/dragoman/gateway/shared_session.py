@@ -243,7 +243,7 @@ class SharedSession:
     def cancel(self) -> None:
         """Ask the agent to end its turn."""
         link = self.agent_side.link
-        if not link.closed and link.version:
+        if link.can_send:
             link.send_notification_now(CancelTurn(self.agent_id))
 
     def interrupt(self, why: str) -> None:
