@@ -1,6 +1,5 @@
 """What a newcomer gets wrong with an `Agent`: each mistake is a Python error that names the fix."""
 
-import asyncio
 import functools
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pytest
 
 from dragoman import Agent
-from dragoman.agent.agent import agent_core
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import UsageError
 from dragoman.transports.memory import memory_pair
@@ -169,6 +167,19 @@ async def test_a_function_that_turns_out_not_to_be_async_is_found_when_it_is_cal
 
 
 async def test_a_report_survives_a_closed_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process without a stderr, as a GUI starts it: the turn is answered all the same."""
+    agent = Agent("x")
+
+    @agent.prompt
+    async def work(session: Session, prompt: Prompt) -> None:
+        raise ValueError("written to no stream")
+
     monkeypatch.setattr("sys.stderr", None)
-    agent_core(Agent("x")).report(ValueError("nobody reads this"))
-    await asyncio.sleep(0)
+    async with served(agent, 1) as wire:
+        session_id = await opened(wire)
+        wire.say(prompt(2, session_id))
+        assert await wire.answer(2) == {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "error": {"code": -32603, "message": "Internal error"},
+        }

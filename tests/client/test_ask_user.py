@@ -71,9 +71,11 @@ async def test_a_cancelled_turn_takes_its_question_along() -> None:
         assert (await turn.read()).stop_reason == "cancelled"
 
 
-@pytest.mark.parametrize("params", [{"question": 7}, {"sessionId": 7}, {"sessionId": "other"}])
-async def test_a_question_that_is_none_is_refused(params: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("params", "code"), [({"question": 7}, -32602), ({"sessionId": 7}, -32602), ({"sessionId": "other"}, -32002)]
+)
+async def test_a_question_that_is_none_is_refused(params: dict[str, Any], code: int) -> None:
     async with connected(1) as (client, agent):
         await new_session(client, agent)
         ask(agent, **params)
-        assert (await agent.answer("q"))["error"]["code"] in (-32602, -32002)
+        assert (await agent.answer("q"))["error"]["code"] == code

@@ -7,6 +7,7 @@ import pytest
 
 from dragoman import limits
 from dragoman.client.turn import Turn
+from dragoman.transports.memory import MemoryTransport
 from dragoman.vocabulary.events import AgentMessageChunk
 from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
 from tests.support.waiting import settled, until
@@ -107,7 +108,9 @@ async def test_events_that_are_told_in_passing_never_pile_up(version: int) -> No
 
 
 @both_versions
-async def test_a_reader_that_keeps_up_is_never_paused(version: int) -> None:
+async def test_a_reader_that_keeps_up_is_never_paused(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    paused: list[MemoryTransport] = []
+    monkeypatch.setattr(MemoryTransport, "pause_reading", paused.append)
     async with connected(version) as (client, agent):
         session = await new_session(client, agent)
         turn = session.prompt("hi")
@@ -116,6 +119,7 @@ async def test_a_reader_that_keeps_up_is_never_paused(version: int) -> None:
         flood(agent, 2000)
         agent.finish(number)
         assert await reading == 2000
+    assert paused == []
 
 
 @both_versions

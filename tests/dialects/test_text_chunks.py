@@ -116,10 +116,10 @@ COMMON = (
 )
 
 
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", [end for end in ENDS if end != b" }"])  # a blank before the brace is no other end
 def test_a_frame_with_another_end_does_not_take_the_short_way(end: bytes) -> None:
     assert text_chunk(COMMON) is not None
-    assert text_chunk(COMMON[:-1] + end) is None or end == b" }"
+    assert text_chunk(COMMON[:-1] + end) is None
 
 
 def test_the_echo_of_a_prompt_does_not_take_the_short_way() -> None:

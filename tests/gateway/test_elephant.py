@@ -494,8 +494,8 @@ async def test_a_stream_says_the_last_words_of_an_agent_that_is_gone(tmp_path: P
         await client.prompt(session_id)
         await until(lambda: client.texts == ["so"])
         await transports[0].close()
-        answer = await client.answer(2)
-        assert answer.get("error") or answer["result"]["stopReason"] == "cancelled"
+        gone = {"code": -32603, "message": "The agent is gone"}
+        assert await client.answer(2) == {"jsonrpc": "2.0", "id": 2, "error": gone}
 
 
 async def test_what_was_said_right_before_the_end_of_a_connection_is_said(tmp_path: Path) -> None:

@@ -286,18 +286,18 @@ async def forever_slowly(writer: asyncio.StreamWriter, head: bytes, piece: bytes
 
 @pytest.mark.requirement("I13")
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "text"),
     [
-        raw("Content-Length: 100\r\n", b"short"),
-        raw("Transfer-Encoding: chunked\r\n", b"64\r\nshort"),
-        raw("Content-Encoding: gzip\r\n", gzip.compress(b"short" + bytes(1000))[:-9]),
+        (raw("Content-Length: 100\r\n", b"short"), "short"),
+        (raw("Transfer-Encoding: chunked\r\n", b"64\r\nshort"), "short"),
+        (raw("Content-Encoding: gzip\r\n", gzip.compress(b"short " * 1000)[:-9]), "short " * 500),
     ],
     ids=["length", "chunks", "gzip"],
 )
-async def test_a_body_that_ends_too_early_is_marked(answer: bytes) -> None:
+async def test_a_body_that_ends_too_early_is_marked(answer: bytes, text: str) -> None:
     async with web({"/": answer}) as world:
         found = await world.get("http://example.com")
-        assert found.text.startswith("short") or "data" in found.text
+        assert found.text.startswith(text)
         assert found.truncated
 
 

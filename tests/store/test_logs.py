@@ -57,9 +57,14 @@ async def test_a_session_that_nobody_waits_for_any_more_is_let_go(sqlite_store: 
 
 async def test_a_store_is_closed_twice(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
-    await store.create(meta("sess_1"))
+    log = await store.create(meta("sess_1"))
     await store.close()
     await store.close()
+    with pytest.raises(StoreFailed):
+        await log.touch()
+    again = SqliteStore(tmp_path)
+    assert (await again.open("sess_1")).meta.id == "sess_1"  # the first close gave its lease back
+    await again.close()
 
 
 @pytest.mark.parametrize(("change", "activity"), [(-1, 0), (0, -1), (2**63, 0), (0, 2**63)])

@@ -1,9 +1,4 @@
-"""Refusals that OpenAI sends in the stream, and a fixture for tests whose requests to Google fail."""
-
-import gc
-from collections.abc import Iterator
-
-import pytest
+"""Refusals that OpenAI sends in the stream."""
 
 from tests.support.provider_streams import named, openai_response
 from tests.support.upstream import Reply, streams
@@ -26,11 +21,3 @@ def _after_beginning(event: bytes) -> Reply:
         one.replace(b'data: {"', b'data: {"sequence_number": %d, "' % at) for at, one in enumerate([begins, event])
     ]
     return streams(*numbered)
-
-
-@pytest.fixture(autouse=True)
-def google_clients_are_collected(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Collect the client of Google's SDK after the loop has ended: its `__del__` starts a task in a running one."""
-    yield
-    if "google" in request.node.name:
-        gc.collect()

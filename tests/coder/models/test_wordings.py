@@ -16,11 +16,10 @@ from dragoman.coder.models.request_failures import (
     RequestRejected,
     RequestTooLarge,
 )
-from tests.coder.models.refusals import error_event, google_clients_are_collected, response_failed
+from tests.coder.models.refusals import error_event, response_failed
 from tests.coder.models.talk import ask, connected, endpoint
 from tests.support.upstream import Reply, answers, data, streams, upstream
 
-__all__ = ["google_clients_are_collected"]
 ALL = frozenset(get_args(Meaning))
 FAILURES: dict[Meaning, type[ModelFailed]] = {
     "context_full": ContextFull,
