@@ -279,7 +279,7 @@ def test_a_field_whose_name_means_something_else_in_the_other_version_is_dropped
 def test_a_prompt_of_version_1_counts_as_accepted_when_it_was_sent() -> None:
     bridge = TwoDialects(1, 2)
     call = bridge.agents_side.encode_request(PromptRequest("s", []))
-    assert call.early == PromptAccepted("dragoman-1")
+    assert call.immediate_reply == PromptAccepted("dragoman-1")
     replied = bridge.agents_side.decode_failure(PromptRequest("s", []), WireError(-32603, "no"))
     assert replied is not None
     (told,) = replied.events

@@ -103,7 +103,7 @@ def test_a_prompt_that_fails_ends_its_turn_with_the_error_and_the_session_goes_o
     failed = client.decode_failure(PROMPT, WireError(-32000, "who", {"reason": "auth"}))
     failure = events.Failure(-32000, "who", {"reason": "auth"})
     assert failed == DecodedReply(None, [SessionEvent("s", events.Idle(stop_reason="error", error=failure))])
-    assert client.encode_request(PROMPT).early == requests.PromptAccepted("dragoman-2")
+    assert client.encode_request(PROMPT).immediate_reply == requests.PromptAccepted("dragoman-2")
 
 
 def test_a_cancelled_request_is_a_cancelled_turn() -> None:

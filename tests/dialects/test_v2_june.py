@@ -583,7 +583,7 @@ def test_a_client_says_the_type_of_its_servers(request_: Any) -> None:
 def test_the_answer_to_a_prompt_ends_its_turn() -> None:
     client = client_of(JUNE)
     prompt = requests.PromptRequest("s", [Text("x")])
-    assert client.encode_request(prompt).early is not None
+    assert client.encode_request(prompt).immediate_reply is not None
     (told,) = client.decode_reply(prompt, Raw(b'{"stopReason":"end_turn"}')).events
     assert told.event == events.Idle(stop_reason="end_turn")
 

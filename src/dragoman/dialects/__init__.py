@@ -1,4 +1,9 @@
-"""Dialects: wire on one side, vocabulary on the other, one file each. Pure."""
+"""Dialects: between the messages of one wire and the vocabulary. Pure.
+
+`contract` is the interface, `codec` what all dialects share, `handshake` is `initialize`, `v1`, `v2` and `v2_june` are
+the versions of the protocol, `vendors` the wires of four programs, `tolerance` reads what peers are known to send
+against the schema.
+"""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +23,7 @@ def dialect_for(
     *,
     salt: str = "",
 ) -> "Dialect":
-    """The dialect of a negotiated version, or the one of a name. Only that one's tables are imported.
+    """Return the dialect of a negotiated version, or the one of a name.
 
     `salt` stands in every id that the dialect makes up, where the wire has none.
     """
@@ -47,6 +52,7 @@ def _make_dialect(
 
         found = named(name)
         return found.agent(client, agent) if role == "agent" else found.client(client, agent)
+    # Imported here: the generated types of a version take tens of milliseconds to load, and a link needs one of them.
     if version == 1:
         if role == "agent":
             from dragoman.dialects.v1.agent import AgentV1

@@ -1,8 +1,11 @@
-"""The contract of a dialect: it hears a wire and gives vocabulary, it is given vocabulary and says it on the wire.
+"""The contract of a dialect: it decodes messages of one wire into vocabulary, and encodes vocabulary as messages.
 
 A dialect object belongs to one link and one role, and is a pure state machine: no I/O, no clock. It remembers what
 its wire cannot carry (which request id a prompt waits under, which tool calls were announced), and nothing else.
-What it hears wrong raises `PeerMistake`; what it cannot say is said as the table in docs/losses.md states.
+A message that it cannot decode raises `PeerMistake`; what it cannot encode is sent as docs/losses.md states.
+
+The link calls it in the order of the wire: every method returns at once, and what it returns is sent or handed up
+before the next message is decoded. So a dialect may rely on the order in which it is called.
 """
 
 from collections.abc import Sequence
@@ -24,21 +27,21 @@ FORWARDED_PREFIXES: Final = ("providers/", "mcp/", "proxy/")
 
 
 class NotificationMessage(Struct, frozen=True, gc=False):
-    """Out: a notification."""
+    """Out: a notification; empty params are left out."""
 
     method: str
     params: bytes
 
 
 class ResultMessage(Struct, frozen=True, gc=False):
-    """Out: the result of a request of theirs."""
+    """Out: the result of a request of the peer."""
 
     id: Id
     result: bytes
 
 
 class ErrorMessage(Struct, frozen=True, gc=False):
-    """Out: a request of theirs failed."""
+    """Out: an error as the answer to a request of the peer."""
 
     id: Id
     error: WireError
@@ -58,23 +61,30 @@ DecodedNotification = SessionEvent | Note
 
 
 class RequestMessage(Struct, frozen=True, gc=False):
-    """Out: a request of ours. Where the wire answers late what the vocabulary answers early, `early` is that answer."""
+    """Out: a request of ours.
+
+    `immediate_reply` is the vocabulary's reply, where the wire answers later than that: a v1 prompt is answered at the
+    end of its turn, and counts as accepted when it is sent. `events` are those that sending it implies.
+    """
 
     method: str
     params: bytes
-    early: Reply | None = None
+    immediate_reply: Reply | None = None
     events: Sequence[SessionEvent] = ()
 
 
 class DecodedReply(Struct, frozen=True, gc=False):
-    """In: the answer to a request of ours, and what it tells besides. No reply: it was given early."""
+    """In: the answer to a request of ours, and the events that it implies.
+
+    `reply` is None where it was given when the request was sent (`RequestMessage.immediate_reply`).
+    """
 
     reply: Reply | None
     events: Sequence[SessionEvent] = ()
 
 
 class Dialect(Protocol):
-    """One link's way of speaking, for one role."""
+    """The decoder and encoder of one link, in one role."""
 
     # Requests that pass the in-flight limit, because they end work instead of starting it.
     unlimited: frozenset[str]
@@ -83,42 +93,61 @@ class Dialect(Protocol):
     # Whether a prompt is answered when its turn ends. Otherwise it is answered when it is accepted, and the turn goes
     # on without a request that could name it.
     replies_to_prompt_at_turn_end: bool
-    # Stands in every id that is made up here, so that two processes do not make the same ones.
+    # Part of every id that the dialect makes up, so that two processes do not make the same ones. Set by `dialect_for`.
     salt: str
 
-    def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note: ...
+    # -- from the peer -----------------------------------------------------------------------------------------------
+
+    def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
+        """Decode the peer's request. A note: the peer sent a notification as a request; it is answered with `{}`."""
 
     def events_at_request(self, request: Request) -> Sequence[SessionEvent]:
-        """Return the events that the peer's request implies: some wires do not send that a turn waits for the user."""
+        """Return the events that the peer's request implies.
 
-    def events_at_reply(self, request: Request) -> Sequence[SessionEvent]:
-        """Return the events that the reply to this request implies."""
-
-    def decode_notification(self, method: str, params: msgspec.Raw) -> Sequence[DecodedNotification]: ...
-
-    def decode_text_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
-        """A whole frame that is a plain text chunk, in one decode; None for anything else."""
-
-    def decode_cancel(self, id: Id) -> Note | None:
-        """The peer gave up on its request `id`. A note: what that means here; None: cancel the request's handler."""
-
-    def decode_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply: ...
-
-    def decode_failure(self, request: Request, error: WireError) -> DecodedReply | None:
-        """Our request failed. None: it failed; a `DecodedReply`: on this wire that is an answer after all."""
-
-    def encode_request(self, request: Request) -> RequestMessage: ...
-
-    def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]: ...
-
-    def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]: ...
-
-    def encode_event(self, session_id: str, event: AnyEvent) -> Sequence[Out]: ...
-
-    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
-        """What stands before and after the JSON string of a text chunk: the one event that comes by the 100,000.
-
-        Three parts: the text stands there twice. None: this wire does not tell such text.
+        Version 1 does not send that a turn waits for the user, so a permission request implies `RequiresAction`.
         """
 
-    def encode_notification(self, note: Note) -> Sequence[Out]: ...
+    def events_at_reply(self, request: Request) -> Sequence[SessionEvent]:
+        """Return the events that our reply to this request implies."""
+
+    def decode_notification(self, method: str, params: msgspec.Raw) -> Sequence[DecodedNotification]:
+        """Decode a notification into events or notes; none for one that has no meaning here."""
+
+    def decode_text_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
+        """Decode a whole frame that is a plain text chunk in one step; None for anything else."""
+
+    def decode_cancel(self, id: Id) -> Note | None:
+        """Decode the peer's `$/cancel_request` of its request `id`; None: cancel the handler of that request."""
+
+    def decode_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply:
+        """Decode the result of a request of ours."""
+
+    def decode_failure(self, request: Request, error: WireError) -> DecodedReply | None:
+        """Decode an error as the answer to a request of ours.
+
+        None: the request has failed. A `DecodedReply`: on this wire that error is a reply, such as the end of a turn.
+        """
+
+    # -- to the peer -------------------------------------------------------------------------------------------------
+
+    def encode_request(self, request: Request) -> RequestMessage:
+        """Encode a request of ours; `RequestFailed` if the peer has not offered to serve it."""
+
+    def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """Encode our reply to the peer's request `id`; nothing where it is answered later (a v1 prompt)."""
+
+    def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+        """Encode an error as our answer to the peer's request `id`; nothing if it was answered already."""
+
+    def encode_event(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
+        """Encode an event of a session: as updates, or as the answer to a prompt that it ends."""
+
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
+        """Return the frame of a text chunk, split around the JSON string of its text.
+
+        Two parts; three where the text is in the frame twice; an empty tuple if this wire has no text of this kind.
+        With these a chunk of text, which comes by the hundred thousand, costs one string encoding.
+        """
+
+    def encode_notification(self, note: Note) -> Sequence[Out]:
+        """Encode a notification of ours; nothing where this wire has none for it."""

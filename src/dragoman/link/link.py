@@ -55,7 +55,7 @@ from dragoman.errors import (
 )
 from dragoman.link.contract import CountingHandler, Handler, Watch
 from dragoman.link.deadline import ANSWERS, FLUSH, REQUESTS, Deadline
-from dragoman.link.outbox import AMPLE, Outbox, TextStream, Trace, check_size, guarded_trace, one_line, text_stream
+from dragoman.link.outbox import AMPLE, Outbox, TextStream, Trace, check_size, guarded_trace, text_stream
 from dragoman.link.pending_calls import InFlightLimit, PendingCall, retrieve_exception
 from dragoman.link.state import NEXT, PERMITTED, LinkState, Permitted, Reception, Role
 from dragoman.transports.contract import Transport
@@ -63,7 +63,7 @@ from dragoman.vocabulary.asking import Note, R, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.requests import CloseSession, ListSessions
-from dragoman.wire.framing import Framer
+from dragoman.wire.framing import Framer, one_line
 from dragoman.wire.jsonrpc import (
     Answered,
     CallFailed,
@@ -283,7 +283,7 @@ class Link:
             check_size(message.method, message.params, self._peer.call_size)
             call = PendingCall(request, future, watch, on_reply)
             number, payload = self._peer.call(message.method, message.params, call)
-            early = cast(R | None, message.early)  # a dialect gives the reply that belongs to the request
+            early = cast(R | None, message.immediate_reply)  # a dialect gives the reply that belongs to the request
             if early is not None:
                 # The caller goes on with `early`; the request counts as in flight until the peer has answered it.
                 future.add_done_callback(self._release_slot if counted else retrieve_exception)

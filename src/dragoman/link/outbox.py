@@ -24,6 +24,7 @@ from dragoman.errors import LinkClosed, UsageError
 from dragoman.transports.contract import Transport
 from dragoman.wire.framing import Style, frame
 from dragoman.wire.jsonrpc import notification_size
+from dragoman.wire.soundness import replace_lone_surrogates
 
 Trace = Callable[[Literal["in", "out"], bytes], None]
 
@@ -35,8 +36,6 @@ _LARGE: Final = 1 * limits.MIB
 # A message that leaves so much room in a frame fits, and need not be measured.
 AMPLE: Final = 8 * 1024
 # As numbers: looking for a byte is ten times faster than for a `bytes` of one.
-_NEWLINE: Final = ord("\n")
-_RETURN: Final = ord("\r")
 _encode: Final = Encoder().encode
 
 
@@ -365,17 +364,10 @@ def text_stream(outbox: Outbox, around: Sequence[bytes]) -> TextStream:
 
 def _encode_lossy(text: str) -> bytes:
     # Half of a surrogate pair, as a model that was cut in the middle gives it, is no text on any wire.
-    return _encode(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+    return _encode(replace_lone_surrogates(text))
 
 
 # -- what a payload must be before it is put -------------------------------------------------------------------------
-
-
-def one_line(payload: bytes) -> bytes:
-    """Return a payload without newlines: parts that were passed on unread may have them between their tokens."""
-    if _NEWLINE in payload or _RETURN in payload:
-        return payload.replace(b"\n", b" ").replace(b"\r", b" ")
-    return payload
 
 
 def check_size(method: str, params: bytes, measure: Callable[[str, bytes], int] = notification_size) -> None:
