@@ -13,8 +13,8 @@ import pytest
 import dragoman
 from dragoman.client.settings import ConnectSettings
 from dragoman.testing import AgentSettings
-from tests.public_surface import MEMBERS_FILE, members
 from tests.support.needs import ROOT
+from tests.support.public_surface import MEMBERS_FILE, members
 
 # Of ours, what `import dragoman` loads; and of what others wrote, nothing.
 AT_ONCE = {"dragoman", "dragoman.version"}
@@ -150,6 +150,6 @@ def test_completion_shows_every_parameter(name: str) -> None:
 
 
 def test_the_members_of_the_public_classes_are_those_that_are_listed() -> None:
-    """A change of the surface is seen in a diff. If it is meant: `python -m tests.public_surface` writes the list."""
+    """A change of the surface is seen in a diff. If it is meant, `python -m tests.support.public_surface` lists it."""
     listed = MEMBERS_FILE.read_text(encoding="utf-8").splitlines()
     assert (sorted(set(members()) - set(listed)), sorted(set(listed) - set(members()))) == ([], [])

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeGuard
 
-from tests.public_surface import PublicFunction, functions, public_objects
 from tests.support.needs import ROOT
+from tests.support.public_surface import PublicFunction, functions, public_objects
 
 PACKAGE = ROOT / "src" / "dragoman"
 # Made from the schema, whose names they keep.

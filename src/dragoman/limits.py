@@ -1,4 +1,9 @@
-"""Every size, count and second the product is bounded by, with the reason beside it."""
+"""The limits of the protocol layer, and those on which several modules must agree: each once, with its reason.
+
+What belongs here: sizes, counts and seconds of `wire`, `dialects`, `link`, `transports` and child processes; and any
+other limit that two modules share, so that it cannot be changed in one of them alone. A limit that a single module
+above that layer knows stands in that module, beside the code that it bounds.
+"""
 
 from typing import Final
 
@@ -38,7 +43,6 @@ IN_FLIGHT: Final = 128
 
 # Updates for a session whose id we do not know yet (it is in a response not read yet).
 EARLY_UPDATE_BYTES: Final = 1 * MIB
-EARLY_UPDATE_SECONDS: Final = 10.0
 
 # What is kept of a child's stderr: enough for a traceback, not for a flood.
 STDERR_RING_BYTES: Final = 64 * KIB
@@ -65,11 +69,18 @@ PATH_BYTES: Final = 4096
 EARLY_UPDATES: Final = EARLY_UPDATE_BYTES // KIB
 # An agent that is a wrapper around npx may have to fetch itself first.
 START_SECONDS: Final = 60.0
+# An agent that has failed is started again after this, then after twice as long each time, up to the second: a program
+# that fails at its start must not be started in a tight loop.
+RESTART_SECONDS: Final = 0.5
+LONGEST_RESTART_SECONDS: Final = 30.0
+# Lines of a child's stderr in an error message: the end of a traceback.
+STDERR_MESSAGE_LINES: Final = 10
 
-# A confined command and all it starts: at least this, and half of the machine's memory where that is more. A build of a
-# large project takes a few gibibytes; the other half keeps the machine alive.
-SANDBOX_MEMORY_BYTES: Final = 2 * GIB
-# Processes and threads of one: at least this, and so many for each core. A parallel build has some tens of threads for
-# each core; a fork bomb of this size does not slow the machine down.
-SANDBOX_PROCESSES: Final = 1024
-SANDBOX_CORE_PROCESSES: Final = 64
+# A gateway keeps a connection without a reader so long, and so long a client tries to come back to it: a laptop that
+# was closed for a coffee finds its session running.
+RECONNECT_SECONDS: Final = 600.0
+
+# A configuration file of more (`config.toml`, `acp.json`, `.mcp.json`) is none.
+CONFIG_BYTES: Final = 1 * MIB
+# A folder has no more folders above it: each takes two bytes of its path.
+PARENT_FOLDERS: Final = PATH_BYTES // 2

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import limits
 from dragoman.client.connect import connect
+from dragoman.client.connection import EARLY_SECONDS
 from dragoman.errors import LinkClosed, RequestFailed, TimedOut, UsageError
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent
@@ -56,14 +56,14 @@ async def test_what_is_told_of_a_session_that_was_never_opened_is_reported_and_d
         agent.tell("a", "b", session_id="stranger")
         agent.tell("known")
         await until(lambda: len(told) == 1)
-        await pass_time(limits.EARLY_UPDATE_SECONDS - 1, monkeypatch)
+        await pass_time(EARLY_SECONDS - 1, monkeypatch)
         assert noises == []
         await pass_time(1, monkeypatch)
         assert noises == ["an update for a session that was never opened"] * 2
         agent.tell("c", session_id="stranger")
         agent.tell("known")
         await until(lambda: len(told) == 2)
-        await pass_time(limits.EARLY_UPDATE_SECONDS, monkeypatch)
+        await pass_time(EARLY_SECONDS, monkeypatch)
         assert noises == ["an update for a session that was never opened"] * 3
         turn = session.prompt("hi")
         number = await agent.accept()

@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from dragoman import limits
 from dragoman.cli.home import home_folder
 from dragoman.cli.settings import Settings, read_settings
 from dragoman.host.environment import keep_back
 from dragoman.host.variables import variables_in
 
-_AGENTS_BYTES: Final = 1024 * 1024
 # A header may say who the user is; that is no secret, and every program expects to find it.
 _EVERYDAY: Final = frozenset({"HOME", "HOSTNAME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "USER"})
 
@@ -52,7 +52,7 @@ def _agents_file() -> Any:
     from dragoman.host.regular_file import read_regular
 
     try:
-        data = read_regular(os.path.join(home_folder(), "acp.json"), _AGENTS_BYTES)
+        data = read_regular(os.path.join(home_folder(), "acp.json"), limits.CONFIG_BYTES)
     except OSError:
         return None
     import msgspec

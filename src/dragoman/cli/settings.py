@@ -4,10 +4,9 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from dragoman import limits
 from dragoman.cli.home import home_folder
 from dragoman.host.regular_file import read_regular
-
-CONFIG_BYTES: Final = 1024 * 1024
 
 
 class SettingsError(Exception):
@@ -115,13 +114,13 @@ def _table(name: str, written: Mapping[str, Any], file: str) -> dict[str, Any]:
 
 def _read(file: str) -> dict[str, Any]:
     try:
-        data = read_regular(file, CONFIG_BYTES + 1)
+        data = read_regular(file, limits.CONFIG_BYTES + 1)
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise SettingsError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from error
-    if len(data) > CONFIG_BYTES:
-        raise SettingsError(f"{file}: longer than {CONFIG_BYTES} bytes")
+    if len(data) > limits.CONFIG_BYTES:
+        raise SettingsError(f"{file}: longer than {limits.CONFIG_BYTES} bytes")
     import tomllib  # most people have no such file
 
     try:

@@ -5,8 +5,9 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dragoman import limits
 from dragoman.cli.decode_input import decode_input
 from dragoman.cli.errors import CommandError, print_warning, warn_about_plain_http
 
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from dragoman.client.offered_capabilities import OfferedCapabilities
     from dragoman.client.permission_handler import Level, PermissionPolicy
     from dragoman.client.registry import AgentRegistry
-
-
-# As much of an `acp.json` as counts.
-_FLEET_BYTES: Final = 1024 * 1024
 
 
 class Target(NamedTuple):
@@ -148,7 +145,7 @@ def _mentions_default(file: str) -> bool:
     from dragoman.host.regular_file import read_regular
 
     try:
-        return b'"defaultServer"' in read_regular(file, _FLEET_BYTES)
+        return b'"defaultServer"' in read_regular(file, limits.CONFIG_BYTES)
     except OSError:
         return False
 

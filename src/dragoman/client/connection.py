@@ -35,9 +35,9 @@ from dragoman.vocabulary.requests import CancelTurn, ForkSession, NewSession, Se
 if TYPE_CHECKING:
     from dragoman.host.process import Child
 
-# What of stderr fits into an error message.
-_STDERR_LINES: Final = 10
 _log: Final = logging.getLogger(__name__)
+# Events of a session that is not open here wait so long for the answer that names it.
+EARLY_SECONDS: Final = 10.0
 
 EventCallback = Callable[[Conversation, AnyEvent], None]
 State = Literal["configured", "starting", "ready", "busy", "waiting for you", "failed", "stopped"]
@@ -93,7 +93,7 @@ class AgentConnection:
         self._unread: set[TurnEvents] = set()
         self._pending_events = PendingEvents(
             max_bytes=limits.EARLY_UPDATE_BYTES,
-            seconds=limits.EARLY_UPDATE_SECONDS,
+            seconds=EARLY_SECONDS,
             on_drop=lambda: self.on_noise("an update for a session that was never opened"),
         )
         self._services = Services(handlers, self._conversations, self._pending_events, self.on_noise, self.on_bug)
@@ -138,7 +138,7 @@ class AgentConnection:
         _log.debug("connected to an agent, protocol version %d", self._link.version)
 
     def _start_timeout(self) -> TimedOut:
-        lines = self.stderr_tail().splitlines()[-_STDERR_LINES:]
+        lines = self.stderr_tail().splitlines()[-limits.STDERR_MESSAGE_LINES :]
         message = f"the agent did not answer initialize within {self._settings.timeouts.startup:g} s and was stopped"
         return TimedOut("\n".join([f"{message}. It last wrote to stderr:", *lines]) if lines else message)
 

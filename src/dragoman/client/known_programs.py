@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from dragoman import limits
 from dragoman.host.paths import is_inside
 from dragoman.host.regular_file import read_whole
 
@@ -53,8 +54,6 @@ _NPM: Final = re.compile(r"(@[\w.-]+/[\w.-]+|[\w.-]+)(?:@[\w.^~<>=-]+)?")
 _PYPI: Final = re.compile(r"([\w.-]+?)(?:(?:==|@)[\w.]+)?")
 _IN_PACKAGES: Final = re.compile(r".*/node_modules/((?:@[^/]+/)?[^/]+)/")
 _PACKAGE_BYTES: Final = 1024 * 1024
-# A folder has no more folders above it: PATH_MAX is 4096.
-_FOLDERS: Final = 2048
 
 
 def recognise_agent(command: Sequence[str], folder: str, environment: Mapping[str, str]) -> RecognisedAgent | None:
@@ -197,7 +196,7 @@ class _Place:
 
 
 def _upwards(folder: str) -> Iterator[str]:
-    for _ in range(_FOLDERS):
+    for _ in range(limits.PARENT_FOLDERS):
         yield folder
         if folder == os.path.dirname(folder):
             return

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, Unpack
 
+from dragoman import limits
 from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.connect import Client, State, connect
 from dragoman.client.known_agents import KNOWN
@@ -28,11 +29,6 @@ from dragoman.client.registry_file import RegistryFile, Terms, changed_since, fi
 from dragoman.client.settings import ConnectSettings
 from dragoman.client.timeouts import Timeouts
 from dragoman.errors import DragomanError, LinkClosed, StartFailed, UsageError, WorldError
-
-# The first restart waits so long, each further one twice as long, up to a bound: what dies at once must not spin.
-BACKOFF_SECONDS: Final = 0.5
-LONGEST_BACKOFF_SECONDS: Final = 30.0
-
 
 _sleep: Final = asyncio.sleep
 _log: Final = logging.getLogger(__name__)
@@ -115,8 +111,8 @@ class AgentRegistry:
                 entries |= read.entries
                 terms = read.terms
             else:
-                limits = project_entries(file.path, read, entries, terms, file.trust_state)
-                entries |= {name: limit.entry for name, limit in limits.items()}
+                found = project_entries(file.path, read, entries, terms, file.trust_state)
+                entries |= {name: one.entry for name, one in found.items()}
                 changed = partial(changed_since, Path(home), file)
             if read.default:
                 default, default_mistake = read.default, read.default_mistake
@@ -314,7 +310,7 @@ class _RegisteredAgent:
                 f"{self.entry.name} has failed {self._restarts + 1} times and is not started again: {self._error}"
             )
         _log.warning("agent %s failed; restart %d", self.entry.name, self._restarts + 1)
-        await _sleep(min(BACKOFF_SECONDS * 2**self._restarts, LONGEST_BACKOFF_SECONDS))
+        await _sleep(min(limits.RESTART_SECONDS * 2**self._restarts, limits.LONGEST_RESTART_SECONDS))
         self._restarts += 1
 
     def _record(self, error: Exception) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast, get_args
 
+from dragoman import limits
 from dragoman.client.agent_entry import DIALECTS, AgentEntry, NonInteractive, PolicyName, Processes
 from dragoman.client.config_tables import ConfigTable, config_mistake, kind_of
 from dragoman.client.known_agents import KNOWN
@@ -20,14 +21,12 @@ from dragoman.client.permission_rule import Effect, PermissionRule, RuleRefused
 from dragoman.client.targets import SCHEMES
 from dragoman.errors import WorldError
 from dragoman.host.regular_file import read_regular
-from dragoman.host.trust import COVERED_BYTES, TrustFailed, TrustState, trust_state
+from dragoman.host.trust import TrustFailed, TrustState, trust_state
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpHttp, McpServer, McpSse, McpStdio
 
 NAME: Final = "acp.json"
 # A project's file may stand beside its code, or out of the way.
 _IN_PROJECT: Final = (NAME, ".dragoman/acp.json")
-# A folder has no more folders above it: PATH_MAX is 4096.
-_FOLDERS: Final = 2048
 # The largest number of milliseconds (a day) and of restarts that a file may set.
 _LONGEST_MS: Final = 24 * 60 * 60 * 1000
 _MOST_RESTARTS: Final = 1000
@@ -86,7 +85,7 @@ def find_files(home: Path, folder: Path | None) -> Iterator[RegistryFileFound]:
 def nearest(folder: Path) -> Path | None:
     """The file of the nearest folder, going up, that has one, trusted or not."""
     here = folder.absolute()
-    for one in [here, *here.parents][:_FOLDERS]:
+    for one in [here, *here.parents][: limits.PARENT_FOLDERS]:
         for name in _IN_PROJECT:
             if (one / name).is_file():
                 return one / name
@@ -144,13 +143,13 @@ def _trusted(home: Path, project: Path) -> RegistryFileFound | Untrusted:
 def file_bytes(path: Path) -> bytes | None:
     """What stands in a file; None if there is none."""
     try:
-        data = read_regular(path, COVERED_BYTES + 1)
+        data = read_regular(path, limits.CONFIG_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise RegistryFileInvalid(f"{path}: {(error.strerror or 'cannot be read').lower()}") from error
-    if len(data) > COVERED_BYTES:
-        raise RegistryFileInvalid(f"{path}: longer than {COVERED_BYTES} bytes")
+    if len(data) > limits.CONFIG_BYTES:
+        raise RegistryFileInvalid(f"{path}: longer than {limits.CONFIG_BYTES} bytes")
     return data
 
 

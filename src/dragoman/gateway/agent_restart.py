@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from dragoman import limits
 from dragoman.errors import (
     INTERNAL_ERROR,
     NOT_FOUND,
@@ -20,14 +21,12 @@ GONE: Final = "The agent is gone"
 TAKEN: Final = "The agent has given the session an id that another one has; it was not opened"
 UNCLEAR: Final = "The agent has used the id of this session for another one; it cannot be opened again"
 CHANGED: Final = "The agent was started again, and its options are not what they were; look at them and try again"
-# The first restart of an agent that died waits so long, each further one twice as long, up to a bound.
-BACKOFF_SECONDS: Final = 0.5
-LONGEST_BACKOFF_SECONDS: Final = 30.0
+BACKOFF_SECONDS: Final = limits.RESTART_SECONDS
 
 
 def backoff(failures: int) -> float:
     """How long to wait before a process that has failed so often in a row is started again."""
-    return min(BACKOFF_SECONDS * 2.0 ** (failures - 1), LONGEST_BACKOFF_SECONDS) if failures else 0.0
+    return min(BACKOFF_SECONDS * 2.0 ** (failures - 1), limits.LONGEST_RESTART_SECONDS) if failures else 0.0
 
 
 def missing(session_id: str) -> RequestFailed:

@@ -37,8 +37,7 @@ from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.requests import SessionInfo
 from dragoman.vocabulary.services import PermissionAnswer, RequestPermission
 
-# A laptop that was closed for a coffee finds its connection again.
-KEPT_SECONDS: Final = 600.0
+KEPT_SECONDS: Final = limits.RECONNECT_SECONDS
 _SWEEP_SECONDS: Final = 5.0
 # Each costs some tens of kibibytes while it is idle.
 CONNECTIONS: Final = 4096

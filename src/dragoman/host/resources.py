@@ -20,6 +20,13 @@ from typing import Final, NamedTuple
 
 from dragoman import limits
 
+# A confined command and all it starts: at least this, and half of the machine's memory where that is more. A build of a
+# large project takes a few gibibytes; the other half keeps the machine alive.
+LEAST_MEMORY_BYTES: Final = 2 * limits.GIB
+# Processes and threads of one: at least this, and so many for each core. A parallel build has some tens of threads for
+# each core; a fork bomb of this size does not slow the machine down.
+LEAST_PROCESSES: Final = 1024
+CORE_PROCESSES: Final = 64
 # Between two looks at a tree: seldom enough to cost nothing, often enough that a machine bears what happens meanwhile.
 WATCH_SECONDS: Final = 0.5
 # Since then the kernel counts processes of each user namespace by themselves (Linux 5.14).
@@ -46,9 +53,7 @@ def default_limits() -> ResourceLimits:
     """Return what a command may have unless the user has set something else; reasons in `limits`."""
     ram = os.sysconf("SC_PHYS_PAGES") * _PAGE
     cores = os.cpu_count() or 1
-    return ResourceLimits(
-        max(limits.SANDBOX_MEMORY_BYTES, ram // 2), max(limits.SANDBOX_PROCESSES, cores * limits.SANDBOX_CORE_PROCESSES)
-    )
+    return ResourceLimits(max(LEAST_MEMORY_BYTES, ram // 2), max(LEAST_PROCESSES, cores * CORE_PROCESSES))
 
 
 class ProcessLimits(NamedTuple):

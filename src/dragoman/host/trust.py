@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from dragoman import limits
 from dragoman.errors import WorldError
 from dragoman.host.launch_names import ScriptsRefused
 from dragoman.host.private_file import write_private
@@ -21,8 +22,6 @@ from dragoman.host.scripts import shown_name, states
 
 # What can start programs: a fleet of agents, MCP servers.
 COVERED: Final = ("acp.json", ".mcp.json", ".dragoman/acp.json", ".dragoman/mcp.json")
-# A configuration of more is none.
-COVERED_BYTES: Final = 1024 * 1024
 _LIST_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -53,13 +52,13 @@ def covered(folder: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for name in COVERED:
         try:
-            found[name] = read_regular(folder / name, COVERED_BYTES + 1)
+            found[name] = read_regular(folder / name, limits.CONFIG_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             raise TrustFailed(f"{folder / name}: {(error.strerror or 'cannot be read').lower()}") from error
-        if len(found[name]) > COVERED_BYTES:
-            raise TrustFailed(f"{folder / name}: longer than {COVERED_BYTES} bytes")
+        if len(found[name]) > limits.CONFIG_BYTES:
+            raise TrustFailed(f"{folder / name}: longer than {limits.CONFIG_BYTES} bytes")
     return found
 
 

@@ -15,8 +15,6 @@ from dragoman.host.pipes import PolledReadEnd, WriteEnd
 from dragoman.host.process import Child
 from dragoman.transports.contract import Receiver
 
-# What of stderr fits into an error message; all that was kept is in `ChildExited.stderr_tail`.
-_MESSAGE_LINES: Final = 10
 _log: Final = logging.getLogger(__name__)
 
 
@@ -128,7 +126,7 @@ class ChildTransport:
             return None
         message = f"{self._child.name} {_ending(self._child.has_exited, code)}."
         tail = self._child.stderr_tail()
-        last_lines = tail.splitlines()[-_MESSAGE_LINES:]
+        last_lines = tail.splitlines()[-limits.STDERR_MESSAGE_LINES :]
         if last_lines:
             message = "\n".join([f"{message} It last wrote to stderr:", *last_lines])
         return ChildExited(message, code, tail)

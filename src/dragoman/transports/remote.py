@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # Messages that wait to be sent; above it `write` accepts nothing.
 QUEUE_BYTES: Final = 1 * limits.MIB
-# How long we try to reconnect: as long as a gateway keeps a connection without a reader.
-RETURN_SECONDS: Final = 600.0
+# How long we try to reconnect.
+RETURN_SECONDS: Final = limits.RECONNECT_SECONDS
 # How long we try to connect at first: short, because the user waits and may have mistyped the address; but a server
 # that is just being started needs a moment.
 FIRST_SECONDS: Final = 3.0
