@@ -34,7 +34,7 @@ _DEEPER: Final = "    "
 
 
 def list_agents(arguments: argparse.Namespace) -> int:
-    """The agents, a line or an object each."""
+    """Print the agents, a line or an object each."""
     fleet = AgentRegistry.read(home(), environment=os.environ, folder=".")
     if arguments.check:
         try:
@@ -77,7 +77,7 @@ def add_agent(arguments: argparse.Namespace) -> int:
 
 
 def _entry(command: list[str], token_file: str | None) -> dict[str, object]:
-    """What is written about an agent: how it is started, or where it is."""
+    """Return what is written about an agent: how it is started, or where it is."""
     if is_address(command[0]) and len(command) == 1:
         connect(command[0])  # nothing is sent yet; it says what is wrong with the address
         kept: dict[str, object] = {} if token_file is None else {"tokenFile": os.path.abspath(token_file)}
@@ -159,7 +159,7 @@ def _state(status: AgentStatus) -> str:
 
 
 def _what(status: AgentStatus) -> list[str]:
-    """What a person needs to know: how to get it, what is wrong with it, or what it is."""
+    """Return what a person needs to know: how to get it, what is wrong with it, or what it is."""
     entry = status.entry
     if not status.installed and entry.install:
         said = [entry.description, entry.install]

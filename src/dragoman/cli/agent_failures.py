@@ -12,7 +12,7 @@ _STORE: Final = ("session store", "session's file", "the disk", "cannot be store
 
 
 def own_complaint(error: DragomanError, target: Target) -> str | None:
-    """What our own agent did not like about its command line; None if it was something else."""
+    """Return why our own agent refused its command line; None if it failed otherwise."""
     if not target.ours or getattr(error, "exit_code", None) != USAGE:
         return None
     told = str(getattr(error, "stderr_tail", "")).strip()
@@ -20,7 +20,7 @@ def own_complaint(error: DragomanError, target: Target) -> str | None:
 
 
 def failure_words(error: DragomanError, target: Target, *, greeted: bool) -> str:
-    """What to tell a person. `greeted`: the agent had answered `initialize` before."""
+    """Return what to tell a person. `greeted`: the agent had answered `initialize` before."""
     words = failure_text(error)
     if isinstance(error, AuthRequired):
         kept = "" if target.ours else _kept_back(target)
@@ -72,5 +72,5 @@ def error_fields(error: BaseException | None) -> dict[str, object]:
 
 
 def is_a_bug(error: DragomanError) -> bool:
-    """Whether the agent says no more than that something in it went wrong; then its stderr may say what."""
+    """Return whether the agent says no more than that something in it went wrong; then its stderr may say what."""
     return isinstance(error, RequestFailed) and error.code == INTERNAL_ERROR

@@ -80,7 +80,7 @@ def our_setup(
 
 
 def _sandbox_limits(settings: Settings) -> "ResourceLimits | None":
-    """What confined commands may have, if the user has said anything about it."""
+    """Return what confined commands may have, if the user has said anything about it."""
     memory, processes = settings.text("sandbox_memory"), settings.number("sandbox_processes")
     if not memory and not processes:
         return None
@@ -93,14 +93,14 @@ def _sandbox_limits(settings: Settings) -> "ResourceLimits | None":
 
 
 def _hide_keys() -> None:
-    """No command that we start reads them out of /proc."""
+    """Blank the keys that commands could read in /proc of this process."""
     from dragoman.host.process_privacy import blank_secrets
 
     blank_secrets()
 
 
 def _mode(given: str | None, set_: str, rules: DialectRules) -> str:
-    """The mode to begin with. A dialect that has modes of its own begins with one of those."""
+    """Return the mode to begin with. A dialect that has modes of its own begins with one of those."""
     if not rules.modes:
         chosen = given or set_
         return _ALIASES.get(chosen, chosen)
@@ -124,7 +124,7 @@ def _provider() -> "Provider | None":
 
 
 def _with_provider(config: dict[str, object], provider: "Provider", wanted: str) -> tuple[dict[str, object], str]:
-    """The settings with the provider of the environment among theirs, and its model where no other is wanted."""
+    """Return the settings with the provider of the environment among theirs, and its model where no other is wanted."""
     providers = config["providers"]
     assert isinstance(providers, dict)
     named = f"{provider.name}/{provider.model}" if provider.model else ""
@@ -132,12 +132,12 @@ def _with_provider(config: dict[str, object], provider: "Provider", wanted: str)
 
 
 def config_of(settings: Settings) -> dict[str, object]:
-    """The part of the settings that models are made from."""
+    """Return the part of the settings that models are made from."""
     return {"providers": settings.tables["providers"]}
 
 
 def _script(wanted: str) -> "Callable[[], Model] | None":
-    """A script is read now: its mistakes are the command line's."""
+    """Read the script of `script:FILE` now: its mistakes are the command line's."""
     kind, colon, path = wanted.partition(":")
     if not colon or kind.lower() != "script":
         return None
@@ -188,7 +188,7 @@ def _check_address(models: Models, config: dict[str, object]) -> None:
 
 
 def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
-    """The user's own MCP servers, and those of a project that is trusted as it is."""
+    """Return the user's own MCP servers, and those of a project that is trusted as it is."""
     project = _of_project(cwd)
     of_theirs = [] if project is None else list(project.servers)
     own = settings.tables["mcp"]
@@ -211,7 +211,7 @@ def _remarks(cwd: str) -> list[str]:
 
 
 def _of_project(cwd: str) -> "OfProject | None":
-    """What a project brings along. Most bring nothing, and their sessions open without a further import."""
+    """Return what a project brings along. Most bring nothing, and their sessions open without a further import."""
     if not os.path.lexists(os.path.join(cwd, ".mcp.json")):
         return None
     from dragoman.cli.project_servers import of_project

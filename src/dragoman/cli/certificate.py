@@ -8,7 +8,7 @@ class CertificateError(Exception):
 
 
 def check_pair(certificate: Path, key: Path) -> None:
-    """Nothing, if TLS works with them."""
+    """Check that TLS works with these files. Raises `CertificateError`."""
     import ssl
 
     for option, file in (("--certificate", certificate), ("--key", key)):

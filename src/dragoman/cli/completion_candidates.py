@@ -32,7 +32,7 @@ class _Place(NamedTuple):
 
 
 def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[CompletionCandidate]:
-    """What the last of the words may become; the words come after the program's name."""
+    """Return what the last of the words may become; the words come after the program's name."""
     *before, last = [*words] or [""]
     lead = ""
     if last == "=":  # bash makes three words of --option=value
@@ -96,7 +96,7 @@ def _options(place: _Place) -> list[CompletionCandidate]:
 
 
 def _arguments(place: _Place) -> list[CompletionCandidate]:
-    """What the next argument may be. The last one may be there many times, if it says so."""
+    """Return what the next argument may be. The last one may be there many times, if it says so."""
     arguments = [action for action in place.parser._actions if not action.option_strings]
     if not arguments:
         return []

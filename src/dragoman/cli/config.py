@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(name: str, value: str, about: str = "") -> None:
-    """A setting; what it is for stands below it, as wide as any terminal is."""
+    """Print a setting, and below it what it is for."""
     from textwrap import wrap
 
     print(f"{name:{_NAMES}} {value}")

@@ -236,7 +236,7 @@ def _extras() -> Finding:
 
 
 def _log() -> Finding:
-    """Where failures are kept, and when the last one was."""
+    """Return where failures are kept, and when the last one was."""
     import time
 
     from dragoman.cli.failure_log import log_file
@@ -250,7 +250,7 @@ def _log() -> Finding:
 
 
 def _turn() -> Finding:
-    """The agent as an editor starts it, offline, in an empty folder."""
+    """Run one turn of the agent as an editor starts it, offline, in an empty folder."""
     import asyncio
     import tempfile
     import time
@@ -273,7 +273,7 @@ def _turn() -> Finding:
 
 
 def _editors() -> dict[str, str]:
-    """What to put into whose settings, with the program as it is installed here."""
+    """Return what to put into whose settings, with the program as it is installed here."""
     program = _program()
     server = {"command": program, "args": ["acp"]}
     zed = {"agent_servers": {"Dragoman": {"type": "custom", **server, "env": {}}}}
@@ -296,7 +296,7 @@ def _editors() -> dict[str, str]:
 
 
 def _program() -> str:
-    """The one that runs now, not another that the path may have: it is the one that was looked at."""
+    """Return the program that runs now, not another that the path may have: this one was checked."""
     started = os.path.abspath(sys.argv[0])
     if os.path.basename(started) == "dragoman":
         return started

@@ -46,5 +46,5 @@ def discard_typed_input() -> None:
 
 
 def can_ask_user() -> bool:
-    """Whether a person at a terminal can read a question on stderr and answer it on stdin."""
+    """Return whether a person at a terminal can read a question on stderr and answer it on stdin."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))

@@ -34,7 +34,7 @@ _written = 0
 
 
 def log_file() -> str:
-    """Where it is; there need not be one yet."""
+    """Return the path of the log; there need not be a file yet."""
     return os.path.join(home_folder(), "log", NAME)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def home_folder() -> str:
-    """The folder. It need not exist yet."""
+    """Return the folder. It need not exist yet."""
     named = os.environ.get("DRAGOMAN_HOME")
     if named:
         return os.path.abspath(os.path.expanduser(named))
@@ -32,7 +32,7 @@ def home() -> "Path":
 
 
 def open_store(progress: Callable[[int, int], None] | None = None) -> "SqliteStore":
-    """The sessions of this user. `progress` is told how far it is when their list has to be made again."""
+    """Return the sessions of this user. `progress` is told how far it is when their list has to be made again."""
     from dragoman.store.index import no_progress
     from dragoman.store.sqlite import SqliteStore
 

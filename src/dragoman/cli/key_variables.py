@@ -48,7 +48,7 @@ def key_variables(settings: Settings) -> set[str]:
 
 
 def _agents_file() -> Any:
-    """The user's `acp.json`, as far as it can be read: its mistakes are told by who uses it."""
+    """Return the user's `acp.json`, as far as it can be read: commands that use it report its mistakes."""
     from dragoman.host.regular_file import read_regular
 
     try:
@@ -65,7 +65,7 @@ def _agents_file() -> Any:
 
 
 def _secret_texts(value: Any) -> Iterator[str]:
-    """The texts that are a token or a header, at any depth."""
+    """Yield the texts that are a token or a header, at any depth."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             if name == "token" and isinstance(inner, str):

@@ -105,7 +105,7 @@ def _is_hang_up(error: OSError) -> bool:
 
 
 def _command_of(given: Sequence[str]) -> str:
-    """Which command, and not what it was told."""
+    """Return the name of the command, without its arguments."""
     return given[0] if given and given[0] in (*COMMANDS, "--acp") else ""
 
 
@@ -159,7 +159,10 @@ class _CommandLine(argparse.ArgumentParser):
 
 
 def command_line(chosen: str = "") -> argparse.ArgumentParser:
-    """Every command and option there is. Where the command is known already, its own only: the others cost time."""
+    """Return the parser of every command and option.
+
+    Where the command is known already, its own only: the others cost time.
+    """
     parser = _CommandLine(prog="dragoman", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
     commands = parser.add_subparsers(

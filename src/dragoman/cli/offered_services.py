@@ -60,7 +60,7 @@ class Offer:
         self._workspace: Workspace | None = None
 
     def callbacks(self) -> dict[str, Any]:
-        """For `connect`, all of it."""
+        """Return the callbacks to pass to `connect`."""
         return {
             "permission": self.permission,
             "read_text_file": self.read_text_file,
@@ -84,12 +84,12 @@ class Offer:
         return 0 if self._permissions is None else self._permissions.refused
 
     def new_turn(self) -> None:
-        """A person's no was for the turn that is over."""
+        """Forget the refusals of the turn that is over."""
         if self._permissions is not None:
             self._permissions.new_turn()
 
     def dismiss(self) -> None:
-        """The turn is cancelled: a question that stands there goes away, and no other comes."""
+        """Withdraw the open question of a cancelled turn, and ask no other."""
         self._judge().dismiss()
 
     async def close(self) -> None:
@@ -104,15 +104,15 @@ class Offer:
         return await self._judge()(request)
 
     async def read_text_file(self, request: "ReadTextFile") -> str:
-        """A file's text."""
+        """Return a file's text."""
         return await self._files().read_text_file(request)
 
     async def write_text_file(self, request: "WriteTextFile") -> None:
-        """A file, put there."""
+        """Write a text file in the working folder, if that is allowed."""
         await self._files().write_text_file(request)
 
     async def create(self, request: "CreateTerminal") -> str:
-        """A command, started."""
+        """Start a command and return it."""
         terminal_id = await self._files().terminals.create(request)
         if self._on_output is not None:
             watch = self._watch(request.session_id, terminal_id)
@@ -120,11 +120,11 @@ class Offer:
         return terminal_id
 
     async def output(self, request: "GetTerminalOutput") -> "TerminalText":
-        """What it has printed."""
+        """Return what the command has printed."""
         return await self._files().terminals.output(request)
 
     async def wait_for_exit(self, request: "WaitForTerminalExit") -> "TerminalExited":
-        """How it ended."""
+        """Return how the command ended."""
         return await self._files().terminals.wait_for_exit(request)
 
     async def kill(self, request: "KillTerminal") -> None:

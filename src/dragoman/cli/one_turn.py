@@ -111,7 +111,7 @@ class OneTurn:
         return code
 
     async def _supervised(self) -> int:
-        """The work, ended early by a signal or the clock."""
+        """Run the turn, and end it early at a signal or after the time limit."""
         with Interrupts() as interrupts:
             work = asyncio.ensure_future(self._work())
             calling_off = asyncio.ensure_future(interrupts.wait())
@@ -268,7 +268,7 @@ class OneTurn:
             self._quiet.set()
 
     async def _wanted(self) -> str | None:
-        """The session to go on with. Where it is one of ours we know its folder, and work there."""
+        """Return the session to go on with. Where it is one of ours we know its folder, and work there."""
         wanted: str | None = self._arguments.session
         if wanted is None or not self._target.ours:
             return wanted
@@ -309,7 +309,7 @@ class OneTurn:
         self._screen.flush()
 
     def _warn(self, event: "AnyEvent") -> None:
-        """What is no part of the answer and has to be known: also where nothing but the answer is shown."""
+        """Print a warning on stderr, also where nothing but the answer is shown."""
         if isinstance(event, Notice) and event.severity != "info":
             from dragoman.cli.terminal.event_text import notice_text
 
@@ -362,7 +362,7 @@ class OneTurn:
         return code
 
     def _failed(self, error: DragomanError, last_words: str) -> int:
-        """The agent's doing. One of ours that did not like its command line has said what was wrong with it."""
+        """Return the exit code for a failed agent. One of ours that refused its command line has said why."""
         self._stop_reason = "error"
         words = failure_words(error, self._target, greeted=self._greeted) + last_words
         told = error_fields(error)

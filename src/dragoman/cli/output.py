@@ -106,7 +106,10 @@ class Output:
 
 
 def _is_other(path: str) -> bool:
-    """Whether something else than an ordinary file stands there, such as a device: then nothing takes its place."""
+    """Return whether something else than an ordinary file stands there, such as a device.
+
+    Then nothing takes its place.
+    """
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:

@@ -50,7 +50,7 @@ class Progress:
                 _write("\r\x1b[K")
 
     def stop(self) -> None:
-        """It is over: `at` raises from now on."""
+        """Stop the work: the next call of `at` raises `WorkStopped`."""
         self._stopped.set()
         self.hide()
 
@@ -63,7 +63,7 @@ class Progress:
 
 
 def bar(what: str, done: int, total: int) -> str:
-    """One line of it."""
+    """Return one session as a line."""
     if not total:
         return f"{what} {done:,}" if done else what
     share = min(done / total, 1)

@@ -27,7 +27,7 @@ class OfProject(NamedTuple):
 
 
 def of_project(folder: str, environment: Mapping[str, str]) -> OfProject:
-    """What counts of a folder's file."""
+    """Return what counts of a folder's file."""
     from dragoman.host.trust import TrustFailed, covered, trust_state
 
     try:
@@ -66,12 +66,12 @@ def _allowed(found: "TrustState", folder: str, environment: Mapping[str, str]) -
 
 
 def part_of(name: str) -> str:
-    """How trust names a server of a project's file."""
+    """Return how trust names a server of a project's file."""
     return f"{NAME} {name}"
 
 
 def tables_of(data: bytes) -> dict[str, object]:
-    """The `mcpServers` of such a file; `UsageError` says what is wrong with it."""
+    """Return the `mcpServers` of such a file; `UsageError` says what is wrong with it."""
     servers = document_of(data).get("mcpServers")
     if not isinstance(servers, dict):
         raise UsageError(f"{NAME}: its servers have to stand in an object mcpServers")
@@ -79,7 +79,7 @@ def tables_of(data: bytes) -> dict[str, object]:
 
 
 def document_of(data: bytes) -> dict[str, object]:
-    """The whole of such a file; `UsageError` says what is wrong with it."""
+    """Return the whole of such a file; `UsageError` says what is wrong with it."""
     try:
         document = json.loads(data)
     except json.JSONDecodeError as error:

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _prompt(words: list[str]) -> tuple[list[str], str | None]:
-    """What was typed, and what came on stdin where a word says so."""
+    """Return the prompt: the arguments, and stdin where an argument says so."""
     piped = None
     if "-" in words:
         if sys.stdin is None:

@@ -64,7 +64,7 @@ class _Task(NamedTuple):
 
 
 async def _resolved(store: Store, given: str) -> str:
-    """The id of the session that is meant."""
+    """Return the id of the session that is meant."""
     return await find_session(store, given, ".")
 
 
@@ -266,7 +266,7 @@ async def _agreed(task: _Task, ids: Sequence[str]) -> bool:
 
 
 async def _line() -> str:
-    """A line from the terminal. Waited for in the loop, so that Ctrl-C ends the wait."""
+    """Return a line from the terminal. Waits in the loop, so that Ctrl-C ends the wait."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), ready.set)

@@ -28,7 +28,7 @@ class SessionTable:
         self._columns = columns
 
     def row(self, meta: SessionMeta) -> str:
-        """One session: its id, when something last happened, where, and what it is called."""
+        """Return one session: its id, when something last happened, where, and what it is called."""
         start = f"{pad(meta.id[: self._short], self._short)}{_GAP}{when(meta)}{_GAP}"
         folder, title = folder_of(meta), title_of(meta)
         if self._columns is None:
@@ -40,12 +40,12 @@ class SessionTable:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters two ids have in common before they differ."""
+    """Return how many characters two ids have in common before they differ."""
     return next((at for at, (mine, theirs) in enumerate(zip(one, other, strict=False)) if mine != theirs), len(one))
 
 
 def heading(meta: SessionMeta, *, coloured: bool) -> str:
-    """What stands above a transcript."""
+    """Return what stands above a transcript."""
     title = f"\x1b[1m{title_of(meta)}\x1b[0m" if coloured else title_of(meta)
     return f"{title}\n{meta.id}\n{folder_of(meta)}, {when(meta)}\n\n"
 
@@ -56,7 +56,7 @@ def markdown_heading(meta: SessionMeta) -> str:
 
 
 async def summary(store: Store, session_id: str) -> str:
-    """One session in a line, whatever state it is in."""
+    """Return one session in a line, whatever state it is in."""
     try:
         meta = await store.look(session_id)
     except StoreFailed as failure:
@@ -65,7 +65,7 @@ async def summary(store: Store, session_id: str) -> str:
 
 
 def when(meta: SessionMeta) -> str:
-    """When something last happened there, by the clock on the wall."""
+    """Return the local time of the last change of a session."""
     try:
         return datetime.fromtimestamp(meta.activity / 1_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError, OSError):
@@ -73,7 +73,7 @@ def when(meta: SessionMeta) -> str:
 
 
 def folder_of(meta: SessionMeta) -> str:
-    """The folder, the user's own one as `~`."""
+    """Return the folder, the user's own one as `~`."""
     home = os.path.expanduser("~")
     cwd = meta.cwd
     if home != "/" and (cwd == home or cwd.startswith(home + os.sep)):
@@ -82,6 +82,6 @@ def folder_of(meta: SessionMeta) -> str:
 
 
 def title_of(meta: SessionMeta) -> str:
-    """The title, and whether the session is put away."""
+    """Return the title, and whether the session is put away."""
     title = harmless_line(meta.title) or _UNTITLED
     return f"[archived] {title}" if meta.archived else title

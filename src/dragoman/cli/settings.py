@@ -52,15 +52,15 @@ class Settings(NamedTuple):
     file: str
 
     def text(self, key: str) -> str:
-        """A setting that is text."""
+        """Return a setting that is text."""
         return str(self.keys[key].value)
 
     def flag(self, key: str) -> bool:
-        """A setting that is true or false."""
+        """Return a setting that is true or false."""
         return self.keys[key].value is True
 
     def number(self, key: str) -> int:
-        """A setting that is a number."""
+        """Return a setting that is a number."""
         value = self.keys[key].value
         assert isinstance(value, int)
         return value

@@ -103,7 +103,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_target(arguments: argparse.Namespace) -> Target:
-    """The agent that is meant; `CommandError` says what is not right about it."""
+    """Return the agent that is meant; `CommandError` says what is not right about it."""
     command: list[str] | None = arguments.command_given
     name: str | None = arguments.agent
     if command is None and name is None:
@@ -151,7 +151,7 @@ def _mentions_default(file: str) -> bool:
 
 
 def _hide_keys(*, for_ours: bool) -> None:
-    """No agent is started with a key that it was not given by name. Ours has them, and tells of its settings itself."""
+    """Keep our keys from an agent that was not given them by name. Our own has them, and reports bad settings."""
     from dragoman.cli.key_variables import hide_keys
     from dragoman.cli.settings import SettingsError
 
@@ -163,7 +163,7 @@ def _hide_keys(*, for_ours: bool) -> None:
 
 
 def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:
-    """The folder to work in. Whether one exists elsewhere is not ours to say."""
+    """Return the folder to work in. Whether one exists elsewhere is not ours to say."""
     folder = os.path.abspath(os.path.expanduser(arguments.cwd or "."))
     if not target.is_remote and not os.path.isdir(folder):
         raise CommandError(f"{arguments.cwd}: there is no such folder")
@@ -257,7 +257,7 @@ async def opened(
     arguments: argparse.Namespace,
     settings: Mapping[str, Any],
 ) -> "Client":
-    """A connection to the agent, closed with the stack. Our own has files and commands itself."""
+    """Return a connection to the agent, closed with the stack. Our own has files and commands itself."""
     given: dict[str, Any] = {"permission": offer.permission} if target.ours else offer.callbacks()
     given |= {**settings, "protocol": arguments.protocol}
     stack.push_async_callback(offer.close)

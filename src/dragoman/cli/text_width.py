@@ -15,12 +15,12 @@ _CUT: Final = "…"
 
 
 def width(text: str) -> int:
-    """How many columns a terminal uses for it."""
+    """Return how many columns a terminal uses for it."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 
 def fit(text: str, columns: int, *, keep_end: bool = False) -> str:
-    """The text in at most so many columns; what is cut off is marked."""
+    """Return the text in at most so many columns; what is cut off is marked."""
     if width(text) <= columns:
         return text
     kept = ""
@@ -34,7 +34,7 @@ def fit(text: str, columns: int, *, keep_end: bool = False) -> str:
 
 
 def pad(text: str, columns: int) -> str:
-    """The text, filled up with spaces."""
+    """Return the text, filled up with spaces."""
     return text + " " * (columns - width(text))
 
 

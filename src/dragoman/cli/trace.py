@@ -46,7 +46,7 @@ _ASSIGNMENT: Final = re.compile(rf"([\w-]*(?:{_NAMES})[\w-]*=)[^\s&\"';]+", re.I
 
 
 def open_trace(path: str) -> Trace:
-    """A trace that appends to a file only its owner can read; line by line, as crashes are what it is for."""
+    """Return a trace that appends to a file only its owner can read; line by line, as crashes are what it is for."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.fchmod(descriptor, 0o600)  # it may be older than this trace
@@ -65,7 +65,10 @@ def open_trace(path: str) -> Trace:
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:
-    """The values that must not be written, wherever they turn up; the longest first, as one may contain another."""
+    """Return the values that must not be written, wherever they turn up.
+
+    The longest first, as one may contain another.
+    """
     found = {value for name, value in environment.items() if is_secret(name, value)}
     return sorted((value for value in found if _is_worth_hiding(value)), key=len, reverse=True)
 
@@ -86,7 +89,7 @@ def _is_worth_hiding(value: str) -> bool:
 
 
 def redacted(frame: bytes, known: Iterable[str] = ()) -> object:
-    """The frame as JSON without secrets; as text where it is no JSON."""
+    """Return the frame as JSON without secrets; as text where it is no JSON."""
     try:
         return _clean(msgspec.json.decode(frame), known)
     except (ValueError, RecursionError):
@@ -110,7 +113,7 @@ def _clean(value: object, known: Iterable[str]) -> object:
 
 
 def _hidden(value: object, known: Iterable[str]) -> object:
-    """What stands under a secret's name. An object there has names of its own, such as the capability `auth`."""
+    """Return what stands under a secret's name. An object there has names of its own, such as the capability `auth`."""
     if isinstance(value, list):
         return [_hidden(item, known) for item in value]
     return _REDACTED if isinstance(value, str) and value else _clean(value, known)
@@ -121,7 +124,7 @@ def _pairs(values: list[object]) -> Iterable[tuple[object, object]]:
 
 
 def _is_option(value: object) -> bool:
-    """Whether the next argument of a command is the value of a secret option: `["--api-key", "…"]`."""
+    """Return whether the next argument of a command is the value of a secret option: `["--api-key", "…"]`."""
     return isinstance(value, str) and "=" not in value and _SECRET_OPTION.fullmatch(value) is not None
 
 

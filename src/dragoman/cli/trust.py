@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _still(registry: Path, known: str) -> str:
-    """Why a folder that was trusted is not now; empty: it is."""
+    """Return why a folder that was trusted is not now; empty: it is."""
     from dragoman.cli.text_width import harmless_line
     from dragoman.host.trust import TrustFailed, trust_state
 
@@ -132,7 +132,7 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
 
 
 def _lines(parts: "Sequence[ConfigPart]") -> Iterator[str]:
-    """A block for each part. Nothing that a value holds can hide, or look like a line of ours."""
+    """Yield a block for each part. Nothing that a value holds can hide, or look like a line of ours."""
     from dragoman.host.text import visible_line
 
     for part in parts:
@@ -164,7 +164,7 @@ def _print(lines: Sequence[str], *, paged: bool) -> bool:
 
 
 def _rows(line: str, columns: int) -> Iterator[str]:
-    """A line in rows of the screen. What goes on is marked: no long value can look like rows of ours."""
+    """Yield a line in rows of the screen. What goes on is marked: no long value can look like rows of ours."""
     from dragoman.cli.text_width import width
 
     row: list[str] = []
@@ -191,7 +191,7 @@ def _typed(prompt: str) -> str:
 
 
 def _may_have(part: "ConfigPart", secret: str, allowed: Sequence[str], asking: bool) -> bool:
-    """Whether a part gets a secret: by an option, or by a yes of its own."""
+    """Return whether a part gets a secret: by an option, or by a yes of its own."""
     from dragoman.host.text import visible_line
 
     if any(_allows(given, secret) for given in allowed):
@@ -204,7 +204,7 @@ def _may_have(part: "ConfigPart", secret: str, allowed: Sequence[str], asking: b
 
 
 def _allows(given: str, secret: str) -> bool:
-    """Whether an option names this secret: a variable by its name, a file by any path that leads to it."""
+    """Return whether an option names this secret: a variable by its name, a file by any path that leads to it."""
     import os
 
     return given == secret or ("/" in secret and os.path.realpath(os.path.expanduser(given)) == secret)

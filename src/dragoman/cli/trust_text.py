@@ -107,7 +107,7 @@ def _agents(
 
 
 def _own(home: Path) -> RegistryFile:
-    """The user's own file."""
+    """Return the user's own file."""
     return next((read_usable(file) for file in find_files(home, None)), RegistryFile({}))
 
 
@@ -280,7 +280,7 @@ def _shown_parameter(text: str) -> str:
 
 
 def _filled_in(texts: Sequence[str], environment: Mapping[str, str]) -> Iterator[Row]:
-    """The variables that come from the user's environment, with their values where they are no secrets."""
+    """Yield the variables that come from the user's environment, with their values where they are no secrets."""
     secrets = secret_variables(texts, environment)
     for name in dict.fromkeys(name for text in texts for name in variables_in(text)):
         if name in secrets:
@@ -290,7 +290,7 @@ def _filled_in(texts: Sequence[str], environment: Mapping[str, str]) -> Iterator
 
 
 def _files(folder: Path, launches: Sequence[Launch], environment: Mapping[str, str]) -> Iterator[Row]:
-    """The files of the folder that are started, which are trusted as they are now."""
+    """Yield the files of the folder that are started, which are trusted as they are now."""
     real = os.path.realpath(folder)
     for name, state in named_files(real, launches, environment).items():
         if state:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 def unwritable(folder: str, *, make: bool = True) -> str | None:
-    """Why nothing can be kept in a folder, with the way out; None if something can.
+    """Return why nothing can be kept in a folder, with the way out; None if something can.
 
     It is made if it is not there; or else, without `make`, the folder is looked at that it would be made in.
     """

@@ -33,7 +33,7 @@ def coding_agent(
     protocol: int | None = None,
     dialect: str | None = None,
 ) -> Agent:
-    """Our agent."""
+    """Return our coding agent."""
     agent = Agent(
         "dragoman",
         version=VERSION,

@@ -169,7 +169,7 @@ def _modes(change: ViewChange) -> Iterator[str]:
 
 
 def _diff(change: ViewChange) -> FileChange | None:
-    """The content of a file before and after; None where there is nothing but what the list says."""
+    """Return the content of a file before and after; None where there is nothing but what the list says."""
     if change.what != "file" or change.kind == "mode":
         return None
     if change.kind == "deleted":

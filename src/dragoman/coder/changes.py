@@ -42,11 +42,11 @@ class Changes:
         self.writing: Final = asyncio.Lock()
 
     def begin_turn(self) -> None:
-        """A new turn: its first write replaces what is remembered."""
+        """Begin a turn: its first write replaces what can be undone."""
         self._fresh = True
 
     def wrote(self, place: Place, before: str | None, after: str, *, kept: bool = True) -> None:
-        """A tool has written a file."""
+        """Remember that a tool has written a file."""
         if self._fresh:
             self._changes, self._size, self._fresh, self.overflowed = {}, 0, False, False
         first = self._changes.get(place.path)

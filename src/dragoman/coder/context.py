@@ -144,7 +144,7 @@ class Context:
 
 
 async def load(session: Session) -> Context:
-    """The context of a session, as its log has it; an empty one where nothing is kept."""
+    """Return the context of a session, as its log has it; an empty one where nothing is kept."""
     entries: list[Entry] = []
     journal = session_core(session).journal
     if journal is not None:
@@ -158,7 +158,7 @@ async def load(session: Session) -> Context:
 
 
 def read(entries: Iterable[Entry]) -> list[Item]:
-    """The items in a log, settled. Changes nothing in the log."""
+    """Return the items in a log, settled. Changes nothing in the log."""
     items, streamed = _replayed(entries)
     for note in _settling(items, streamed):
         items = _after(items, note)

@@ -50,7 +50,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The text itself: for the header it goes into, and for nothing that is kept."""
+        """Return the text itself: for the header it goes into, and for nothing that is kept."""
         return self._value
 
     def __repr__(self) -> str:
@@ -75,7 +75,7 @@ class Secret:
 
 
 def scrubbed(text: str, known: Iterable[Secret] = ()) -> str:
-    """The text without the known secrets and without what looks like one."""
+    """Return the text without the known secrets and without what looks like one."""
     for secret in known:
         value = secret.reveal()
         # A short one would tear words apart, and is no real key.
@@ -96,7 +96,10 @@ class Credentials(NamedTuple):
     warning: str = ""
 
     def find(self, provider: str, environment: Mapping[str, str], variable: str | None = None) -> Secret | None:
-        """The provider's key: the environment's, else the file's. `variable` is asked in place of the usual one."""
+        """Return the provider's key: the environment's, else the file's.
+
+        `variable` is asked in place of the usual one.
+        """
         variable = variable or KEY_VARIABLES.get(provider)
         value = environment.get(variable, "").strip() if variable else ""
         return Secret(value) if value else self.keys.get(provider)
@@ -114,7 +117,7 @@ def check_key(text: str) -> Secret:
 
 
 def load(path: Path) -> Credentials:
-    """The file's keys; none if there is no file."""
+    """Return the file's keys; none if there is no file."""
     keys, warning = {}, ""
     document, mode = _read(path)
     if mode & 0o044:
@@ -172,7 +175,7 @@ _Document = dict[str, dict[str, str]]
 
 
 def _read(path: Path) -> tuple[_Document, int]:
-    """What is in the file, and its permissions."""
+    """Return what is in the file, and its permissions."""
     try:
         # Not blocking: the path may be a pipe.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -208,7 +211,7 @@ def _parsed(path: Path, content: bytes) -> _Document:
 
 
 def _write(path: Path, document: _Document) -> None:
-    """All of it or nothing, readable by us alone from its first byte on."""
+    """Write the file whole or not at all, readable by its owner alone from its first byte on."""
     target = Path(os.path.realpath(path))
     try:
         write_private(target, _rendered(document).encode())
@@ -224,6 +227,6 @@ def _rendered(document: _Document) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML basic string; a plain name may stand without quotes, but need not."""
+    """Return a TOML basic string; a plain name may stand without quotes, but need not."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", escaped) + '"'

@@ -44,8 +44,10 @@ def now() -> datetime:
 
 
 def answered_by(answer: Permission, prompter: Identity) -> Identity:
-    """Who has decided, where a question was put: the client that answered; where none did, and the gateway has said
-    no, whose turn it is."""
+    """Return the identity that has answered a question.
+
+    Where no client answered and the gateway has refused, it is the identity of the turn.
+    """
     return prompter if answer.identity == Identity() else answer.identity
 
 
@@ -91,7 +93,7 @@ class DecisionLog:
             raise
 
     def _rule(self, decision: Decision) -> str | None:
-        """What decided, in words: without content only whether and for which tool something was remembered."""
+        """Return what decided, in words: without content only whether and for which tool something was remembered."""
         if decision.rules:
             words = (
                 f"{rule.effect} {rule.tool} {rule.matched}" if self._content else f"{rule.effect} {rule.tool}"

@@ -45,10 +45,10 @@ class Execution(Protocol):
     """Where tools work."""
 
     def files_of_editor(self) -> bool:
-        """Whether files are read and written through the client."""
+        """Return whether files are read and written through the client."""
 
     def terminal_of_editor(self) -> bool:
-        """Whether commands run in a terminal of the client's."""
+        """Return whether commands run in a terminal of the client's."""
 
     async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
         """Return how to start a command; `asked`: the user has just approved it. Raise `WorldError` if it cannot be
@@ -62,7 +62,7 @@ class Execution(Protocol):
         """Return how to start a command without confinement, after the user approved what `needs_freedom` said."""
 
     def needs_freedom(self, command: str) -> str:
-        """Why a command cannot do its work in the confinement of the mode; empty: it can, or is not confined.
+        """Return why a command cannot do its work in the confinement of the mode; empty: it can, or is not confined.
 
         Blocks.
         """
@@ -152,7 +152,10 @@ class DirectExecution:
         return _confined(box, environment)
 
     def _hidden(self, looks: bool) -> list[str]:
-        """What a command may not read. One that was not asked about reads no credentials of the workspace either."""
+        """Return what a command may not read.
+
+        One that was not asked about reads no credentials of the workspace either.
+        """
         hidden = [*hidden_from_commands(self._home, self._environment), *self._private]
         return hidden + (credential_files(self._roots.real, _user_home(self._environment)) if looks else [])
 
@@ -215,10 +218,12 @@ class SandboxExecution:
         return start._replace(environment={**start.environment, **_KEEP_INDEX})
 
     def _credentials(self) -> list[str]:
-        """The credentials of the workspace: nothing is asked before the end of the turn, so none is read before it.
+        """Return the credentials of the workspace.
 
-        Those that git tracks are not among them. They are in the repository for all to read, and git could not add
-        or commit anything while one is hidden.
+        Nothing is asked before the end of the turn, so none is read before it.
+
+        Those that git tracks are not among them. They are in the repository for all to read, and git could not add or
+        commit anything while one is hidden.
         """
         found = credential_files(self._view.roots, _user_home(self._environment))
         tracked = frozenset[str]().union(*map(tracked_files, self._view.roots)) if found else frozenset()
@@ -260,7 +265,7 @@ class ViewPlace(Place):
 
     @classmethod
     def of(cls, place: Place, seen: str) -> "ViewPlace":
-        """The place, under its known name."""
+        """Return the place, under its known name."""
         made = cls(place.root, place.parts)
         made.seen = seen
         return made
@@ -272,7 +277,7 @@ class ViewPlace(Place):
 
 
 def hidden_from_commands(home: str, environment: Mapping[str, str]) -> list[str]:
-    """What no confined command may read: our data, and where keys are kept."""
+    """Return what no confined command may read: our data, and where keys are kept."""
     return [path for path in (home, *credential_paths(_user_home(environment))) if path]
 
 

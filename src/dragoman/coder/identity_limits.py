@@ -106,7 +106,7 @@ def _highest(identity: Identity) -> int:
 
 @functools.cache
 def _program() -> tuple[str, ...]:
-    """Where our own code and the Python that runs it are."""
+    """Return where our own code and the Python that runs it are."""
     prefixes = {sys.prefix, sys.base_prefix}
     folders = [os.path.dirname(os.path.dirname(__file__))]
     folders += [os.path.join(prefix, name) for prefix in prefixes for name in ("bin", "lib")]

@@ -66,7 +66,7 @@ class ToolRunner(Protocol):
     """What runs the calls of a model."""
 
     def specs(self) -> Sequence[ToolSpec]:
-        """The tools there are now."""
+        """Return the tools that can be called now."""
 
     async def run(self, calls: Sequence[ContextToolCall], finished: Finished) -> None:
         """Run the calls of one response; `finished` is given the result of each as soon as there is one."""
@@ -374,7 +374,7 @@ async def _stream(model: Model, request: ModelRequest, response: _Response) -> A
 
 
 def _writable(given: dict[str, object]) -> dict[str, object]:
-    """An input as a log can hold it: half of a surrogate pair is no text."""
+    """Return an input as a log can hold it: half of a surrogate pair is no text."""
     try:
         msgspec.json.encode(given)
         return given

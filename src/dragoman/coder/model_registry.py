@@ -66,11 +66,11 @@ class ModelRegistry:
         self._does_without = False
 
     def current(self) -> str:
-        """The model a new session begins with, by its name on the wire."""
+        """Return the model a new session begins with, by its name on the wire."""
         return str(self._current())
 
     def choices(self) -> list[Choice]:
-        """What a client may choose from."""
+        """Return what a client may choose from."""
         from dragoman.coder.models import factory
 
         lists = {known.provider: self._lists().names(known) for known in self.endpoints()} if self._means.lists else {}
@@ -144,7 +144,7 @@ class ModelRegistry:
         return self._catalog
 
     def make(self, name: str) -> "Model":
-        """A model for a session; a refusal says what to do."""
+        """Return a model for a session; a refusal says what to do."""
         from pathlib import Path
 
         from dragoman.coder.models import factory
@@ -208,7 +208,7 @@ class ModelRegistry:
         self._does_without = False
 
     def status(self) -> "AuthStatus":
-        """Whether a session can be opened."""
+        """Return whether a session can be opened."""
         from dragoman.coder.credentials import KEY_VARIABLES
         from dragoman.vocabulary.requests import Account, AuthStatus
 

@@ -44,7 +44,7 @@ class Mode(NamedTuple):
     unguarded: bool = False
 
     def says(self, act: Action) -> Verdict:
-        """What this mode says about an act."""
+        """Return what this mode says about an act."""
         if act.kind == "free":
             return "allow"
         verdict: Verdict = getattr(self, act.kind)
@@ -80,7 +80,7 @@ UNCONFINED: Final = frozenset({"ask", "full-access"})
 
 
 def asks_less(new: str, old: str) -> bool:
-    """Whether mode `new` lets anything happen without a question that mode `old` asks about or refuses.
+    """Return whether mode `new` lets anything happen without a question that mode `old` asks about or refuses.
 
     Judged by what the two say about every kind of act, so a mode that is added is judged as well. True for a mode that
     is not known.
@@ -95,7 +95,7 @@ def asks_less(new: str, old: str) -> bool:
 
 
 def _happens_unasked(mode: Mode, act: Action) -> bool:
-    """Whether a mode allows an act, or one that lets no less happen."""
+    """Return whether a mode allows an act, or one that lets no less happen."""
     kinds: list[ActKind] = [act.kind]
     if act.kind == "sandboxed":
         kinds.append("command")  # a view of the workspace is less than the workspace itself

@@ -103,7 +103,7 @@ Ask = Callable[[JudgedCall], Awaitable[str | None]]
 
 
 def offers(mode: str, kind: ActKind) -> bool:
-    """Whether a mode has any use for tools that do such things."""
+    """Return whether a mode has any use for tools that do such things."""
     known = MODES.get(mode)
     return known is not None and known.says(Action(kind)) != "deny"
 
@@ -111,7 +111,7 @@ def offers(mode: str, kind: ActKind) -> bool:
 def decide(
     call: JudgedCall, mode: str, rules: Sequence[RememberedRule], *, fetches: bool = False, identity: Identity = LOCAL
 ) -> Decision:
-    """What the mode and the remembered answers say. `fetches`: a page that would be asked about is not.
+    """Return what the mode and the remembered answers say. `fetches`: a page that would be asked about is not.
 
     To a confined `identity` guarded acts are refused, whatever was remembered: it could only ask itself.
     """
@@ -144,7 +144,7 @@ def decide(
 
 
 def leaves_confinement(identity: Identity) -> str:
-    """Why a guarded act is refused to a confined identity."""
+    """Return why a guarded act is refused to a confined identity."""
     whose = f"the token {identity.token!r}" if identity.token else "this connection"
     return f"{whose} may not leave the confinement, and this would"
 
@@ -186,11 +186,11 @@ class PermissionGate:
         return self._identity()
 
     def begin_turn(self) -> None:
-        """A no is remembered for the turn it was said in."""
+        """Forget the refusals of the turn before."""
         self._refused.clear()
 
     async def approve(self, call: JudgedCall, look: Look, ask: Ask) -> Approved | Decision:
-        """The approved call, or why it may not run."""
+        """Return the approved call, or why it may not run."""
         for _ in range(_ASKED_AGAIN):
             decision = self._decide(call)
             if decision.verdict == "deny":
@@ -238,19 +238,19 @@ def _runs_command(call: JudgedCall) -> bool:
 
 
 def digest_of(call: JudgedCall) -> str:
-    """The call as it is shown and would run, whole, in one canonical text."""
+    """Return the call as it is shown and would run, whole, in one canonical text."""
     return json.dumps([call.tool, call.input, call.acts, call.stamp], sort_keys=True)
 
 
 def _thing(call: JudgedCall) -> str:
-    """What a no is about: a command, however long it may take; else the call as it is."""
+    """Return what a no is about: a command, however long it may take; else the call as it is."""
     if call.acts and all(act.kind == "command" for act in call.acts):
         return json.dumps([call.tool, [act.subject for act in call.acts]])
     return digest_of(call)
 
 
 def rules_for(call: JudgedCall, effect: Literal["allow", "deny"]) -> list[RememberedRule]:
-    """What an "always" about this call is remembered as. An allowed command may get harmless words more."""
+    """Return what an "always" about this call is remembered as. An allowed command may get harmless words more."""
     return [
         RememberedRule(effect, call.tool, matched)
         for act in call.acts
@@ -264,12 +264,15 @@ _MORE: Final = " …"
 
 
 def _command_rules(command: str) -> list[str]:
-    """The rules that would cover this command; where its words say too little, it is the command and no other."""
+    """Return the rules that would cover this command.
+
+    Where its words say too little, it is the command and no other.
+    """
     return [shlex.join(prefix) + _MORE for prefix in prefixes(parse(command))] or [command]
 
 
 def _prefix(matched: str) -> tuple[str, ...]:
-    """The words of a rule about commands; none: it is about one command line alone."""
+    """Return the words of a rule about commands; none: it is about one command line alone."""
     if not matched.endswith(_MORE):
         return ()
     try:
@@ -283,7 +286,7 @@ def _allows(rule: RememberedRule, mode: str) -> bool:
 
 
 def _covering(allowed: Sequence[RememberedRule], act: Action) -> list[RememberedRule]:
-    """The rules by which a yes was said to this before; none: it was not.
+    """Return the rules by which a yes was said to this before; none: it was not.
 
     What no user could have read is asked about every time, and so is what would run unconfined.
     """
@@ -300,7 +303,7 @@ def _covering(allowed: Sequence[RememberedRule], act: Action) -> list[Remembered
 
 
 def _denies(forbidden: str, act: Action) -> bool:
-    """Whether a no was said to this before."""
+    """Return whether the user has refused this before."""
     if act.kind != "command":
         return forbidden == act.subject
     words = _prefix(forbidden)

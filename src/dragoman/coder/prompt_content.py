@@ -71,7 +71,10 @@ def _is_picture(kind: object) -> TypeGuard[str]:
 async def content_for_model(
     content: Sequence[Content], roots: Roots, sees: frozenset[str], is_withheld: Callable[[str], bool]
 ) -> list[Content]:
-    """What the model gets. A link to a file that `is_withheld` is named only: the tool that reads it asks the user."""
+    """Return what the model gets.
+
+    A link to a file that `is_withheld` is named only: the tool that reads it asks the user.
+    """
     reader = _Reader(roots, is_withheld)
     return [await _block_for_model(block, reader, sees) for block in content]
 
@@ -117,7 +120,7 @@ class _Reader:
         return Text(_quoted(resource.uri, text))
 
     async def linked(self, link: ResourceLink) -> Text:
-        """The file a link leads to, where that is inside the roots; else the link alone."""
+        """Return the file a link leads to, where that is inside the roots; else the link alone."""
         named = Text(f"[{link.name}]({link.uri})")
         try:
             address = urlsplit(link.uri)

@@ -26,7 +26,7 @@ class Provider(NamedTuple):
 
 
 def provider_of(environment: Mapping[str, str]) -> Provider | None:
-    """The provider that is set, if one is."""
+    """Return the provider that is set, if one is."""
     name = environment.get("LLM_PROVIDER", "").strip().lower()
     if not name:
         return None
@@ -47,11 +47,11 @@ class Resolver:
         self._complain: Final = complain
 
     def current(self) -> str:
-        """The model a new session begins with."""
+        """Return the model a new session begins with."""
         return self._models.current()
 
     def choices(self) -> Sequence[Choice]:
-        """What is listed."""
+        """List the folder and return the outcome."""
         return self._models.choices()
 
     def spelled(self, name: str, current: str = "") -> str:
@@ -70,7 +70,7 @@ class Resolver:
         await self._models.refresh(changed)
 
     def make(self, name: str) -> "Model":
-        """A model, listed or not."""
+        """Return a model, listed or not."""
         if name == self.current() or any(choice.value == name for choice in self.choices()):
             return self._models.make(name)
         provider = name.partition("/")[0]
@@ -91,5 +91,5 @@ class Resolver:
         self._models.logout()
 
     def status(self) -> "AuthStatus":
-        """Whether a session can be opened."""
+        """Return whether a session can be opened."""
         return self._models.status()

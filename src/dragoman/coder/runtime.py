@@ -118,7 +118,7 @@ class SessionRuntime:
         return self.coding_session.user_commands
 
     def mode(self) -> str:
-        """The mode as it is now, within the limits of those who prompted."""
+        """Return the mode as it is now, within the limits of those who prompted."""
         return nearest_mode(self._wanted_mode(), self._identity)
 
     def _wanted_mode(self) -> str:
@@ -268,11 +268,11 @@ class SessionRuntime:
         )
 
     def _private(self) -> tuple[str, ...]:
-        """What of a server is out of reach, by its real paths."""
+        """Return what of a server is out of reach, by its real paths."""
         return tuple(os.path.realpath(path) for path in self._setup.private)
 
     def _roots(self) -> Roots:
-        """The roots as they were with the first prompt: what a command puts in the place of one is none."""
+        """Return the roots as they were with the first prompt: what a command puts in the place of one is none."""
         if self._pinned_roots is None or self._pinned_roots.given != tuple(self.session.roots):
             self._pinned_roots = Roots(self.session.roots)
         return self._pinned_roots
@@ -281,7 +281,7 @@ class SessionRuntime:
         return command_environment(child_environment(self._setup.environment))
 
     def _tools(self) -> list[Tool]:
-        """What a helper has as well. Names of servers' tools cannot be ours, but ours would win."""
+        """Return the tools that a helper has as well. Names of servers' tools cannot be ours, but ours would win."""
         return [*self.coding_session.mcp_tools(), *self._sandboxed_tools, *self._shared_tools]
 
     def _all_tools(self) -> list[Tool]:

@@ -82,21 +82,21 @@ class Sandbox:
         self._leaving: set[asyncio.Future[None]] = set()
 
     async def view(self) -> View:
-        """The view, opened now if it is not open; `WorldError` if there can be none here."""
+        """Return the view, opened now if it is not open; `WorldError` if there can be none here."""
         if self._opening is None:
             self._opening = asyncio.ensure_future(asyncio.to_thread(self._open))
             await session_core(self._session).record_note(SANDBOX, OPENED)
         return (await asyncio.shield(self._opening)).view
 
     async def view_context(self, context: ToolContext) -> ToolContext:
-        """A desk that stands in the view."""
+        """Return the context of tools that work in the view."""
         view = await self.view()
         roots = ViewRoots(view, self._roots())
         execution = SandboxExecution(view, roots, self._environment, self._home, self._limits, self._private())
         return context._replace(roots=roots, changes=Changes(), execution=execution)
 
     async def settle(self) -> None:
-        """The end of the turn: ask about what has changed, bring it home or not, and throw the view away."""
+        """End the turn: ask about what has changed, apply it to the workspace or not, and discard the view."""
         if self._opening is None:
             return
         try:
@@ -125,7 +125,7 @@ class Sandbox:
             leaving.add_done_callback(self._leaving.discard)
 
     async def left(self) -> None:
-        """Nothing is left of any view."""
+        """Wait until every view is discarded."""
         if self._leaving:
             await asyncio.wait(self._leaving)
 

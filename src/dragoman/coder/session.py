@@ -96,7 +96,7 @@ class CodingSession:
             self._listing = asyncio.get_running_loop().create_task(_ignore_failures(self._list_models()))
 
     async def _is_still_configured(self, server: "McpServer") -> bool:
-        """Whether a server may be started now: the editor's, or one that the settings still have as it is.
+        """Return whether a server may be started now: the editor's, or one that the settings still have as it is.
 
         A project's server is gone from there when a file that it starts has changed.
         """
@@ -124,7 +124,7 @@ class CodingSession:
         return f"<CodingSession {self.session.id[:13]} {state}, servers: {self._servers!r}>"
 
     def _prepare(self, model: Model) -> None:
-        """A model that takes a while to load begins now, before the first prompt; the session does not wait for it."""
+        """Begin to load a model that takes a while, before the first prompt; the session does not wait for it."""
         if isinstance(model, Preparing):
             self._preparing = asyncio.get_running_loop().create_task(_ignore_failures(model.prepare()))
 
@@ -149,7 +149,7 @@ class CodingSession:
         return DecisionLog(self.session, content=self.setup.audit_content)
 
     def option_refused(self, config_id: str, value: str) -> Awaitable[NoReturn] | None:
-        """What refuses a mode that is not open to the caller; None: it may be set.
+        """Return the refusal of a mode that is not open to the caller, to be awaited; None: it may be set.
 
         Judged before the mode is set: the turn of another client may be running, and would have it meanwhile.
         """
@@ -182,7 +182,7 @@ class CodingSession:
         await self.decision_log.record(decision, identity, mode=mode, tool="mode", kind=mode, title=mode)
 
     def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
-        """One prompt, to its end."""
+        """Return the events of one prompt, to the end of its turn."""
         if self._runtime is None:
             from dragoman.coder.runtime import SessionRuntime
 
@@ -190,11 +190,11 @@ class CodingSession:
         return self._runtime.turn(prompt)
 
     def mcp_tools(self) -> "list[Tool]":
-        """The tools of the servers that are connected now."""
+        """Return the tools of the servers that are connected now."""
         return [] if self._servers is None else self._servers.tools()
 
     def remarks(self) -> list[AnyEvent]:
-        """What to tell of a wide workspace and servers that are not used: once, with the first prompt."""
+        """Return warnings about a wide workspace and unused servers: once, with the first prompt."""
         if self._remarks_sent:
             return []
         self._remarks_sent = True
@@ -204,12 +204,12 @@ class CodingSession:
         return [Notice("warning", remark) for remark in ([wide] if wide else []) + remarks]
 
     async def wait_for_servers(self) -> None:
-        """Waits, but not long, for servers that are being started: what was asked may need them."""
+        """Wait at most `SERVERS_SECONDS` for servers that are being started: the prompt may need them."""
         if self._servers is not None:
             await self._servers.started(SERVERS_SECONDS)
 
     async def servers_text(self) -> str:
-        """The MCP servers, in words."""
+        """Return the MCP servers, in words."""
         await self.wait_for_servers()
         remarks = [f"- {remark}" for remark in self.setup.remarks(self.session.cwd)]
         if self._servers is None:

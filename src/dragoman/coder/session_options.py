@@ -121,5 +121,5 @@ def _thought_option(levels: Sequence[str], level: str) -> Select:
 
 
 def is_option(option: Option, name: str) -> TypeGuard[Select]:
-    """Whether an option is the one of this name."""
+    """Return whether an option is the one of this name."""
     return isinstance(option, Select) and option.config_id == name

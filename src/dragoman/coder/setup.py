@@ -20,16 +20,16 @@ class Models(Protocol):
     """Where models come from. A refusal is a `RequestFailed`; one for want of a login has its code."""
 
     def current(self) -> str:
-        """The model a new session begins with, by its name on the wire."""
+        """Return the model a new session begins with, by its name on the wire."""
 
     def choices(self) -> Sequence[Choice]:
-        """What a client may choose from."""
+        """Return what a client may choose from."""
 
     def spelled(self, name: str, current: str = "") -> str:
         """Return a model's name as the wire has it, however a client writes it. `current` is the session's model."""
 
     def make(self, name: str) -> "Model":
-        """A model for a session."""
+        """Return a model for a session."""
 
     def lists_due(self) -> bool:
         """Return whether some provider should be asked which models it has."""
@@ -44,7 +44,7 @@ class Models(Protocol):
         """Forget the keys."""
 
     def status(self) -> "AuthStatus":
-        """Whether a session can be opened."""
+        """Return whether a session can be opened."""
 
 
 class Setup:
@@ -95,7 +95,7 @@ class Setup:
         self._guardian: Guardian | None = None
 
     def guardian(self) -> "Guardian":
-        """What kills what we started, if we are killed."""
+        """Return the guardian, which kills what we started if we are killed."""
         if self._guardian is None:
             from dragoman.host.guardian import Guardian
 
@@ -104,6 +104,6 @@ class Setup:
         return self._guardian
 
     def close(self) -> None:
-        """Nothing is left to guard."""
+        """Stop the guardian: every process that it watches has ended."""
         if self._guardian is not None:
             self._guardian.close()

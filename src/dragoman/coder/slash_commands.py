@@ -37,14 +37,14 @@ class UserCommand(NamedTuple):
     text: str
 
     def prompt(self, arguments: str) -> str:
-        """The text with the arguments in their place."""
+        """Return the text with the arguments in their place."""
         if _ARGUMENTS in self.text:
             return self.text.replace(_ARGUMENTS, arguments)
         return f"{self.text}\n\n{arguments}".strip()
 
 
 def available_commands(own: dict[str, UserCommand]) -> list[AnyCommand]:
-    """Every command, as a client shows it."""
+    """Return every command, as a client shows it."""
     built_in = [
         Command(name, description, CommandInput(hint) if hint else UNSET)
         for name, (description, hint) in BUILT_IN.items()
@@ -53,7 +53,7 @@ def available_commands(own: dict[str, UserCommand]) -> list[AnyCommand]:
 
 
 def read_user_commands(folder: str) -> dict[str, UserCommand]:
-    """The user's commands in a folder: `NAME.md`. What cannot be read is left out. Blocks: for a thread."""
+    """Return the user's commands in a folder: `NAME.md`. What cannot be read is left out. Blocks: for a thread."""
     found: dict[str, UserCommand] = {}
     try:
         files = sorted(name for name in os.listdir(folder) if name.endswith(".md"))[:OWN_COMMANDS]

@@ -21,7 +21,7 @@ def wrap_in_tag(name: str, text: str, attributes: str = "") -> str:
 
 @functools.cache
 def _tags_of(name: str) -> "re.Pattern[str]":
-    """A bracket before what may be taken for the name."""
+    """Return the pattern of a bracket before what may be taken for the name."""
     letters = [f"[{one}{one.upper()}{chr(ord(one) + _FULLWIDTH)}{chr(ord(one.upper()) + _FULLWIDTH)}]" for one in name]
     # Between the bracket and the name there may be anything but words; between its letters what may not show.
     spelled = "[^\\x20-\\x7e]{0,4}".join(letters)

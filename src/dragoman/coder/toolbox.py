@@ -83,13 +83,13 @@ class Toolbox:
         return {tool.name: tool for tool in self._look_up()}
 
     def begin_turn(self, tool_context: ToolContext) -> None:
-        """A prompt has come: what was refused may be asked for again, and the folders may be others."""
+        """Begin the turn of a new prompt: refusals of the last turn are forgotten, and the folders may be others."""
         self._tool_context = tool_context
         self._gate.begin_turn()
         self._last, self._times = None, 0
 
     def specs(self) -> list[ToolSpec]:
-        """The tools that the present mode offers."""
+        """Return the tools that the present mode offers."""
         return [ToolSpec(tool.name, tool.description, tool.schema) for tool in self._tools.values() if self._has(tool)]
 
     async def run(self, calls: Sequence[ContextToolCall], finished: Finished) -> None:
@@ -274,7 +274,7 @@ async def _run_together(run: Callable[[ContextToolCall], Awaitable[None]], calls
 
 
 def choices(call: JudgedCall) -> list[PermissionOption]:
-    """What the user can answer. "Always" says what it covers and for how long; what cannot be read gets none."""
+    """Return what the user can answer. "Always" says what it covers and for how long; what cannot be read gets none."""
     rules = " and ".join(f"`{rule.matched}`" for rule in rules_for(call, "allow"))
     if not rules or len(rules) > RULE_CHARACTERS or shown_text(rules) != rules or "\n" in rules:
         return [option for option in YES_OR_NO if not option.kind.endswith("_always")]

@@ -87,7 +87,7 @@ class CheckedUrl(NamedTuple):
 
 
 def is_public(ip: str) -> bool:
-    """Whether an address is a host's on the public internet."""
+    """Return whether an address is a host's on the public internet."""
     try:
         address = ipaddress.ip_address(ip)
     except ValueError:
@@ -100,7 +100,7 @@ def is_public(ip: str) -> bool:
 
 
 def check_url(text: str) -> CheckedUrl:
-    """The URL taken apart; refused unless it plainly means a web page on a public host."""
+    """Return the URL taken apart; refused unless it plainly means a web page on a public host."""
     _check_characters(text)
     try:
         parts = urlsplit(text)
@@ -129,7 +129,7 @@ def check_reference(text: str, base: CheckedUrl) -> CheckedUrl:
 
 
 def canonical_host(name: str) -> str:
-    """One spelling for one host: ASCII, lower case, without the dot at the end. Refused if it is no name."""
+    """Return one spelling for one host: ASCII, lower case, without the dot at the end. Refused if it is no name."""
     if len(name) > _HOST_CHARACTERS + 1:
         raise UrlRefused("The URL has no proper host.")
     try:
@@ -145,7 +145,7 @@ def canonical_host(name: str) -> str:
 
 
 def is_allowed(host: str, allowed: str) -> bool:
-    """Whether a host is the allowed one, or below it for `*.name`. Both may be spelled in any way."""
+    """Return whether a host is the allowed one, or below it for `*.name`. Both may be spelled in any way."""
     try:
         if allowed.startswith("*."):
             return canonical_host(host).endswith(f".{canonical_host(allowed[2:])}")

@@ -37,7 +37,10 @@ class Mounts(NamedTuple):
 
 
 def arguments(mounts: Mounts, *, network: bool, cwd: str, room: int = 0) -> list[str]:
-    """All but the program and the command. `room` bounds each temporary folder, in bytes; 0: half of the memory."""
+    """Return all but the program and the command.
+
+    `room` bounds each temporary folder, in bytes; 0: half of the memory.
+    """
     temporary = [*(["--size", str(room)] if room else []), "--perms", "1777", "--tmpfs"]
     return [
         *_NAMESPACES,
@@ -91,7 +94,7 @@ def _hides(mounts: Mounts, *, inside: bool) -> Iterator[str]:
 
 
 def _around_roots(mounts: Mounts) -> list[str]:
-    """The hidden folders that have a root in them."""
+    """Return the hidden folders that have a root in them."""
     roots = {**mounts.readable, **mounts.writable}
     return [
         path
@@ -104,8 +107,10 @@ def _around_roots(mounts: Mounts) -> list[str]:
 
 
 def _is_hidden_already(path: str, root: str | None, hidden: Sequence[str]) -> bool:
-    """Whether a path lies in something that is hidden or new as a whole, where nothing can be mounted any more. A root
-    between the two shows it again."""
+    """Return whether a path lies in something that is hidden or new as a whole, where nothing can be mounted any more.
+
+    A root between the two shows it again.
+    """
     if root is None and any(is_inside(path, folder) for folder in (*FRESH, "/dev")):
         return True
     return any(

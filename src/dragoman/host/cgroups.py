@@ -114,7 +114,7 @@ def usable_parent() -> str | None:
 
 
 def candidates(mount: str, own: str) -> Iterator[str]:
-    """Our own group and those above it, from the nearest, that hand on what is needed and are ours to write."""
+    """Yield our own group and those above it, from the nearest, that hand on what is needed and are ours to write."""
     try:
         with open(own, encoding="utf-8") as file:
             lines = [line.rstrip("\n").split(":", 2) for line in file]

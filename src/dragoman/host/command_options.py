@@ -37,7 +37,7 @@ class Grammar:
         self._kinds: Final = dict(_option(word) for option in options for word in option.split())
 
     def read(self, words: Sequence[str]) -> Arguments | None:
-        """The arguments, or None when something in them is not allowed."""
+        """Return the arguments, or None when something in them is not allowed."""
         reading = _Reading()
         rest = list(reversed(words))
         while rest:

@@ -26,7 +26,7 @@ Prefix = tuple[str, ...]
 
 
 def paths_of(parsed: Parsed | Unparsed) -> tuple[str, ...] | None:
-    """The paths a line of read-only commands reads; None if it does more, or if they are unknown.
+    """Return the paths a line of read-only commands reads; None if it does more, or if they are unknown.
 
     One `cd` to a known folder may come first; then each relative path is named twice, from both folders.
     """
@@ -46,7 +46,7 @@ def paths_of(parsed: Parsed | Unparsed) -> tuple[str, ...] | None:
 
 
 def prefix_of(simple: Simple) -> Prefix:
-    """The words that an "always" about this command should remember; none if it should not be remembered."""
+    """Return the words that an "always" about this command should remember; none if it should not be remembered."""
     if not _is_plain(simple) or simple.argv[0] in _CHANGES_THE_SHELL:
         return ()
     if is_read_only(simple):
@@ -60,7 +60,7 @@ def prefix_of(simple: Simple) -> Prefix:
 
 
 def prefixes(parsed: Parsed | Unparsed) -> tuple[Prefix, ...]:
-    """What an "always" about a whole line should remember; none if any part of it should not be."""
+    """Return what an "always" about a whole line should remember; none if any part of it should not be."""
     if isinstance(parsed, Unparsed) or _feeds_unseen(parsed):
         return ()
     found = tuple(dict.fromkeys(prefix_of(simple) for simple in parsed.commands))
@@ -70,7 +70,10 @@ def prefixes(parsed: Parsed | Unparsed) -> tuple[Prefix, ...]:
 def covers(
     rules: Collection[Prefix], parsed: Parsed | Unparsed, *, readable: Callable[[str], bool] = lambda path: False
 ) -> bool:
-    """Whether allow rules cover every command of a line. `readable` says which paths may be read without asking."""
+    """Return whether allow rules cover every command of a line.
+
+    `readable` says which paths may be read without asking.
+    """
     if isinstance(parsed, Unparsed) or _feeds_unseen(parsed):
         return False
     ruled = [_is_ruled(simple, rules, readable) for simple in parsed.commands]
@@ -122,13 +125,13 @@ def _may_read(simple: Simple, readable: Callable[[str], bool]) -> bool:
 
 
 def _entered(simple: Simple) -> str | None:
-    """The folder that a `cd` leads to, if that can be known: `cd -` and `cd` alone depend on the environment."""
+    """Return the folder that a `cd` leads to, if that can be known: `cd -` and `cd` alone depend on the environment."""
     known = simple.argv[:1] == ("cd",) and len(simple.argv) == 2 and _is_plain(simple) and not simple.redirects
     return simple.argv[1] if known and simple.argv[1] and not simple.argv[1].startswith("-") else None
 
 
 def _is_plain(simple: Simple) -> bool:
-    """Whether the words are all there is to a command."""
+    """Return whether the words are all there is to a command."""
     files = any(target != "/dev/null" for _, target, _ in simple.redirects)
     return bool(simple.argv) and simple.literal and not simple.assignments and not files
 
@@ -192,12 +195,12 @@ def _is_like(word: str, wanted: str) -> bool:
 
 
 def _is_fed(words: Sequence[str], at: int) -> bool:
-    """Whether a program gets further words that do not stand here: from `xargs`, or for the braces of `find`."""
+    """Return whether a program gets further words that do not stand here: from `xargs`, or for the braces of `find`."""
     return any(name_of(word) in ("xargs", "parallel") for word in words[:at]) or "{}" in words[at:]
 
 
 def _may_be(name: str, wanted: str, *, first: bool) -> bool:
-    """Whether a program's name, as far as it is known, may be the wanted one."""
+    """Return whether a program's name, as far as it is known, may be the wanted one."""
     if not _UNKNOWN.search(name):
         return name == wanted
     if len(name) > _LONGEST_NAME:

@@ -145,7 +145,7 @@ class _Copy:
         self._way = Descent(root)
 
     def folder_of(self, path: str) -> int:
-        """The folder that something is to be put in; it stays open until another one is asked for."""
+        """Return the folder that something is to be put in; it stays open until another one is asked for."""
         folder = os.path.dirname(path)
         if folder != self._path:
             self._way.close()

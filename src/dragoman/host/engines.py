@@ -64,7 +64,7 @@ class SearchOutcome(NamedTuple):
 
 
 async def by_searcher(search: SearchRequest) -> SearchOutcome:
-    """Our own process searches."""
+    """Search in a process of our own."""
     request = {
         "task": "grep",
         "root": search.place.root,
@@ -92,7 +92,7 @@ async def by_searcher(search: SearchRequest) -> SearchOutcome:
 
 
 async def by_ripgrep(search: SearchRequest, ripgrep: str) -> SearchOutcome | None:
-    """None if ripgrep cannot: it does not know the expression, it does not start, or it would wait for rules."""
+    """Search with ripgrep; None if it cannot: it refuses the expression, does not start, or would wait for rules."""
     try:
         if await asyncio.to_thread(_would_wait, search.place.path):
             return None
@@ -114,7 +114,7 @@ async def by_ripgrep(search: SearchRequest, ripgrep: str) -> SearchOutcome | Non
 
 
 def _would_wait(folder: str) -> bool:
-    """Whether a pipe or a device stands in the place of a file of rules, which ripgrep would read to its end."""
+    """Return whether a pipe or a device stands in the place of a file of rules, which ripgrep would read to its end."""
     for name in (GIT_FILE, OWN_FILE, ".rgignore", EXCLUDE_FILE):
         with suppress(FileNotFoundError, NotADirectoryError):
             if not stat.S_ISREG(os.stat(os.path.join(folder, name)).st_mode):
@@ -166,7 +166,7 @@ def _more_rules(above: Ignores) -> bytes:
 
 
 def _what_counts(search: SearchRequest, found: Iterable[rg.RipgrepLine], above: Ignores) -> list[SearchHit]:
-    """The hits in files that our own rules and patterns want, in order."""
+    """Return the hits in files that our own rules and patterns want, in order."""
     place = search.place
     if search.is_file:
         return [SearchHit("/".join(place.parts), hit) for _, hit in sorted(found, key=lambda each: each.hit)]
@@ -175,7 +175,7 @@ def _what_counts(search: SearchRequest, found: Iterable[rg.RipgrepLine], above: 
     rules: dict[str, Ignores | None] = {"": rules_inside(place, above)}
 
     def rules_of(folder: str) -> Ignores | None:
-        """The rules in a folder; None if it is left out itself."""
+        """Return the rules in a folder; None if it is left out itself."""
         if folder not in rules:
             outer, _, name = folder[:-1].rpartition("/")
             outer = f"{outer}/" if outer else ""
@@ -249,7 +249,7 @@ async def ask_searcher(
 
 
 def cut_by(answer: dict[str, Any], limit: int, things: str) -> str:
-    """What an answer of our own process lacks, in a sentence."""
+    """Return what an answer of our own process lacks, in a sentence."""
     if answer.get("late"):
         return _TOO_LATE
     if answer.get("more"):

@@ -90,12 +90,12 @@ def without_keys(value: str, mark: str) -> str:
 
 
 def proxies_of(base: Mapping[str, str]) -> dict[str, str]:
-    """The proxies with their passwords: as `extra` for a program of ours that has to get out."""
+    """Return the proxies with their passwords: as `extra` for a program of ours that has to get out."""
     return {name: value for name, value in base.items() if name.upper().endswith(_PROXY)}
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a variable is not for a child to see, by the configuration, by its name or by its value."""
+    """Return whether a variable is not for a child to see, by the configuration, by its name or by its value."""
     return _is_secret_name(name, value) or _looks_secret().search(value) is not None
 
 
@@ -174,5 +174,5 @@ def _looks_secret() -> "re.Pattern[str]":
 
 @cache
 def _userinfo() -> "re.Pattern[str]":
-    """The address of a proxy up to its host; a password may hold any character."""
+    """Return the address of a proxy up to its host; a password may hold any character."""
     return re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://|)\S*@")

@@ -97,7 +97,7 @@ class _Visit:
         raise UrlRefused(f"The page redirects more than {REDIRECTS} times.")
 
     async def _hop(self, url: CheckedUrl) -> str | None:
-        """Where it redirects to; None if it is the page."""
+        """Return where it redirects to; None if it is the page."""
         reader, writer = await self._connect(url)
         try:
             writer.write(_request(url))
@@ -134,7 +134,7 @@ class _Visit:
             raise FetchFailed(f"There is no host {url.host}.") from error
 
     def page(self) -> FetchedPage:
-        """What came of it. Takes a moment for a long page."""
+        """Return the outcome of a fetch. Takes a moment for a long page."""
         assert self._url is not None
         assert self._head is not None
         kind = _kind(self._head)
@@ -188,7 +188,7 @@ def _is_html(kind: str) -> bool:
 
 
 def _is_text(head: Head) -> bool:
-    """Whether the body is worth reading; one without a type may be."""
+    """Return whether the body is worth reading; one without a type may be."""
     kind = _kind(head)
     main, _, sub = kind.partition("/")
     words = ("json", "xml", "javascript", "ecmascript", "yaml", "x-yaml", "toml", "x-sh", "x-ndjson", "sql", "graphql")
@@ -196,8 +196,11 @@ def _is_text(head: Head) -> bool:
 
 
 async def public_addresses(host: str, port: int, resolve: Resolve | None = None) -> Sequence[str]:
-    """The addresses of a host. One that is not public spoils them all, because the name is not to be trusted then:
-    `UrlRefused`. `OSError`, `UnicodeError`: there is no such host."""
+    """Return the addresses of a host.
+
+    One that is not public spoils them all, because the name is not to be trusted then: `UrlRefused`. `OSError`,
+    `UnicodeError`: there is no such host.
+    """
     addresses = list(await (resolve or _resolve)(host, port))
     if not all(is_public(address) for address in addresses):
         raise UrlRefused(f"{host} leads to an address that is not public.")

@@ -66,7 +66,7 @@ def _odd_files_in(path: str, fd: int, since: int, is_good: Callable[[str, bytes]
 
 @contextmanager
 def _opened_folder(name: str, folder: int) -> Iterator[int]:
-    """A folder in an open one. The command may have closed it."""
+    """Open a folder below an open one, also where the command has taken away the right to enter it."""
     mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     if mode & stat.S_IRWXU != stat.S_IRWXU:
         with suppress(PermissionError):  # it is not ours
@@ -90,7 +90,7 @@ def _delete(name: str, folder: int) -> None:
 
 
 def _is_object(folder: str, name: str, mode: int) -> bool:
-    """Whether git has such a thing in this folder of its objects."""
+    """Return whether git has such a thing in this folder of its objects."""
     if not folder:
         return stat.S_ISDIR(mode) and name in _OBJECT_FOLDERS
     if folder == "info" and name == "commit-graphs":
@@ -100,7 +100,7 @@ def _is_object(folder: str, name: str, mode: int) -> bool:
 
 
 def _beginning(name: str, folder: int) -> bytes:
-    """Of a file that cannot be read: a byte that no file of git begins with."""
+    """Return the first bytes of a file; of one that cannot be read, a byte that no file of git begins with."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except PermissionError:

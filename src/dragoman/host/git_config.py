@@ -76,7 +76,7 @@ def user_configs(environment: Mapping[str, str]) -> list[str]:
 
 
 def _configs(repositories: list[str]) -> Iterator[str]:
-    """The configuration files: of the repository, the user and the machine, and what they include."""
+    """Yield the configuration files: of the repository, the user and the machine, and what they include."""
     waiting = [os.path.join(one, name) for one in repositories for name in ("config", "config.worktree")]
     waiting += user_configs(os.environ)
     for _ in range(_MOST_FILES):
@@ -88,7 +88,7 @@ def _configs(repositories: list[str]) -> Iterator[str]:
 
 
 def _named(config: str, folder: str) -> Iterator[str]:
-    """The paths that a configuration file names."""
+    """Yield the paths that a configuration file names."""
     for name, value in _settings(_text(config)):
         if name in _INCLUDES:
             yield _beside(config, value)
@@ -103,7 +103,7 @@ def _beside(config: str, value: str) -> str:
 
 
 def _files_of(command: str, folder: str) -> Iterator[str]:
-    """The files in a folder that a command line may run or read; git runs it there."""
+    """Yield the files in a folder that a command line may run or read; git runs it there."""
     for word in {command, *_BETWEEN_WORDS.split(command)} - {""}:
         path = os.path.normpath(os.path.join(folder, os.path.expanduser(word.lstrip("!"))))
         if not is_inside(path, folder) or path == folder:
@@ -124,7 +124,7 @@ def _links_in(folder: str) -> list[str]:
 
 
 def _settings(text: str) -> Iterator[_Setting]:
-    """The settings of a configuration file, as git reads them; a line that git would not read is passed over.
+    """Yield the settings of a configuration file, as git reads them; a line that git would not read is passed over.
 
     A line that ends with a backslash goes on in the next, unless it is a comment: it is read both ways.
     """
@@ -141,7 +141,7 @@ def _settings(text: str) -> Iterator[_Setting]:
 
 
 def _value(text: str) -> str:
-    """A value without quotes, escapes and the comment behind it."""
+    """Return a value without quotes, escapes and the comment behind it."""
     value: list[str] = []
     is_quoted = False
     characters = iter(text.strip())
@@ -158,7 +158,7 @@ def _value(text: str) -> str:
 
 
 def _repositories(git: str) -> Iterator[str]:
-    """The git folder, and the one it has its configuration from."""
+    """Yield the git folder, and the one it has its configuration from."""
     if not os.path.isdir(git):
         git = os.path.join(os.path.dirname(git), _text(git).removeprefix("gitdir:").strip())
     yield git
@@ -168,7 +168,7 @@ def _repositories(git: str) -> Iterator[str]:
 
 
 def _text(path: str) -> str:
-    """A regular file's beginning; empty if there is none."""
+    """Return a regular file's beginning; empty if there is none."""
     try:
         return read_regular(path, _MOST_BYTES).decode("utf-8", "surrogateescape")
     except (OSError, ValueError):

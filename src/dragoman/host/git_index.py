@@ -47,7 +47,7 @@ def is_good_index(data: bytes, hash_bytes: int) -> bool:
 
 
 def index_paths(data: bytes, hash_bytes: int) -> frozenset[bytes]:
-    """The paths of the files that an index tracks; none if it cannot be read."""
+    """Return the paths of the files that an index tracks; none if it cannot be read."""
     try:
         _, version, count = _HEADER.unpack_from(data)
         return frozenset(entry.path for entry, _ in _entries(data, version, count, hash_bytes))
@@ -77,7 +77,7 @@ def _is_good(data: bytes, hash_bytes: int) -> bool:
 
 
 def _entries(data: bytes, version: int, count: int, hash_bytes: int) -> Iterator[tuple[_Entry, int]]:
-    """The entries, each with where it ends."""
+    """Yield the entries, each with where it ends."""
     at = _HEADER.size
     before = b""
     for _ in range(count):
@@ -104,7 +104,7 @@ def _entries(data: bytes, version: int, count: int, hash_bytes: int) -> Iterator
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, and where it ends."""
+    """Return a number of variable length, and where it ends."""
     byte = data[at]
     number = byte & 0x7F
     while byte & 0x80:
@@ -125,8 +125,10 @@ def _extensions(data: bytes, at: int, limit: int) -> Iterator[tuple[bytes, bytes
 
 
 def _says_end(data: bytes, end: int, hash_bytes: int) -> bool:
-    """Whether the extension that says where the entries end, if there is one, is right. Git looks for it by its place
-    before the checksum."""
+    """Return whether the extension that says where the entries end, if there is one, is right.
+
+    Git looks for it by its place before the checksum.
+    """
     at = len(data) - hash_bytes - (_EXTENSION.size + 4 + hash_bytes)
     if at < end or data[at : at + 4] != b"EOIE":
         return True
@@ -134,7 +136,7 @@ def _says_end(data: bytes, end: int, hash_bytes: int) -> bool:
 
 
 def _fits(table: bytes | None, entries: list[_Entry]) -> bool:
-    """Whether a table of where blocks of entries begin says what is so."""
+    """Return whether a table of where blocks of entries begin says what is so."""
     if table is None:
         return True
     first = 0

@@ -142,7 +142,7 @@ def git_folders_of(root: str) -> GitFolders | None:
 
 
 def _can_be_layered(folder: str) -> bool:
-    """Whether a git folder is one of a kind that is known here."""
+    """Return whether a git folder is one of a kind that is known here."""
     with os.scandir(folder) as entries:
         names = {entry.name: entry for entry in entries}
     if len(names) > _MOST_FILES or "HEAD" not in names or "reftable" in names:
@@ -219,7 +219,10 @@ class GitLayer:
         self._alternates = self._kept_alternates()
 
     def _kept_alternates(self) -> dict[str, PathBackup | None]:
-        """The files that name further places for objects: outside of the repository, so not a command's to choose."""
+        """Return the files that name further places for objects.
+
+        Outside of the repository, so not a command's to choose.
+        """
         limit = BackupLimit(len(_ALTERNATES), _POINTER_BYTES)
         try:
             return {path: back_up(self.real, path, limit) for path in _ALTERNATES}
@@ -237,7 +240,7 @@ class GitLayer:
     # -- after ---------------------------------------------------------------------------------------------------------
 
     def _is_dropped(self, name: str) -> bool:
-        """Whether a change of the command is lost and may be missed."""
+        """Return whether a change of the command is lost and may be missed."""
         if (name in _RETURNED and self._returned(name)) or _UNREMARKABLE.fullmatch(name):
             return False
         known = self._copies.get(name)
@@ -277,7 +280,7 @@ class GitLayer:
         return is_good_index(data, self._hash_bytes)
 
     def _content(self, name: str) -> bytes | None:
-        """A regular file's bytes; None for anything else, and for what is too large."""
+        """Return a regular file's bytes; None for anything else, and for what is too large."""
         try:
             return read_whole(os.path.join(self._folder, name), _MOST_BYTES, follow=False)
         except OSError:
@@ -352,7 +355,7 @@ class _Lock:
 
 
 def _pointer(path: str, most: int = _POINTER_BYTES) -> str:
-    """A short regular file's text; `OSError` if there is none, `ValueError` if it is empty."""
+    """Return a short regular file's text; `OSError` if there is none, `ValueError` if it is empty."""
     data = read_whole(path, most, follow=False)
     if not data:
         raise ValueError(path)
@@ -373,7 +376,10 @@ def layers_of(folders: GitFolders, scratch: str) -> list[GitLayer]:
 
 
 def tracked_files(root: str) -> frozenset[str]:
-    """The whole paths of the files of a workspace that its repository tracks; none if that cannot be known. Blocks."""
+    """Return the whole paths of the files of a workspace that its repository tracks; none if that cannot be known.
+
+    Blocks.
+    """
     folders = git_folders_of(root)
     if folders is None:
         return frozenset()
@@ -386,7 +392,7 @@ def tracked_files(root: str) -> frozenset[str]:
 
 
 def hash_bytes_of(common: str) -> int:
-    """The length of an object's name in a repository. `OSError` if its configuration cannot be read."""
+    """Return the length of an object's name in a repository. `OSError` if its configuration cannot be read."""
     config = read_whole(os.path.join(common, "config"), _CONFIG_BYTES)
     return 32 if _SHA256.search(config) else 20
 

@@ -45,15 +45,15 @@ class Guardian:
         return child
 
     def watch(self, leader: int, mark: str) -> None:
-        """If we die, this tree dies."""
+        """Kill this process tree when our process dies."""
         self._tell(f"+ {leader} {mark}\n")
 
     def leave(self, leader: int) -> None:
-        """This tree has ended by itself."""
+        """Forget a process tree that has ended."""
         self._tell(f"- {leader}\n")
 
     def close(self) -> None:
-        """Nothing is left to watch."""
+        """Stop the guardian process, and wait for its end."""
         if self._process is not None:
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -92,7 +92,7 @@ class _Orphans(Tree):
     """A tree whose leader was never our child."""
 
     def _leader_is_ours(self) -> bool:
-        """Whether the group's number is still the group's: while a member lives it is not given away."""
+        """Return whether the group's number is still the group's: while a member lives it is not given away."""
         return any(one.group == self.leader and one.started >= self._started for one in living())
 
 

@@ -85,7 +85,7 @@ def launcher_argv(
 
 
 def _is_visible(hidden: Sequence[str]) -> bool:
-    """Whether our interpreter and its library are there inside."""
+    """Return whether our interpreter and its library are there inside."""
     needed = (_python(), os.path.realpath(os.path.dirname(os.__file__)))
     return not any(is_inside(path, folder) for path in needed for folder in (*FRESH, *hidden))
 

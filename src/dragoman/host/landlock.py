@@ -40,7 +40,7 @@ _MOST_RULES: Final = 20_000
 
 
 def version() -> int:
-    """The kernel's version of Landlock, 0 if it has none."""
+    """Return the kernel's version of Landlock, 0 if it has none."""
     try:
         return max(0, _syscall(_CREATE_RULESET, None, 0, _ASK_VERSION))
     except OSError:
@@ -48,17 +48,17 @@ def version() -> int:
 
 
 def everything(abi: int) -> int:
-    """All rights that this version knows."""
+    """Return all rights that this version knows."""
     return sum(rights for since, rights in _ALL_SINCE.items() if since <= abi)
 
 
 def writing(abi: int) -> int:
-    """All that may be done in a folder of one's own: everything but making devices."""
+    """Return all that may be done in a folder of one's own: everything but making devices."""
     return everything(abi) & ~_MAKE_DEVICES & ~_IOCTL_DEVICE
 
 
 def restrict(rules: Collection[tuple[str, int]], *, abi: int, network: bool) -> None:
-    """From now on nothing but what the rules allow. The caller has set no_new_privs. `OSError` if it fails."""
+    """Restrict this thread, for good, to what the rules allow. The caller has set no_new_privs. Raises `OSError`."""
     if len(rules) > _MOST_RULES:
         raise OSError("there are too many files beside those that are hidden")
     handled = everything(abi)
@@ -77,7 +77,10 @@ def restrict(rules: Collection[tuple[str, int]], *, abi: int, network: bool) -> 
 
 
 def around(folder: str, excluded: Sequence[str]) -> Iterator[str]:
-    """The largest parts of a folder that hold nothing of what is excluded. Links are left out: they are no place."""
+    """Yield the largest parts of a folder that hold nothing of what is excluded.
+
+    Links are left out: they are no place.
+    """
     below = [path for path in excluded if path == folder or path.startswith(folder.rstrip("/") + "/")]
     if not below:
         yield folder

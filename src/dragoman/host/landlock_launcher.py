@@ -52,7 +52,7 @@ class ConfinementPolicy(NamedTuple):
     processes: int
 
     def dumped(self) -> str:
-        """As an argument."""
+        """Return the policy as one argument of a command line."""
         return json.dumps(self._asdict())
 
 
@@ -176,7 +176,7 @@ def _outlive(child: int) -> int:
 
 
 def _children() -> list[int]:
-    """The processes whose parent this one is."""
+    """Return the processes whose parent this one is."""
     own = str(os.getpid()).encode()
     found: list[int] = []
     for name in os.listdir("/proc"):

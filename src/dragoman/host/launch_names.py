@@ -154,7 +154,10 @@ def _below(real: str, bases: Iterable[str], word: str) -> Iterator[str]:
 
 
 def _bases(here: Sequence[str], launch: Launch, words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Where a relative name may lead from: where the program is started, where it goes to, what it loads from."""
+    """Return where a relative name may lead from.
+
+    Where the program is started, where it goes to, what it loads from.
+    """
     bases = dict.fromkeys(here)
     for word in dict.fromkeys(_gone_to(words)):
         bases |= dict.fromkeys(os.path.normpath(os.path.join(base, os.path.expanduser(word))) for base in bases)
@@ -171,7 +174,7 @@ def _check_count(bases: Mapping[str, None], launch: Launch) -> None:
 
 
 def _gone_to(words: Sequence[str]) -> Iterator[str]:
-    """The folders that a command goes to, by its words in their order."""
+    """Yield the folders that a command goes to, by its words in their order."""
     for word, after in pairwise([*words, ""]):
         if after and not after.startswith("-") and (word in _GOES_TO or word in _GOES_TO_OPTIONS):
             yield after
@@ -182,7 +185,7 @@ def _gone_to(words: Sequence[str]) -> Iterator[str]:
 
 
 def _loaded_from(launch: Launch, environment: Mapping[str, str], but: Sequence[str] = ()) -> Iterator[str]:
-    """The folders that variables name as places to load code from. An empty one is where the program runs."""
+    """Yield the folders that variables name as places to load code from. An empty one is where the program runs."""
     for name, value in launch.env.items():
         if name in _LOADS_FROM and name not in but:
             for text in dict.fromkeys((value, _filled(value, environment))):
@@ -202,7 +205,7 @@ def _folders_in(bases: Sequence[str], words: Sequence[str]) -> list[str]:
 
 
 def _words(launch: Launch, words: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
-    """The words of a launch that may be names of files; `words` are those of its arguments."""
+    """Yield the words of a launch that may be names of files; `words` are those of its arguments."""
     if "/" in launch.command:
         yield launch.command
     elif "PATH" in launch.env:
@@ -226,7 +229,7 @@ def _words(launch: Launch, words: Sequence[str], environment: Mapping[str, str])
 
 
 def _words_of_variable(name: str, value: str, environment: Mapping[str, str]) -> Iterator[str]:
-    """A lone word among the arguments may be a name, one in a variable hardly is. Keys are no names."""
+    """Yield the words that may be names. A lone word among the arguments may be one, one in a variable hardly is."""
     words = [word for word in _words_in(without_keys(value, " "), environment) if "/" in word or "." in word]
     yield from filter(_may_be_name, words)
     if name == "NODE_OPTIONS":
@@ -236,7 +239,7 @@ def _words_of_variable(name: str, value: str, environment: Mapping[str, str]) ->
 
 
 def _node_programs(word: str) -> Iterator[str]:
-    """What `npx WORD` runs if the folder has it: a package with its version, or a program of one."""
+    """Yield what `npx WORD` runs if the folder has it: a package with its version, or a program of one."""
     package = word[:1] + word[1:].partition("@")[0]
     yield f"node_modules/.bin/{os.path.basename(package)}"
     yield f"node_modules/{package}/package.json"
@@ -258,7 +261,7 @@ def _python_names(word: str) -> Iterator[str]:
 
 
 def _words_in(text: str, environment: Mapping[str, str]) -> Iterator[str]:
-    """A text, and its parts: names of files, folders and options."""
+    """Yield a text, and its parts: names of files, folders and options."""
     between = without_variables(text)
     # `$PWD/x.sh` is a file of the folder, whatever PWD is when the program is started.
     behind = [piece.lstrip("/") for piece in between[1:]]

@@ -8,7 +8,9 @@ from dragoman.host.view import View, ViewRefused
 
 
 def open_view(roots: Sequence[str], *, folder: str) -> View:
-    """A copy if the roots are small enough, else a layer above them; `ViewRefused` with both reasons if neither works.
+    """Return a copy if the roots are small enough, else a layer above them.
+
+    `ViewRefused` with both reasons if neither works.
 
     `folder` is a private place outside of the roots. Blocks, for as long as copying takes.
     """

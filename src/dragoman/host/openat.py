@@ -29,7 +29,7 @@ class Descent:
         self.fd = inner
 
     def status(self, name: str) -> os.stat_result | None:
-        """What stands in this folder under a name; a link is a link."""
+        """Return what stands in this folder under a name; a link is a link."""
         try:
             return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -48,7 +48,7 @@ class Descent:
 
 @contextmanager
 def beside(place: Place, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """The folder something stands in, opened from the root without following a link; and its name there."""
+    """Open the folder that something stands in, without following a link; yield it, and the name there."""
     with Descent(place.root) as descent:
         for part in place.parts[:-1]:
             if make:
@@ -60,7 +60,7 @@ def beside(place: Place, *, make: bool = False) -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def folder_at(root: str, path: str) -> Iterator[int]:
-    """A folder below a root, opened without following a link; `OSError` if there is none. `.` is the root itself."""
+    """Open a folder below a root without following a link; `.` is the root itself. Raises `OSError`."""
     with Descent(root) as descent:
         for part in [] if path == "." else path.split("/"):
             descent.enter(part)
@@ -75,7 +75,7 @@ def make_writable(folder: int) -> None:
 
 
 def entry_at(root: str, path: str) -> SnapshotEntry | None:
-    """What stands there now; None if nothing does, or nothing that is looked at."""
+    """Return what stands there now; None if nothing does, or nothing that is looked at."""
     try:
         with beside(Place(root, tuple(path.split("/")))) as (folder, name):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -87,7 +87,7 @@ def entry_at(root: str, path: str) -> SnapshotEntry | None:
 
 
 def bytes_at(root: str, path: str, entry: SnapshotEntry | None) -> bytes:
-    """A file's bytes or a link's target; `OSError` if it is not what the entry says."""
+    """Return a file's bytes or a link's target; `OSError` if it is not what the entry says."""
     with beside(Place(root, tuple(path.split("/")))) as (folder, name):
         if entry is not None and entry.what == "link":
             return os.fsencode(os.readlink(name, dir_fd=folder))
@@ -99,7 +99,7 @@ def bytes_at(root: str, path: str, entry: SnapshotEntry | None) -> bytes:
 
 
 def put(place: Place, data: bytes, mode: int) -> None:
-    """Writes a file, whole or not at all."""
+    """Write a file, whole or not at all."""
     write_bytes(place, data)
     set_mode(place, mode)
 
@@ -119,7 +119,7 @@ def set_mode(place: Place, mode: int) -> None:
 
 
 def delete(place: Place, undo: Undo) -> None:
-    """Takes a file, a link or an empty folder away."""
+    """Take a file, a link or an empty folder away."""
     path = "/".join(place.parts)
     entry = entry_at(place.root, path)
     if entry is None:
@@ -145,7 +145,7 @@ def make_again(place: Place, entry: SnapshotEntry, data: bytes) -> None:
 
 
 def make_folder(place: Place, mode: int) -> None:
-    """Makes a folder."""
+    """Make a folder."""
     with beside(place) as (folder, name):
         os.mkdir(name, dir_fd=folder)
     set_mode(place, mode)
@@ -169,7 +169,7 @@ def remove_tree(path: str) -> None:
 
 
 def _removed(name: str, top: int) -> bool:
-    """Whether something is gone. What was in a folder inside of it is then beside it."""
+    """Return whether something is gone. What was in a folder inside of it is then beside it."""
     try:
         try:
             os.unlink(name, dir_fd=top)
@@ -205,7 +205,7 @@ def _open_up(name: str, folder: int) -> None:
 
 
 def remove_folder(place: Place) -> bool:
-    """Whether it is gone. Something that came into it meanwhile keeps it."""
+    """Return whether it is gone. Something that came into it meanwhile keeps it."""
     with beside(place) as (folder, name):
         try:
             os.rmdir(name, dir_fd=folder)

@@ -49,7 +49,7 @@ class OverlayView(View):
 
     @classmethod
     def open(cls, roots: Sequence[str], *, folder: str) -> Self:
-        """Makes the layers below `folder` and tries them out; `ViewRefused` if that does not work here."""
+        """Make the layers below `folder` and try them out; `ViewRefused` if that does not work here."""
         real = check_roots(roots, folder)
         view = None
         try:
@@ -141,7 +141,7 @@ class OverlayView(View):
         yield from self._gone_from(root, ".")
 
     def _gone_from(self, root: str, path: str) -> Iterator[tuple[str, SnapshotEntry | None, SnapshotEntry | None]]:
-        """What the layer takes away from one folder of the root."""
+        """Yield what the layer takes away from one folder of the root."""
         with self._layer(root) as layer:
             for part in [] if path == "." else path.split("/"):
                 layer.enter(part)
@@ -182,7 +182,7 @@ class OverlayView(View):
             self._stamps[root][path] = SnapshotVisit("", -1, "", status).stamp
 
     def _is_above(self, root: str, parts: tuple[str, ...]) -> bool:
-        """Whether a path is the layer's; `FileNotFoundError` if the layer says that it is gone."""
+        """Return whether a path is the layer's; `FileNotFoundError` if the layer says that it is gone."""
         with self._layer(root) as layer:
             for part in parts:
                 status = layer.status(part)
@@ -196,7 +196,7 @@ class OverlayView(View):
         return True
 
     def _raised(self, root: str, parts: tuple[str, ...]) -> Place:
-        """Makes room for a file in the layer, as the kernel would: its folders, and its mode if it was there."""
+        """Make room for a file in the layer, as the kernel would: its folders, and its mode if it was there."""
         with self._layer(root) as layer:
             for at, part in enumerate(parts, 1):
                 is_last = at == len(parts)
@@ -220,7 +220,7 @@ class OverlayView(View):
         is_marked: bool,
         is_hidden: bool,
     ) -> None:
-        """Makes one name of the layer, and goes into it if it is a folder. `below` is what it is to cover."""
+        """Make one name of the layer, and go into it if it is a folder. `below` is what it is to cover."""
         if below is not None and (below.what == "folder") != is_folder:
             raise PathRefused(f"{name} is {'not ' if is_folder else ''}a folder.")
         if is_marked:
@@ -253,7 +253,7 @@ class _Layer(Descent):
         self.is_cut_off = _is_opaque(self.fd)
 
     def enter(self, name: str) -> None:
-        """As `Descent.enter`, and looks whether the folder hides all of the one below it."""
+        """Enter as `Descent.enter` does, and note whether the folder hides all of the one below it."""
         super().enter(name)
         self.is_cut_off = self.is_cut_off or _is_opaque(self.fd)
 
@@ -273,12 +273,12 @@ def _names_in(root: str, path: str) -> list[str]:
 
 
 def _is_mark(status: os.stat_result | None) -> bool:
-    """A device that is none stands where something was deleted."""
+    """Return whether this is the mark of a deletion: a character device with the number 0, 0."""
     return status is not None and stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 
 def _is_opaque(folder: int) -> bool:
-    """Whether a folder of the layer hides all of the folder below."""
+    """Return whether a folder of the layer hides all of the folder below."""
     try:
         return os.getxattr(folder, _OPAQUE) == b"y"
     except OSError:

@@ -54,7 +54,10 @@ class Roots:
         return self.real[0]
 
     def place(self, path: str, *, write: bool = False) -> Place:
-        """Where a path leads, if that is inside. `write` makes a difference in a view of the roots, and none here."""
+        """Return where a path leads, if that is inside.
+
+        `write` makes a difference in a view of the roots, and none here.
+        """
         if not path or "\0" in path or len(os.fsencode(path)) > limits.PATH_BYTES:
             raise PathRefused("That is no path.")
         real = _real(os.path.join(self.cwd, path), path)
@@ -72,12 +75,12 @@ class Roots:
         return self.place(path)
 
     def seen(self, path: str) -> str:
-        """What was found at a path below a `tree`, as the user knows it."""
+        """Return what was found at a path below a `tree`, as the user knows it."""
         return path
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether a whole path is a folder or below it, by its text alone; nothing is inside of the empty one."""
+    """Return whether a whole path is a folder or below it, by its text alone; nothing is inside of the empty one."""
     return bool(path and folder) and f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
@@ -89,7 +92,7 @@ def _real(path: str, said: str = "") -> str:
 
 
 def _is_the_kernels(path: str) -> bool:
-    """Whether it lies where files are processes, devices and switches: our own environment is one of them."""
+    """Return whether it lies where files are processes, devices and switches: our own environment is one of them."""
     return path in _KERNEL or path.startswith(tuple(f"{folder}/" for folder in _KERNEL))
 
 
@@ -110,7 +113,7 @@ def open_root(root: str) -> int:
 
 
 def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:
-    """A file's bytes up to a limit, and whether there are more."""
+    """Return a file's bytes up to a limit, and whether there are more."""
     with _parent(place, make=False) as (folder, name), _told(place):
         # Non-blocking: a FIFO would hold us up before we could see what it is.
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -125,7 +128,7 @@ def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:
 
 
 def facts_of(place: Place) -> os.stat_result:
-    """What stands there, as the file system knows it."""
+    """Return what stands there, as the file system knows it."""
     with _parent(place, make=False) as (folder, name), _told(place):
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
@@ -173,7 +176,7 @@ def remove_file(place: Place) -> None:
 
 @contextmanager
 def _parent(place: Place, *, make: bool) -> Iterator[tuple[int, str]]:
-    """The folder a file stands in, opened from the root without following a link; and the file's name."""
+    """Open the folder that a file stands in, without following a link; yield it, and the file's name."""
     if not place.parts:
         raise PathRefused(f"{place.path} is a folder.")
     with _told(place):

@@ -45,7 +45,7 @@ def end_namespace(info: str) -> bool:
 
 
 def _is_alone(pid: int) -> bool:
-    """Whether the first process of a namespace has no children, which all orphans are: then there are no others.
+    """Return whether the first process of a namespace has no children, which all orphans are: then there are no others.
 
     Until it is gone itself the kernel takes some 20 ms more.
     """

@@ -29,7 +29,7 @@ class ReadEnd(Protocol):
     """Hands over what arrives, in order, and says once that it was all."""
 
     def pause(self) -> None:
-        """Nothing is handed over until `resume`."""
+        """Hand nothing over until `resume`."""
 
     def resume(self) -> None:
         """Goes on; a new end starts paused."""
@@ -136,7 +136,7 @@ class ThreadedReadEnd:
             self._loop.call_soon(self._hand_over)
 
     def finish(self) -> None:
-        """Ends at once: what a file holds has not arrived, it is only there."""
+        """End at once: what a file holds has not arrived, it is only there."""
         if not self._ended:
             self.close()
             self._on_end(None)
@@ -200,7 +200,7 @@ class WriteEnd:
         self._open = True
 
     def write(self, data: bytes | memoryview) -> int:
-        """How many of the bytes were taken, from 0 to all."""
+        """Return how many of the bytes were taken, from 0 to all."""
         if not self._open or not data:
             return len(data)
         if self._waiting:
@@ -250,7 +250,7 @@ def _read_chunk(fd: int) -> bytes | OSError:
 
 
 def _arrived(fd: int) -> int:
-    """How many bytes a read would get without waiting."""
+    """Return how many bytes a read would get without waiting."""
     try:
         answer = fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0")
     except OSError:

@@ -22,7 +22,7 @@ class Placeholder:
 
     @classmethod
     def hold(cls, path: str) -> Self:
-        """Makes it, or joins those who hold it; `OSError` if something else is there or nothing can be made."""
+        """Make the placeholder, or share the one that is there. Raises `OSError` where neither is possible."""
         for attempt in range(_TRIES):
             try:
                 os.mkdir(path)
@@ -65,7 +65,7 @@ class Placeholder:
 
 
 def is_placeholder(path: str) -> bool:
-    """Whether an empty folder with our mode stands there."""
+    """Return whether an empty folder with our mode stands there."""
     try:
         mode = os.lstat(path).st_mode
         return stat.S_ISDIR(mode) and stat.S_IMODE(mode) == _MODE and not os.listdir(path)

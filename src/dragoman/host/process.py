@@ -97,23 +97,23 @@ class Child:
         return self._exit.is_set()
 
     def on_exit(self, callback: Callable[[], None]) -> None:
-        """Calls back once, from the loop, after the leader's death, also if that was long ago."""
+        """Call back once, from the loop, after the leader's death, also if that was long ago."""
         if self._exit.is_set():
             self._loop.call_soon(callback)
         else:
             self._exit_callbacks.append(callback)
 
     async def wait(self) -> int | None:
-        """The exit code, when there is one. Says nothing about what the child itself started."""
+        """Return the exit code, when there is one. Says nothing about what the child itself started."""
         await self._exit.wait()
         return self.exit_code
 
     def members(self) -> list[int]:
-        """The processes of its tree that live, itself among them. Blocks for some milliseconds: for a thread."""
+        """Return the processes of its tree that live, itself among them. Blocks for some milliseconds: for a thread."""
         return [process.pid for process in self._tree.members()]
 
     def stderr_tail(self) -> str:
-        """The last `limits.STDERR_RING_BYTES` of what it wrote to stderr."""
+        """Return the last `limits.STDERR_RING_BYTES` of what it wrote to stderr."""
         return self._stderr_ring[-limits.STDERR_RING_BYTES :].decode(errors="replace")
 
     def close_stdin(self) -> None:
@@ -121,7 +121,7 @@ class Child:
         self._close(self.stdin)
 
     async def stop(self) -> None:
-        """Lets it finish (stdin closed), then asks (SIGTERM), then kills, the whole tree; bounded by `limits`.
+        """Let it finish (stdin closed), then ask (SIGTERM), then kill, the whole tree; bounded by `limits`.
 
         A caller that is cancelled does not stop the stopping.
         """
@@ -130,7 +130,7 @@ class Child:
         await asyncio.shield(self._stopping)
 
     def kill_now(self) -> None:
-        """Kills the whole tree and reaps, without a loop: for exits and emergencies. `stop` may still follow."""
+        """Kill the whole tree and reap it, without a loop: for exits and emergencies. `stop` may still follow."""
         if os.getpid() == self._starter:  # a fork of us that exits inherits this exit handler, but not the child
             self._end(grace=0)
 
@@ -174,7 +174,7 @@ class Child:
         self._loop.add_reader(self._pidfd, self._notice_exit)
 
     def _await_exit(self) -> None:
-        """In a thread: blocks until the leader is dead."""
+        """Block until the leader is dead. For a thread of its own."""
         if hasattr(os, "waitid"):
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
@@ -197,7 +197,7 @@ class Child:
             callback()
 
     def _look(self) -> None:
-        """Notes how the leader died, without reaping it."""
+        """Note how the leader died, without reaping it."""
         if self.exit_code is not None or not hasattr(os, "waitid"):
             return
         with suppress(ChildProcessError):
@@ -254,7 +254,7 @@ def _spawn(argv: Sequence[str], cwd: str, env: dict[str, str]) -> "tuple[subproc
 
 
 def _reason(program: str, cwd: str, error: Exception) -> str:
-    """Why it did not start, for a person who can change it."""
+    """Return why it did not start, for a person who can change it."""
     if not os.path.isdir(cwd):
         return f"the folder {cwd} " + ("is not a folder" if os.path.exists(cwd) else "does not exist")
     if isinstance(error, PermissionError):
@@ -272,7 +272,7 @@ def _reason(program: str, cwd: str, error: Exception) -> str:
 
 
 async def _in_thread(work: Callable[[], None]) -> None:
-    """Runs `work` in a thread of its own: the loop's executor may be full of tools that never return."""
+    """Run `work` in a thread of its own: the loop's executor may be full of tools that never return."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 

@@ -43,12 +43,12 @@ class Process(NamedTuple):
 
 
 def new_mark() -> str:
-    """A word that is in no environment yet."""
+    """Return a word that is in no environment yet."""
     return os.urandom(8).hex()
 
 
 def marked(environment: dict[str, str], mark: str) -> dict[str, str]:
-    """The environment with the mark, beside those of the trees it is already part of."""
+    """Return the environment with the mark, beside those of the trees it is already part of."""
     older = environment.get(MARK_VARIABLE)
     return environment | {MARK_VARIABLE: f"{older}:{mark}" if older else mark}
 
@@ -98,7 +98,7 @@ class Tree:
         return [process for process in members if _is_in(group, process) or _signal_one(process, number)]
 
     def _wait(self, processes: list[Process], seconds: float) -> None:
-        """Until all of them are dead, or the time is over."""
+        """Wait until all processes are dead, or the time is over."""
         deadline = time.monotonic() + seconds
         pause = _FIRST_WAIT_SECONDS
         while (processes := [process for process in processes if self._lives(process)]) and time.monotonic() < deadline:
@@ -142,7 +142,7 @@ def _is_nobody(process: Process) -> bool:
 
 
 def living() -> list[Process]:
-    """Every process there is, the dead excepted."""
+    """Return every process there is, the dead excepted."""
     found = (_process(int(name)) for name in os.listdir("/proc") if name.isdecimal())
     return [process for process in found if process is not None and process.state not in _DEAD_STATES]
 
@@ -159,7 +159,7 @@ def _process(pid: int) -> Process | None:
 
 
 def _is_in(group: int, process: Process) -> bool:
-    """Whether it is still in the group it was seen in: one that has left it since may have missed the signal."""
+    """Return whether it is still in the group it was seen in: one that has left it since may have missed the signal."""
     if process.group != group or process.state == _UNKNOWN_STATE:
         return process.group == group
     now = _process(process.pid)
@@ -191,7 +191,7 @@ def _signal_one(process: Process, number: signal.Signals) -> bool:
 
 
 def _hold(pid: int) -> int | None:
-    """A pidfd, so that the number cannot be given to another process unnoticed; None where kernels have none."""
+    """Return a pidfd, so that the number cannot be given to another process unnoticed; None where kernels have none."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:

@@ -11,12 +11,15 @@ _BASH: Final = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homeb
 
 
 def line_shell() -> str:
-    """The shell that runs a line of text: bash, which is what `host.shell` reads; `/bin/sh` where there is none."""
+    """Return the shell that runs a line of text: bash, which is what `host.shell` reads.
+
+    `/bin/sh` where there is none.
+    """
     return next((path for path in _BASH if os.access(path, os.X_OK)), "/bin/sh")
 
 
 def path_outside(path: str, roots: Sequence[str]) -> str:
-    """The folders of a PATH that are absolute and lie, as they really are, in none of the roots."""
+    """Return the folders of a PATH that are absolute and lie, as they really are, in none of the roots."""
     real = [os.path.realpath(root) for root in roots]
     kept = [
         folder

@@ -227,13 +227,15 @@ class FolderFacts(NamedTuple):
 
 
 def is_protected(parts: Sequence[str]) -> bool:
-    """Whether a path below a root is, or lies in, something protected by its name. Looks at nothing."""
+    """Return whether a path below a root is, or lies in, something protected by its name. Looks at nothing."""
     known = tuple(map(plain, parts))
     return any(is_plain_protected(known[: at + 1]) for at in range(len(known)))
 
 
 def is_protected_write(root: str, parts: Sequence[str], *, look: Callable[[str], FolderFacts] | None = None) -> bool:
-    """Whether writing a file at `parts` below the folder `root` needs a yes. Blocks: looks at the folders on the way.
+    """Return whether writing a file at `parts` below the folder `root` needs a yes.
+
+    Blocks: looks at the folders on the way.
 
     True for a protected name, for anything in a git folder, and for a file by which a folder on the way, or the root
     itself, would become one. The order of writes does not matter: the one that completes a git folder is protected.
@@ -258,12 +260,12 @@ def is_protected_write(root: str, parts: Sequence[str], *, look: Callable[[str],
 
 
 def is_git_folder(names: Collection[str]) -> bool:
-    """Whether git takes a folder with these names, in the spelling of `plain`, for a repository."""
+    """Return whether git takes a folder with these names, in the spelling of `plain`, for a repository."""
     return _GIT_HEAD in names and not _GIT_OTHERS.isdisjoint(names)
 
 
 def is_plain_protected(parts: Sequence[str]) -> bool:
-    """Whether the last of these parts, in the spelling of `plain`, is protected; the others say where it is."""
+    """Return whether the last of these parts, in the spelling of `plain`, is protected; the others say where it is."""
     name = parts[-1]
     if name in _NAMES or name.startswith(_BEGINNINGS) or name.endswith(_ENDS):
         return True
@@ -271,13 +273,16 @@ def is_plain_protected(parts: Sequence[str]) -> bool:
 
 
 def may_end_a_chain(name: str) -> bool:
-    """Whether a name, in the spelling of `plain`, is protected in some folder."""
+    """Return whether a name, in the spelling of `plain`, is protected in some folder."""
     return name in _CHAIN_ENDS
 
 
 @functools.lru_cache(maxsize=16_384)
 def plain(name: str) -> str:
-    """A name as the most forgiving file system sees it: without case, what cannot be seen, and dots at the end."""
+    """Return a name as the most forgiving file system sees it.
+
+    Without case, what cannot be seen, and dots at the end.
+    """
     if name.isascii() and name.isprintable():
         visible = name.lower()
     else:
@@ -290,7 +295,7 @@ _UNSEEN: Final = ("Cf", "Cc")
 
 
 def look_in(folder: str) -> FolderFacts:
-    """What matters of a folder; it counts as a git folder if it cannot be read to its end. Blocks."""
+    """Return what matters of a folder; it counts as a git folder if it cannot be read to its end. Blocks."""
     markers: set[str] = set()
     targets = configured_files(folder)
     everything = FolderFacts(GIT_MARKERS, ())
@@ -312,7 +317,7 @@ def look_in(folder: str) -> FolderFacts:
 
 
 def links_of(path: str) -> list[str]:
-    """The real paths that a link with a protected name leads to, or links in a protected folder. Blocks.
+    """Return the real paths that a link with a protected name leads to, or links in a protected folder. Blocks.
 
     Of a git folder only links directly in it count: those among its hooks are known to `git_config`.
     """

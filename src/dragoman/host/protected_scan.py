@@ -134,7 +134,7 @@ def _walk(
 
 
 def _listing(folder: _Folder, known: _Listing | None, sealed: Mapping[str, int] | None) -> _Listing | None:
-    """What is in a folder, remembered or read now; None if it has gone."""
+    """Return what is in a folder, remembered or read now; None if it has gone."""
     try:
         status = os.lstat(folder.full)
     except OSError:

@@ -84,7 +84,7 @@ class Quarantine:
         (self.moved if kept else self.deleted).append(place.path)
 
     def _target(self, place: Place) -> str:
-        """A new path in our folder, with the names it had in the workspace."""
+        """Return a new path in our folder, with the names it had in the workspace."""
         above = os.path.join(self.folder(), _name(place.root), *place.parts[:-1])
         os.makedirs(above, mode=0o700, exist_ok=True)
         target = os.path.join(above, place.parts[-1])
@@ -104,7 +104,7 @@ def _is_in(folder: int, name: str) -> bool:
 
 
 def _copy(folder: int, name: str, target: str, status: os.stat_result) -> bool:
-    """Whether all of it could be copied."""
+    """Return whether all of it could be copied."""
     source = f"/proc/self/fd/{folder}/{name}"
     try:
         if stat.S_ISLNK(status.st_mode):

@@ -20,12 +20,14 @@ _MAY_BECOME_AN_OPTION: Final = ("*", "?", "[", "{", "-")
 
 
 def is_read_only(simple: Simple) -> bool:
-    """Whether a command changes nothing and starts nothing else."""
+    """Return whether a command changes nothing and starts nothing else."""
     return _reading(simple) is not None
 
 
 def read_paths(simple: Simple) -> tuple[str, ...] | None:
-    """The paths a read-only command reads beside the folder it runs in; None if it is not one, or if they are unknown.
+    """Return the paths a read-only command reads beside the folder it runs in.
+
+    None if it is not one, or if they are unknown.
 
     More may be named than are read: a revision of git, a value of an option. Nothing is left out.
     """
@@ -36,7 +38,7 @@ def read_paths(simple: Simple) -> tuple[str, ...] | None:
 
 
 def _reading(simple: Simple) -> tuple[str, ...] | None:
-    """The paths that are read, as far as the words tell; None for a command that does more."""
+    """Return the paths that are read, as far as the words tell; None for a command that does more."""
     if simple.assignments or not simple.argv:
         return None
     if any(kind != "read" and target != _NOWHERE for kind, target, _ in simple.redirects):
@@ -367,7 +369,7 @@ _DATE: Final = Grammar("-u -R -I? -d: --utc --universal --rfc-email --rfc-3339: 
 
 
 def _date(words: list[str], literal: bool) -> tuple[str, ...] | None:
-    """An operand that is no format sets the clock."""
+    """Accept `date` with formats only: any other operand sets the clock."""
     arguments = _DATE.read(words)
     return () if arguments is not None and all(word.startswith("+") for word in arguments.operands) else None
 

@@ -173,7 +173,7 @@ def hint(text: str, process: ProcessLimits, wanted: ResourceLimits) -> str | Non
 
 
 def _allowed(which: int, wanted: int) -> int:
-    """Not more than the limit that holds for us already; 0 if that one is stricter anyway."""
+    """Return the limit to set, at most our own hard limit; 0 where that one is stricter anyway."""
     hard = resource.getrlimit(which)[1]
     return 0 if wanted == 0 or (hard != resource.RLIM_INFINITY and hard <= wanted) else wanted
 
@@ -204,7 +204,7 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int) -> int:
-    """What is shared counts in parts; of a process that we may not look into it counts whole."""
+    """Return the memory of a process. Shared memory counts in parts; of a process that we may not look into, whole."""
     size = _fields(f"/proc/{pid}/smaps_rollup").get("Pss", "")
     return int(size.split()[0]) * limits.KIB if size else _resident(pid)
 

@@ -51,7 +51,10 @@ class RipgrepLine(NamedTuple):
 
 
 def find_ripgrep(search_path: str, roots: Roots) -> str | None:
-    """The ripgrep to use: the one of our own environment, else the first on the path; never one of the workspace."""
+    """Return the ripgrep to use: the one of our own environment, else the first on the path.
+
+    Never one of the workspace.
+    """
     for folder in (os.path.dirname(sys.executable), *search_path.split(os.pathsep)):
         program = os.path.realpath(os.path.join(folder, _NAME))
         is_trusted = os.path.isabs(folder) and _is_outside(folder, roots) and _is_outside(program, roots)
@@ -63,7 +66,10 @@ def find_ripgrep(search_path: str, roots: Roots) -> str | None:
 def command(
     ripgrep: str, pattern: str, path: str, *, ignore_case: bool, file_patterns: Sequence[str], in_order: bool
 ) -> list[str]:
-    """The command line that searches `path`, seen from the folder it runs in. Reads more rules from its stdin."""
+    """Return the command line that searches `path`, seen from the folder it runs in.
+
+    Reads more rules from its stdin.
+    """
     return [
         ripgrep,
         *_OPTIONS,
@@ -84,7 +90,7 @@ class Records:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[RipgrepLine]:
-        """The records that are complete by now."""
+        """Return the records that are complete by now."""
         data = self._rest + data
         found = []
         at = 0

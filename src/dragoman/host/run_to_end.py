@@ -36,7 +36,7 @@ async def run_to_end(
     seconds: float,
     guardian: Guardian | None = None,
 ) -> RunResult:
-    """Runs `argv` until it ends, `take` has enough (returns False), or the time is over."""
+    """Run `argv` until it ends, `take` has enough (returns False), or the time is over."""
     if len(input) > INPUT_BYTES:
         raise UsageError(f"An errand takes at most {INPUT_BYTES} bytes of input.")
     start = Child.start if guardian is None else guardian.start

@@ -133,7 +133,9 @@ def git_programs(folder: str, roots: Sequence[str], environment: Mapping[str, st
 
 
 def _elsewhere(folder: str) -> str:
-    """Why the repository that git finds from a folder may be that of another one, in words; empty: it is its own.
+    """Return why the repository that git finds from a folder may be that of another one, in words.
+
+    Empty: it is its own.
 
     A `.git` that came with the files could make git show what any other repository of the user holds.
     """
@@ -170,7 +172,7 @@ _WORKTREE: Final = re.compile(r"(?:^|[\s\]])worktree[ \t]*=[ \t]*\"?([^\"\n]+?)\
 
 
 def _named(path: str, keys: Sequence[str], *, includes: bool) -> str:
-    """Which of the keys a configuration file has, in words. Too much is found rather than too little."""
+    """Return which of the keys a configuration file has, in words. Too much is found rather than too little."""
     try:
         text = _read(path, _CONFIG_BYTES)
     except FileNotFoundError:
@@ -184,7 +186,7 @@ def _named(path: str, keys: Sequence[str], *, includes: bool) -> str:
 
 
 def _configs(repository: str) -> Iterator[str]:
-    """The configuration files of a git folder."""
+    """Yield the configuration files of a git folder."""
     yield os.path.join(repository, "config")
     yield os.path.join(repository, "config.worktree")
     common = _pointer(os.path.join(repository, "commondir"))
@@ -193,7 +195,7 @@ def _configs(repository: str) -> Iterator[str]:
 
 
 def _around(folder: str) -> Iterator[str]:
-    """The repositories that git may find from a folder: the first on the way up, bare ones as well."""
+    """Yield the repositories that git may find from a folder: the first on the way up, bare ones as well."""
     here = os.path.realpath(folder)
     while True:
         yield from _repository(os.path.join(here, ".git"))
@@ -206,7 +208,7 @@ def _around(folder: str) -> Iterator[str]:
 
 
 def _nested(roots: Sequence[str]) -> Iterator[str]:
-    """The repositories in the roots, which may be submodules, and those of submodules in them."""
+    """Yield the repositories in the roots, which may be submodules, and those of submodules in them."""
     count = 0
     for root in roots:
         found: ProtectedScan = scan_protected(root)
@@ -224,7 +226,7 @@ def _nested(roots: Sequence[str]) -> Iterator[str]:
 
 
 def _modules(folder: str) -> Iterator[str]:
-    """The git folders of submodules, which may be in folders of folders."""
+    """Yield the git folders of submodules, which may be in folders of folders."""
     waiting = [folder]
     for _ in range(_MOST_REPOSITORIES * 4):
         if not waiting:
@@ -244,7 +246,7 @@ def _modules(folder: str) -> Iterator[str]:
 
 
 def _repository(path: str) -> Iterator[str]:
-    """The git folder that a `.git` is or names."""
+    """Yield the git folder that a `.git` is or names."""
     if os.path.isdir(path):
         yield path
     elif os.path.lexists(path):

@@ -103,7 +103,7 @@ def confine(
     limits: ResourceLimits | None = None,
     confinement: Confinement | None = None,
 ) -> ConfinedCommand:
-    """The command line for a command that may write in `writable` only; `SandboxRefused` if it cannot be made.
+    """Return the command line for a command that may write in `writable` only; `SandboxRefused` if it cannot be made.
 
     `hidden` can be neither read nor written, nor what always is (`secrets.SYSTEM_SECRETS`). What is protected by its
     name or as a git folder, and `protected_paths`, stays as it is (`workspace_watch`); what the command leaves of that
@@ -152,7 +152,10 @@ def confine(
 
 
 def probe(*, again: bool = False) -> Confinement:
-    """What this machine can do, tried out once: up to a few tenths of a second, bounded by `_PROBE_SECONDS` each."""
+    """Return what this machine can do, tried out once.
+
+    Up to a few tenths of a second, bounded by `_PROBE_SECONDS` each.
+    """
     if again:
         _probe.cache_clear()
     return _probe()
@@ -166,13 +169,13 @@ def _probe() -> Confinement:
 
 
 def find_bubblewrap() -> str | None:
-    """The system's bubblewrap."""
+    """Return the system's bubblewrap."""
     return shutil.which("bwrap", path=os.pathsep.join(_PROGRAM_FOLDERS))
 
 
 @functools.cache
 def has_tmpfs_size(program: str) -> bool:
-    """Whether this bubblewrap can bound a temporary folder (0.7 and newer)."""
+    """Return whether this bubblewrap can bound a temporary folder (0.7 and newer)."""
     try:
         done = subprocess.run(
             [program, "--help"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
@@ -183,7 +186,7 @@ def has_tmpfs_size(program: str) -> bool:
 
 
 def try_out(program: str | None) -> Confinement:
-    """What works, with this bubblewrap: it is run, and the command in it has to see that it is confined."""
+    """Return what works, with this bubblewrap: it is run, and the command in it has to see that it is confined."""
     lacks: list[str] = []
     if not seccomp.is_known_machine() or not sys.platform.startswith("linux"):
         return Confinement(None, 0, ("Only Linux on x86_64 and aarch64 is supported.",))
@@ -210,7 +213,7 @@ def try_out(program: str | None) -> Confinement:
 
 
 def _is_layered(program: str) -> bool:
-    """Whether Landlock works inside of bubblewrap.
+    """Return whether Landlock works inside of bubblewrap.
 
     A trial that a busy machine did not finish says nothing, and counts as a yes: then a command is refused where it
     does not work, instead of being run behind one wall where there could be two.
@@ -225,7 +228,7 @@ def _probe_command(test: str) -> list[str]:
 
 
 def _failure(box: ConfinedCommand) -> str | None:
-    """Why a command that should have seen itself confined has not, or None."""
+    """Return why a command that should have seen itself confined has not, or None."""
     try:
         with box:
             done = subprocess.run(
@@ -320,14 +323,14 @@ def _by_bubblewrap(
 
 
 def _shown_by_name(mounts: Mounts) -> list[str]:
-    """The folders that a command can write to, where they are shown at their own place."""
+    """Return the folders that a command can write to, where they are shown at their own place."""
     roots = {**mounts.readable, **mounts.writable}
     pins = [path for source, path in mounts.pinned if source == path]
     return [*(root for root, source in roots.items() if source == root), *pins]
 
 
 def _number_of(folder: str) -> str:
-    """What tells a folder from all others, looked up through no link."""
+    """Return what tells a folder from all others, looked up through no link."""
     try:
         fd = open_root(folder)
     except OSError as error:
@@ -342,7 +345,7 @@ def _number_of(folder: str) -> str:
 def _protect(
     root: str, source: str, name: str, pinned: dict[str, str], fixed: dict[str, str], placeholders: list[Placeholder]
 ) -> None:
-    """Makes a name in a root unchangeable: the thing itself, and the folders on the way, which could be moved away."""
+    """Make a name in a root unchangeable: the thing itself, and the folders on the way, which could be moved away."""
     here, there = source, root
     parts = name.strip("/").split("/")
     for at, part in enumerate(parts):
@@ -372,7 +375,7 @@ _TEMPORARY_FOLDERS: Final = 4
 
 @functools.cache
 def _filter_text() -> str:
-    """The filter on system calls, as the format of a `printf` that writes it."""
+    """Return the filter on system calls, as the format of a `printf` that writes it."""
     return "".join(f"\\{byte:03o}" for byte in seccomp.program(seccomp.NETWORK, namespaces=True))
 
 
@@ -414,6 +417,6 @@ def _by_landlock(
 
 
 def _scratch_variables(folder: str) -> dict[str, str]:
-    """Where tools put what they would put in the home folder, which is not theirs to write."""
+    """Return where tools put what they would put in the home folder, which is not theirs to write."""
     cache = os.path.join(folder, "cache")
     return {"TMPDIR": folder, "XDG_CACHE_HOME": cache, "npm_config_cache": os.path.join(cache, "npm")}

@@ -76,7 +76,10 @@ def _state(folder: str, name: str, environment: Mapping[str, str], budget: _Budg
 
 
 def _program(command: str, real: str, environment: Mapping[str, str]) -> str | None:
-    """A program of the folder that is found first on the search path. What is installed elsewhere is the user's."""
+    """Return a program of the folder that is found first on the search path.
+
+    What is installed elsewhere is the user's.
+    """
     for folder in environment.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(real, folder or ".", command)  # relative ones: the program is started in the folder
         if is_file(path) and os.access(path, os.X_OK):

@@ -72,7 +72,7 @@ class Matches(NamedTuple):
 
 
 async def list_files(place: Place) -> Listing:
-    """What is in one folder, hidden things included."""
+    """Return what is in one folder, hidden things included."""
     stop = threading.Event()
     try:
         return await asyncio.to_thread(_list, place, stop)
@@ -81,7 +81,7 @@ async def list_files(place: Place) -> Listing:
 
 
 async def glob(pattern: str, place: Place, *, guardian: Guardian | None = None) -> FoundFiles:
-    """The files below a folder whose paths from there match: `**/*.py`, `src/*.{c,h}`, `test_?.[ch]`."""
+    """Return the files below a folder whose paths from there match: `**/*.py`, `src/*.{c,h}`, `test_?.[ch]`."""
     patterns = [_relative(each, place) for each in wildcards.expand_braces(pattern)]
     base, depth = _scope(patterns)
     if await _kind(place) != "folder":
@@ -114,7 +114,7 @@ async def grep(
     ripgrep: str | None = None,
     guardian: Guardian | None = None,
 ) -> Matches:
-    """The lines that match a regular expression, in a file or below a folder.
+    """Return the lines that match a regular expression, in a file or below a folder.
 
     Files that hold credentials are left out if `credentials_of` is a home folder, and neither found nor counted.
     So is what lies at or below the real paths `without`.
@@ -169,7 +169,7 @@ def _entry_kind(entry: "os.DirEntry[str]") -> Kind:
 
 
 async def _kind(place: Place) -> Kind:
-    """What is to be searched; refused if it is neither file nor folder."""
+    """Return what is to be searched; refused if it is neither file nor folder."""
     try:
         mode = os.stat(place.path, follow_symlinks=False).st_mode
     except OSError as error:
@@ -185,7 +185,7 @@ async def _kind(place: Place) -> Kind:
 
 
 def _relative(pattern: str, place: Place) -> str:
-    """A pattern seen from the place; an absolute one if it leads there."""
+    """Return a pattern seen from the place; an absolute one if it leads there."""
     pattern = pattern.removeprefix(place.path.rstrip("/") + "/").removeprefix("./")
     if pattern.startswith("/"):
         raise PatternRefused(f"The pattern starts outside of {place.path}; patterns are relative to the path.")
@@ -195,7 +195,7 @@ def _relative(pattern: str, place: Place) -> str:
 
 
 def _scope(patterns: Sequence[str]) -> tuple[list[str], int]:
-    """The folders all patterns begin with, and how deep below them there can be a match."""
+    """Return the folders all patterns begin with, and how deep below them there can be a match."""
     split = [pattern.split("/") for pattern in patterns]
     base: list[str] = []
     for names in zip(*(each[:-1] for each in split), strict=False):
@@ -211,7 +211,7 @@ def _scope(patterns: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _with_text(root: str, found: Sequence[SearchHit]) -> list[Match]:
-    """The lines themselves, read from files that are opened from the root without following a link."""
+    """Return the lines themselves, read from files that are opened from the root without following a link."""
     matches = []
     for path, hits in groupby(found, key=lambda each: each.path):
         shown = _shown(root, path)

@@ -113,12 +113,12 @@ _MACHINES: Final = {
 
 
 def is_known_machine() -> bool:
-    """Whether the numbers of this machine's system calls are known here."""
+    """Return whether the numbers of this machine's system calls are known here."""
     return platform.machine() in _MACHINES and struct.calcsize("P") == 8
 
 
 def program(families: Collection[int], *, namespaces: bool) -> bytes:
-    """The filter, as instructions for this machine; `families` are the sockets that may be made.
+    """Return the filter, as instructions for this machine; `families` are the sockets that may be made.
 
     `namespaces`: the command has its own, of processes and of shared memory. Else the filter keeps it from those of the
     host, as far as a filter can tell them apart.

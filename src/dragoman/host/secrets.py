@@ -39,7 +39,7 @@ _HOME_SECRETS: Final = (
 
 
 def credential_paths(home: str) -> tuple[str, ...]:
-    """Where a user's keys may be kept."""
+    """Return where a user's keys may be kept."""
     return tuple(os.path.join(home, name) for name in _HOME_SECRETS)
 
 
@@ -119,7 +119,7 @@ _COPIES: Final = 3
 
 
 def is_credential(path: str, home: str, *, is_folder: bool = False) -> bool:
-    """Whether reading a file or folder needs a yes of its own: it holds credentials by its place or by its name.
+    """Return whether reading a file or folder needs a yes of its own: it holds credentials by its place or by its name.
 
     `path` is absolute, with links resolved; `home` is the user's home folder, resolved as well, or empty. What a file
     system may take for the same name counts as the same name. `is_folder`: it is known to be one, and no file.
@@ -133,7 +133,7 @@ def is_credential(path: str, home: str, *, is_folder: bool = False) -> bool:
 
 
 def home_for(roots: Sequence[str], home: str) -> str:
-    """The `home` to judge the files of a workspace by, whose real folders are `roots`.
+    """Return the `home` to judge the files of a workspace by, whose real folders are `roots`.
 
     Empty where one of them lies in a place that keeps credentials, as worktrees of other agents do: there the user has
     opened the place, and names count alone.
@@ -142,7 +142,7 @@ def home_for(roots: Sequence[str], home: str) -> str:
 
 
 def _is_in_credential_place(path: str, home: str) -> bool:
-    """Whether a path is, or lies below, one of the places where this machine or this user keeps credentials."""
+    """Return whether a path is, or lies below, one of the places where this machine or this user keeps credentials."""
     known = _known_places(home)
     place = ""
     for part in path.split("/"):
@@ -154,7 +154,7 @@ def _is_in_credential_place(path: str, home: str) -> bool:
 
 
 def is_credential_name(*names: str, is_folder: bool = False) -> bool:
-    """Whether a file or folder is one by its name alone, which is the last of `names`; before it, its folder's.
+    """Return whether a file or folder is one by its name alone, which is the last of `names`; before it, its folder's.
 
     A copy of such a file is one too: `id_rsa.bak`, `.env~`, `credentials-old.json`, `terraform.tfstate.backup`.
     """
@@ -234,7 +234,7 @@ _PROXY: Final = re.compile(r"(?i).*_PROXY")
 def confined_environment(
     base: Mapping[str, str], *, network: bool = False, allowed: frozenset[str] = frozenset()
 ) -> dict[str, str]:
-    """What of an environment a confined command gets: nothing that looks like a secret, a door or a trick.
+    """Return the environment of a confined command: without secrets, addresses of other services and ways to run code.
 
     `allowed` names what was meant, whatever it looks like. Proxies only with the network, and never with a password.
     """

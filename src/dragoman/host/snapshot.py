@@ -64,7 +64,7 @@ class SnapshotVisit(NamedTuple):
         return Stamp(self.status.st_ino, self.status.st_size, self.status.st_mtime_ns, self.status.st_ctime_ns)
 
     def entry(self) -> SnapshotEntry:
-        """What it is and what is in it, which is read for that."""
+        """Return what it is and what is in it, which is read for that."""
         mode = stat.S_IMODE(self.status.st_mode) & 0o777
         match self.what:
             case "file":
@@ -79,7 +79,7 @@ class SnapshotVisit(NamedTuple):
 def walk(
     root: str, forbidden: Callable[[str], None] | None = None, *, dir_fd: int | None = None
 ) -> Iterator[SnapshotVisit]:
-    """Everything below a folder, a folder before what is in it. `forbidden` is told what may not be read.
+    """Yield everything below a folder, a folder before what is in it. `forbidden` is told what may not be read.
 
     `dir_fd`: a folder from which `root` is looked up, where its whole path could lead elsewhere by now.
     """
@@ -110,7 +110,10 @@ def walk(
 
 
 def digest_of(folder: int, name: str, take: Callable[[bytes], None] = lambda data: None) -> tuple[str, int]:
-    """The digest and the size of a file, whose bytes `take` is given meanwhile. `OSError` if it is no plain file."""
+    """Return the digest and the size of a file, whose bytes `take` is given meanwhile.
+
+    `OSError` if it is no plain file.
+    """
     digest = hashlib.blake2b(digest_size=20)
     size = 0
     fd = os.open(name, _FILE, dir_fd=folder)
@@ -127,7 +130,7 @@ def digest_of(folder: int, name: str, take: Callable[[bytes], None] = lambda dat
 
 
 def link_entry(target: str) -> SnapshotEntry:
-    """A link, which has no mode of its own."""
+    """Return a link, which has no mode of its own."""
     return SnapshotEntry("link", 0o777, len(target), hashlib.blake2b(os.fsencode(target), digest_size=20).hexdigest())
 
 

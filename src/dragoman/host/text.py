@@ -111,7 +111,7 @@ def hidden_ranges() -> list[tuple[int, int]]:
 
 
 def _classes(*tables: Ranges) -> str:
-    """The ranges as the inside of a character class."""
+    """Return the ranges as the inside of a character class."""
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for table in tables for first, last in table)
 
 
@@ -128,7 +128,10 @@ def _hidden() -> "re.Pattern[str]":
 
 @functools.cache
 def _acting(*, in_json: bool = False) -> "re.Pattern[str]":
-    """What `harmless` spells out. In JSON the controls of ASCII are escaped already, or blanks between its words."""
+    """Return what `harmless` spells out.
+
+    In JSON the controls of ASCII are escaped already, or blanks between its words.
+    """
     acts = _classes(
         tuple(pair for pair in CONTROLS if pair[0] > 0x1F),
         tuple(pair for pair in FORMATS if pair != (0x200B, 0x200F)),

@@ -48,7 +48,7 @@ class TrustState(NamedTuple):
 
 
 def covered(folder: Path) -> dict[str, bytes]:
-    """The files of a folder that trust is about, and what is in them."""
+    """Return the files of a folder that trust is about, and what is in them."""
     found: dict[str, bytes] = {}
     for name in COVERED:
         try:
@@ -63,7 +63,7 @@ def covered(folder: Path) -> dict[str, bytes]:
 
 
 def is_trusted(registry: Path, folder: Path) -> bool:
-    """Whether the user trusts what the folder says now."""
+    """Return whether the user trusts what the folder says now."""
     try:
         return trusted_files(registry, folder) is not None
     except TrustFailed:
@@ -71,12 +71,15 @@ def is_trusted(registry: Path, folder: Path) -> bool:
 
 
 def trusted_files(registry: Path, folder: Path) -> dict[str, bytes] | None:
-    """What the folder says, as far as the user trusts it: the very bytes that were trusted. None: it is not trusted."""
+    """Return what the folder says, as far as the user trusts it: the very bytes that were trusted.
+
+    None: it is not trusted.
+    """
     return trust_state(registry, folder).files
 
 
 def trust_state(registry: Path, folder: Path) -> TrustState:
-    """Whether the user trusts what the folder says and starts now; if not, why."""
+    """Return whether the user trusts what the folder says and starts now; if not, why."""
     files = covered(folder)
     given = _read(registry).get(_key(folder))
     if given is None:
@@ -121,12 +124,12 @@ def revoke(registry: Path, folder: Path) -> bool:
 
 
 def trusted_folders(registry: Path) -> list[str]:
-    """Every folder that was trusted, whether or not it still says the same."""
+    """Return every folder that was trusted, whether or not it still says the same."""
     return sorted(_read(registry))
 
 
 def started_files(registry: Path) -> list[str]:
-    """The files that trusted configurations start, wherever they are: as they are named, and where that leads.
+    """Return the files that trusted configurations start, wherever they are: as they are named, and where that leads.
 
     Nothing that runs unasked may write them. A list that cannot be read trusts nothing, so nothing is started.
     """

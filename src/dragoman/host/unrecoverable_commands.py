@@ -20,7 +20,7 @@ _JUDGED_NAMES: Final = 20
 
 
 def is_unrecoverable(command: str | Parsed) -> str | None:
-    """Why a command must not run at all, or None."""
+    """Return why a command must not run at all, or None."""
     text = command if isinstance(command, str) else command.text
     if "\0" in text:
         return "No command holds a NUL."
@@ -85,7 +85,7 @@ def _reasons(found: Sequence[Loose]) -> Iterator[str]:
 
 
 def _fed_to_rm(found: Sequence[Loose]) -> Iterator[str]:
-    """What `… | xargs rm -r` is given stands, if anywhere, among the words of the others."""
+    """Yield the reasons against `… | xargs rm -r`: what it is given stands among the words of the other commands."""
     given = (word for loose in found for word in (*loose.words, *loose.read))
     if any(_is_vital(word) or word in (".", "..") for word in given):
         yield _DELETES
@@ -138,7 +138,7 @@ def _is_rm(word: str) -> bool:
 
 
 def _unknown_program(words: Sequence[str]) -> str | None:
-    """A name that an expansion makes may be `rm`."""
+    """Return whether a program may be `rm`: by its name, or because an expansion makes the name."""
     return _DELETES if _is_recursive(words) and any(_is_root(word) for word in _operands(words)) else None
 
 
@@ -161,7 +161,7 @@ def _shred(words: Sequence[str]) -> str | None:
 
 
 def _mv(words: Sequence[str]) -> str | None:
-    """What is moved; where a name cannot be known it is hardly vital, since loops are full of such names."""
+    """Judge what `mv` moves; a name that cannot be known is hardly vital, since loops are full of such names."""
     moved = _operands(words) if any(word.startswith(("-t", "--target")) for word in words) else _operands(words)[:-1]
     return "It moves away what nothing works without." if any(map(_is_known_vital, moved)) else None
 
@@ -176,7 +176,7 @@ def _is_known_vital(word: str) -> bool:
 
 
 def _wipes_by(*marks: str) -> Callable[[Sequence[str]], str | None]:
-    """A judge of programs that wipe a disk if one of their words begins like this."""
+    """Return a judge of programs that wipe a disk if one of their words begins like this."""
     return lambda words: "It wipes a disk." if any(word.startswith(marks) for word in words) else None
 
 
@@ -261,7 +261,7 @@ def _is_recursive(words: Sequence[str]) -> bool:
 
 
 def _operands(words: Sequence[str]) -> list[str]:
-    """What is no option; after `--` everything."""
+    """Return what is no option; after `--` everything."""
     if "--" in words:
         at = list(words).index("--")
         return [word for word in words[:at] if not word.startswith("-")] + list(words[at + 1 :])
@@ -269,7 +269,7 @@ def _operands(words: Sequence[str]) -> list[str]:
 
 
 def _is_vital(word: str) -> bool:
-    """Whether a path may be the root, a folder of the system, a home, or anything at all."""
+    """Return whether a path may be the root, a folder of the system, a home, or anything at all."""
     return any(_is_vital_path(path) for path in _spellings(word))
 
 
@@ -278,7 +278,7 @@ def _is_root(word: str) -> bool:
 
 
 def _is_here(word: str) -> bool:
-    """Whether a path may be the folder the command runs in, one above it, or all that is in it."""
+    """Return whether a path may be the folder the command runs in, one above it, or all that is in it."""
     for path in _spellings(word):
         normal = posixpath.normpath(path.replace(HOLE, "")) if path else "."
         parts = normal.split("/")
@@ -312,14 +312,14 @@ def _is_vital_path(path: str) -> bool:
 
 
 def _climbs_to_vital(path: str) -> bool:
-    """Whether a relative path goes up so far that what it names may stand in the root."""
+    """Return whether a relative path goes up so far that what it names may stand in the root."""
     parts = posixpath.normpath(path).split("/")
     above = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
     return above >= _TO_THE_ROOT and "/" + "/".join(parts[above:]) in _SYSTEM
 
 
 def _spellings(word: str) -> list[str]:
-    """What braces make of a word, with the links of /proc followed."""
+    """Return what braces make of a word, with the links of /proc followed."""
     return [without_proc(path) for path in _choices(word)]
 
 

@@ -76,14 +76,17 @@ class View(ABC):
 
     @abstractmethod
     def place(self, path: str, *, write: bool = False) -> Place:
-        """Where a file is, for `paths.read_bytes` and `write_bytes`, while no command runs; `PathRefused` outside."""
+        """Return where a file is, for `paths.read_bytes` and `write_bytes`, while no command runs.
+
+        `PathRefused` outside.
+        """
 
     @abstractmethod
     def _differences(self, root: str) -> Iterator[tuple[str, SnapshotEntry | None, SnapshotEntry | None]]:
-        """Every path that has changed, with what was there and what is."""
+        """Yield every path that has changed, with what was there and what is."""
 
     def _changed(self, found: SnapshotVisit) -> SnapshotEntry:
-        """What a file, link or folder of the view is now; `ViewRefused` for more than could ever be applied.
+        """Return what a file, link or folder of the view is now; `ViewRefused` for more than could ever be applied.
 
         Judged before anything is read: a file may be terabytes of nothing.
         """
@@ -94,14 +97,14 @@ class View(ABC):
 
     @abstractmethod
     def _made(self, root: str) -> str:
-        """The folder in which everything that has changed can be found."""
+        """Return the folder in which everything that has changed can be found."""
 
     @abstractmethod
     def _remember(self, change: ViewChange) -> None:
-        """What was applied is what the view is compared with from now on."""
+        """Compare the view with what was applied from now on."""
 
     def changes(self) -> list[ViewChange]:
-        """What is different in the copy from what it was, by path; `ViewRefused` if there is too much of it."""
+        """Return what is different in the copy from what it was, by path; `ViewRefused` if there is too much of it."""
         found: list[ViewChange] = []
         room = SHOWN_BYTES
         self._weight = 0
@@ -192,7 +195,7 @@ class View(ABC):
         yield ViewChange(os.path.join(root, path), kind, one.what, old, new, before, after, is_protected)
 
     def _look(self, folder: str) -> FolderFacts:
-        """As `protected_names.look_in`, once for each folder in one list of changes."""
+        """Return `protected_names.look_in`, called once for each folder in one list of changes."""
         if folder not in self._facts:
             self._facts[folder] = look_in(folder)
         return self._facts[folder]
@@ -222,12 +225,12 @@ class View(ABC):
         return None
 
     def _target_of(self, change: ViewChange) -> str:
-        """The target of a link that was made or changed; `OSError` if it is not what was told."""
+        """Return the target of a link that was made or changed; `OSError` if it is not what was told."""
         root = self._root_of(change.path)
         return os.fsdecode(bytes_at(self._made(root), os.path.relpath(change.path, root), change.after))
 
     def _link_at(self, path: str, after: Mapping[str, ViewChange]) -> str | None:
-        """The target of the link that stands at a path of the roots once the changes `after` are applied."""
+        """Return the target of the link that stands at a path of the roots once the changes `after` are applied."""
         change = after.get(path)
         if change is not None:
             return self._target_of(change) if change.what == "link" and change.kind != "deleted" else None
@@ -272,7 +275,7 @@ class View(ABC):
 
     @abstractmethod
     def _replaced(self, root: str, path: str) -> SnapshotEntry | None:
-        """What was there, if something of another kind was."""
+        """Return what was there, if something of another kind was."""
 
     def _is_stale(self, root: str, path: str) -> bool:
         """Return whether the root's own entry has changed since the view was opened, beyond what `ViewChange` shows.
@@ -294,7 +297,7 @@ def _order(change: ViewChange) -> tuple[int, int, str]:
 
 
 def _shown(root: str, path: str, entry: SnapshotEntry | None) -> bytes | None:
-    """A file's bytes or a link's target, if it is still what it was and small enough to be shown."""
+    """Return a file's bytes or a link's target, if it is still what it was and small enough to be shown."""
     if entry is None or entry.what == "folder" or entry.size > SHOWN_FILE_BYTES:
         return None
     try:
@@ -304,7 +307,7 @@ def _shown(root: str, path: str, entry: SnapshotEntry | None) -> bytes | None:
 
 
 def check_roots(roots: Sequence[str], folder: str) -> list[str]:
-    """The roots as they really are, none inside of another, none around the folder for the view."""
+    """Return the roots as they really are, none inside of another, none around the folder for the view."""
     real = [os.path.realpath(root) for root in roots]
     place = os.path.realpath(folder)
     if any(is_inside(place, root) or (root != other and is_inside(root, other)) for root in real for other in real):
@@ -313,7 +316,7 @@ def check_roots(roots: Sequence[str], folder: str) -> list[str]:
 
 
 def sentence(error: Exception) -> str:
-    """An error in words for a person."""
+    """Return an error in words for a person."""
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{(error.strerror or 'it cannot be read').lower()}."

@@ -60,7 +60,7 @@ class PatternSearch:
         return found
 
     def _below(self, folder: str, *, is_deep: bool, cost: int) -> Iterator[tuple[str, bool]]:
-        """Every path below a folder, from there, and whether it is a link to a folder, which is not entered.
+        """Yield every path below a folder, from there, and whether it is a link to a folder, which is not entered.
 
         Each takes `cost` of what is left.
         """

@@ -119,6 +119,6 @@ def without_proc(path: str) -> str:
 
 
 def _link_of_proc(parts: Sequence[str]) -> str:
-    """Which link of a process a path is: `cwd`, `root`, or none."""
+    """Return which link of a process a path is: `cwd`, `root`, or none."""
     is_of_process = len(parts) == 3 or (len(parts) == 5 and parts[2] == "task")
     return parts[-1] if is_of_process and parts[0] == "proc" and parts[-1] in ("cwd", "root") else ""

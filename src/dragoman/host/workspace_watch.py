@@ -242,7 +242,7 @@ class WorkspaceWatch:
             self._take(after.root, f"{path}/{name}" if path else name)
 
     def _take(self, root: str, path: str) -> bool:
-        """Whether it could be moved away; what could not is said, and hinders nothing else."""
+        """Return whether it could be moved away; what could not is said, and hinders nothing else."""
         try:
             self._quarantine.take(root, path)
         except OSError:
@@ -300,7 +300,7 @@ _lock: Final = threading.Lock()
 
 
 def _around(path: str) -> Iterator[tuple["_WatchedRoot", str]]:
-    """The roots of other commands in which a path lies, and its name there."""
+    """Yield the roots of other commands in which a path lies, and its name there."""
     for watch in _active:
         for watched in watch.roots:
             if path.startswith(f"{watched.before.root}/"):
@@ -308,12 +308,12 @@ def _around(path: str) -> Iterator[tuple["_WatchedRoot", str]]:
 
 
 def _is_new(path: str) -> bool:
-    """Whether something protected came while another command ran: then it is not what was there before."""
+    """Return whether something protected came while another command ran: then it is not what was there before."""
     return any(name not in watched.names for watched, name in _around(path))
 
 
 def _known(path: str) -> PathBackup | None:
-    """What something protected was before another command that runs now."""
+    """Return what something protected was before another command that runs now."""
     for watched, name in _around(path):
         fixed = watched.fixed.get(name)
         known = watched.kept.get(name) or (fixed.was if fixed else None)
@@ -323,13 +323,13 @@ def _known(path: str) -> PathBackup | None:
 
 
 def _above(root: str, name: str) -> list[str]:
-    """The folders between a root and a thing in it, outermost first."""
+    """Return the folders between a root and a thing in it, outermost first."""
     parts = name.split("/")
     return [os.path.join(root, *parts[:count]) for count in range(1, len(parts))]
 
 
 def _identities(root: str, name: str) -> Sequence[tuple[int, int]]:
-    """Which folders these are: one that was moved away and made again is another one."""
+    """Return which folders these are: one that was moved away and made again is another one."""
     try:
         found = [os.lstat(path) for path in _above(root, name)]
     except OSError:
@@ -338,18 +338,21 @@ def _identities(root: str, name: str) -> Sequence[tuple[int, int]]:
 
 
 def _repositories(before: ProtectedScan) -> list[str]:
-    """The folders below a root that have a git folder of their own."""
+    """Return the folders below a root that have a git folder of their own."""
     return [os.path.join(before.root, os.path.dirname(path)) for path in before.protected if path.endswith("/.git")]
 
 
 def _linked_inside(root: str, name: str) -> list[str]:
-    """Where links in a protected folder lead to."""
+    """Return where links in a protected folder lead to."""
     path = os.path.join(root, name)
     return [] if os.path.islink(path) else links_of(path)
 
 
 def _linked(root: str, name: str) -> str:
-    """What a protected link leads to, if that is in the root: it is as good as protected. Empty: it is no such link."""
+    """Return what a protected link leads to, if that is in the root: it is as good as protected.
+
+    Empty: it is no such link.
+    """
     path = os.path.join(root, name)
     real = os.path.realpath(path) if os.path.islink(path) else ""
     return real[len(root) + 1 :] if real.startswith(f"{root}/") else ""

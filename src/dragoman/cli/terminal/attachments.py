@@ -34,7 +34,7 @@ class PromptWithFiles(NamedTuple):
 
 
 def prompt_with_files(text: str, folder: str, able: AgentCapabilities, *, typed: str | None = None) -> PromptWithFiles:
-    """The text, and the files named in it; in `typed` alone, where some of the text was written by others."""
+    """Return the text, and the files named in it; in `typed` alone, where some of the text was written by others."""
     blocks: list[Content] = [Text(text)]
     missing: list[str] = []
     problems: list[str] = []
@@ -60,7 +60,7 @@ def _named(text: str) -> Iterator[str]:
 
 
 def _file(named: str, folder: str) -> str | None:
-    """The file or folder that is meant; a comma or a full stop may belong to the sentence."""
+    """Return the file or folder that is meant; a comma or a full stop may belong to the sentence."""
     for candidate in dict.fromkeys((named, named.rstrip(".,;:!?)]'\""))):
         path = os.path.normpath(os.path.join(folder, os.path.expanduser(candidate)))
         try:
@@ -91,7 +91,7 @@ def _block(path: str, named: str, able: AgentCapabilities, budget: MediaBudget) 
 
 
 def _read(path: str, most: int) -> bytes | None:
-    """The bytes of an ordinary file that is not too long."""
+    """Return the bytes of an ordinary file that is not too long."""
     try:
         data = read_regular(path, most + 1)
     except OSError:

@@ -51,7 +51,7 @@ class Blocks:
         return found
 
     def finish(self) -> list[Block]:
-        """There is no more."""
+        """Return the blocks that are left at the end of the text."""
         found: list[Block] = []
         rest, self._rest = self._rest, ""
         if rest:
@@ -99,7 +99,7 @@ class Blocks:
         return bool(self._lines) and _ITEM.match(self._lines[0]) is not None
 
     def _cut(self, found: list[Block]) -> None:
-        """The block is too long: end it, and go on with another of the same kind."""
+        """End a block that is too long, and go on with another of the same kind."""
         fence, opened = self._fence, self._opened
         if fence:
             self._lines.append(fence)

@@ -107,7 +107,7 @@ def _can_be_typed(name: str) -> bool:
 
 
 def values_of(conversation: Conversation, order: str) -> list[CompletionWord]:
-    """What may stand after an order."""
+    """Return the values that may follow a chat command."""
     option = chosen_option(conversation, order.removeprefix("/"))
     if option is None or order not in ("/mode", "/model"):
         return []
@@ -115,7 +115,7 @@ def values_of(conversation: Conversation, order: str) -> list[CompletionWord]:
 
 
 def chosen_option(conversation: Conversation, category: str) -> Select | None:
-    """The option for the mode, or for the model, if the agent has one."""
+    """Return the option for the mode, or for the model, if the agent has one."""
     for option in conversation.options:
         if isinstance(option, Select) and category in (option.category, option.config_id):
             return option
@@ -123,7 +123,7 @@ def chosen_option(conversation: Conversation, category: str) -> Select | None:
 
 
 def help_lines(conversation: Conversation) -> Iterator[str]:
-    """All there is."""
+    """Yield the lines of the help."""
     for offered in commands_of(conversation):
         yield f"{sanitize_line(offered.word):<14} {sanitize_line(offered.about)[:200]}"
     yield "//word         the same for the agent, as /word; a line with a space before the / goes to it as it is"
@@ -134,7 +134,7 @@ def help_lines(conversation: Conversation) -> Iterator[str]:
 
 
 def option_lines(option: Select) -> Iterator[str]:
-    """The values of an option, the one that is set marked."""
+    """Yield the values of an option, the one that is set marked."""
     for choice in option.choices()[:SHOWN]:
         mark = "*" if choice.value == option.current_value else " "
         about = sanitize_line(choice.name) if choice.name != choice.value else ""

@@ -148,7 +148,7 @@ class ChatSession:
         return await asker.permission(request)
 
     async def _connect_again(self, stack: AsyncExitStack, lost: LinkClosed) -> None:
-        """The server has forgotten us, as after a restart: the session is kept there, so we go on with it. Once."""
+        """Reconnect once to a server that does not know us any more, as after a restart, and go on with the session."""
         if not self._target.is_remote:
             raise lost
         self._stage.trouble = ""
@@ -162,7 +162,7 @@ class ChatSession:
         self._paper.say("Connected again; the session goes on. What ran was perhaps cut off.", "yellow")
 
     async def _wanted(self) -> str | None:
-        """The session to go on with; empty is the newest. The folder of one of ours is known: we talk there."""
+        """Return the session to go on with; empty is the newest. The folder of one of ours is known: we talk there."""
         wanted: str | None = self._arguments.resume
         if wanted and self._target.ours:
             wanted, kept = await session_of_ours(wanted, self._folder)
@@ -377,7 +377,7 @@ class ChatSession:
                 await conversation.close()
 
     def _name(self) -> str:
-        """What the agent calls itself."""
+        """Return what the agent calls itself."""
         info = self._client.agent.info
         return self._target.name if info is None else info.title or info.name
 
@@ -385,7 +385,7 @@ class ChatSession:
         return failure_words(error, self._target, greeted=self._greeted)
 
     def _how_to_go_on(self) -> str:
-        """What to type for the same conversation with an agent that may be there again."""
+        """Return what to type for the same conversation with an agent that may be there again."""
         if self._here is None or not self._target.is_remote:
             return ""
         return f"\ngo on with: dragoman chat --agent {self._target.name} --resume {self._here.id}"

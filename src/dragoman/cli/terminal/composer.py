@@ -72,7 +72,7 @@ class Composer:
         self._session.default_buffer.on_text_changed += lambda buffer: self._presses.reset()
 
     def refresh(self) -> None:
-        """The line below says something else now."""
+        """Draw the line below the input again."""
         self._session.app.invalidate()
 
     def above(self, write: Callable[[], None]) -> bool:
@@ -176,7 +176,7 @@ class _Words(Completer):
 
 
 def paths(begun: str, folder: str) -> list[str]:
-    """The paths that begin so, relative as they are written. Hidden ones where the dot is written."""
+    """Return the paths that begin so, relative as they are written. Hidden ones where the dot is written."""
     head, name = os.path.split(begun)
     found: list[str] = []
     try:

@@ -15,7 +15,7 @@ class Echo:
         atexit.register(self.on)
 
     def off(self) -> None:
-        """Nothing typed is shown; Ctrl-C still works."""
+        """Turn the echo of typed characters off; Ctrl-C still works."""
         with suppress(termios.error, ValueError, OSError):
             modes = termios.tcgetattr(sys.stdin)
             if self._before is None:
@@ -24,7 +24,7 @@ class Echo:
             termios.tcsetattr(sys.stdin, termios.TCSANOW, modes)
 
     def on(self) -> None:
-        """As it was."""
+        """Restore the echo as it was before `off`."""
         if self._before is not None:
             with suppress(termios.error, ValueError, OSError):
                 termios.tcsetattr(sys.stdin, termios.TCSANOW, self._before)

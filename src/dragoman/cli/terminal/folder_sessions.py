@@ -27,20 +27,20 @@ class FolderSessions:
         self._seen: Sequence[SessionInfo] = ()
 
     async def newest(self, client: Client) -> str:
-        """The id of the newest; `CommandError` if there is none."""
+        """Return the id of the newest; `CommandError` if there is none."""
         sessions = await self._listed(client)
         if not sessions:
             raise CommandError("there is no session of this folder to go on with")
         return sessions[0].session_id
 
     async def lines(self, client: Client, here: str) -> list[str]:
-        """The list as it is shown; the session we are in is marked."""
+        """Return the list as it is shown; the session we are in is marked."""
         self._seen = await self._listed(client)
         lines = [_line(number, info, here) for number, info in enumerate(self._seen, 1)]
         return [*lines, "/sessions NUMBER goes to one." if self._seen else "No sessions of this folder."]
 
     async def named(self, wanted: str) -> str:
-        """The id of the session that is meant by a number, by (the beginning of) its id or by its title."""
+        """Return the id of the session that is meant by a number, by (the beginning of) its id or by its title."""
         if wanted.isdecimal() and len(wanted) < 4 and 0 < int(wanted) <= len(self._seen):
             return self._seen[int(wanted) - 1].session_id
         if self._target.ours:

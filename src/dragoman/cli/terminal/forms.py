@@ -17,7 +17,7 @@ _NOT_GIVEN: Final = object()
 
 
 async def filled(asker: TerminalQuestions, request: Elicit) -> "dict[str, object] | ElicitationAnswer | None":
-    """The filled form; None declines."""
+    """Return the filled form; None declines."""
     if isinstance(request.mode, Url):
         lines = [*_message(request), "It wants you to visit this address; look at it before you do:"]
         lines.append(f"  {spell_out_line(request.mode.url)}")
@@ -29,7 +29,7 @@ async def filled(asker: TerminalQuestions, request: Elicit) -> "dict[str, object
 
 
 async def answered(asker: TerminalQuestions, question: UserQuestion) -> str | None:
-    """A question in free text; None is no answer."""
+    """Ask a question in free text; None is no answer."""
     lines = [
         "The agent asks you:",
         *(f"  {line}" for line in shortened(sanitize(question.question).split("\n"), LINES)),
@@ -95,7 +95,7 @@ def _message(request: Elicit) -> list[str]:
 
 
 def _choices(field: Mapping[str, object]) -> "list[tuple[str, str]]":
-    """The values to choose from, and how they are called."""
+    """Return the values to choose from, and how they are called."""
     items = field.get("items")
     source = items if field.get("type") == "array" and isinstance(items, dict) else field
     named = source.get("oneOf") or source.get("anyOf")

@@ -94,7 +94,7 @@ def frame_rows(heading: str, lines: Iterable[str], columns: int, *, coloured: bo
 
 
 def _inner(columns: int) -> int:
-    """How wide the inside of the frame is."""
+    """Return how wide the inside of the frame is."""
     return max(min(columns - 1, WIDEST) - 4, 16)
 
 
@@ -244,7 +244,7 @@ def _head(lines: Sequence[str], below: Sequence[str], columns: int, rows: int, h
 
 
 def _up_to(characters: int, most: int, lines: Iterator[str]) -> Iterator[str]:
-    """The lines, until there are more of them, or more characters, than that."""
+    """Yield the lines, until there are more of them, or more characters, than that."""
     for number, line in enumerate(lines, 1):
         yield line
         characters -= len(line)
@@ -286,7 +286,7 @@ def is_taller(lines: Sequence[str], columns: int, rows: int) -> bool:
 
 
 def _height(lines: Sequence[str], columns: int) -> int:
-    """How many rows the lines take inside the frame."""
+    """Return how many rows the lines take inside the frame."""
     return sum(1 for line in lines for _ in wrapped(line, _inner(columns)))
 
 

@@ -64,11 +64,11 @@ class Keyboard:
         return None
 
     def forget(self) -> None:
-        """What was typed until now is not read."""
+        """Discard what was typed until now."""
         termios.tcflush(self._descriptor, termios.TCIFLUSH)
 
     async def line(self) -> str:
-        """The next line typed; `NoAnswer` at the end of input."""
+        """Return the next line typed; `NoAnswer` at the end of input."""
         loop = asyncio.get_running_loop()
         typed = b""
         while not typed.endswith(b"\n"):
@@ -98,7 +98,7 @@ class Keyboard:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Not needed any more."""
+        """Close the terminal."""
         os.close(self._descriptor)
 
 
@@ -259,7 +259,7 @@ class TerminalQuestions:
         return number
 
     async def _typed(self, how: str) -> str:
-        """The next line that is typed below what stands there."""
+        """Return the next line that is typed below what stands there."""
         # Behind the question and before this line: who sees it can answer at once, and no sooner.
         self._keyboard.forget()
         self._write(f"║ {how}: ")

@@ -76,7 +76,7 @@ class _Laid:
 
 
 def _filled(lines: list[list[Segment]]) -> list[int]:
-    """The lines with something on them."""
+    """Return the lines with something on them."""
     return [at for at, line in enumerate(lines) if "".join(segment.text for segment in line).strip()]
 
 
@@ -116,7 +116,7 @@ class Renderer:
     # -- a turn ------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """A turn begins."""
+        """Begin a turn."""
         self._started = time.monotonic()
         self._quiet = False
         self._form = ""
@@ -138,7 +138,7 @@ class Renderer:
                 self._line(piece)
 
     def finish(self) -> None:
-        """The turn is over."""
+        """End the turn."""
         self._settle()
         self.still()
         self._space()
@@ -174,7 +174,7 @@ class Renderer:
             self.still()
 
     def ask(self, text: str) -> None:
-        """A question of ours, as it is."""
+        """Show a question of ours, as it is."""
         self.still()
         self._spaced = False
         self.console.file.write(text)
@@ -190,7 +190,7 @@ class Renderer:
         self._spaced = False
 
     def markdown(self, text: str) -> None:
-        """A text that is whole."""
+        """Show a text that is complete."""
         blocks = Blocks()
         self._print_blocks([*blocks.feed(text), *blocks.finish()])
 
@@ -203,7 +203,7 @@ class Renderer:
             self._spaced = False
 
     def _space(self) -> None:
-        """An empty line before a block, unless there is nothing it could stand apart from."""
+        """Write an empty line before a block, unless it is the first."""
         if not self._spaced:
             self.console.print()
         self._spaced = True
@@ -223,7 +223,7 @@ class Renderer:
         self._spaced = False
 
     def _settle(self) -> None:
-        """What has come so far is shown for good."""
+        """Show what has come so far for good: it is not drawn again."""
         self._print_blocks(self._blocks.finish())
         thought, self._thought = self._thought, ""
         if thought.strip():
@@ -245,7 +245,7 @@ class Renderer:
 
 
 def laid_out(block: Block) -> RenderableType:
-    """A block, ready to print."""
+    """Return a block, ready to print."""
     return _Laid(block.text) if block.markdown else Inertly(Text(block.text + "\n"))
 
 

@@ -20,7 +20,7 @@ _PLAIN: Final = re.compile(r"[\x20-\x7e\t\n]*")
 
 
 def sanitize(text: str) -> str:
-    """The text, to be shown as it is; lines and tabs stay."""
+    """Return the text, to be shown as it is; lines and tabs stay."""
     return text if _PLAIN.fullmatch(text) else few_marks(harmless(text).translate(_FOR_THE_FRAME))[0]
 
 
@@ -30,7 +30,10 @@ def sanitize_line(text: str) -> str:
 
 
 def spell_out(text: str) -> str:
-    """The text as a person has to judge it: whatever would not show as itself is spelled out; lines and tabs stay."""
+    """Return the text as a person has to judge it: whatever would not show as itself is spelled out.
+
+    Lines and tabs stay.
+    """
     return text if _PLAIN.fullmatch(text) else visible(text).translate(_FOR_THE_FRAME)
 
 
@@ -40,7 +43,10 @@ def spell_out_line(text: str) -> str:
 
 
 def sanitize_output(text: str) -> str:
-    """The output of a program, without its colours. What it would have written over stands on a line of its own."""
+    """Return the output of a program, without its colours.
+
+    What it would have written over stands on a line of its own.
+    """
     return text if _PLAIN.fullmatch(text) else sanitize(harmless_output(text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
@@ -54,7 +60,7 @@ class SanitizingStream:
         self._before = ""
 
     def feed(self, text: str) -> str:
-        """What can be shown of it now."""
+        """Return what can be shown of it now."""
         if not self._held and not self._marks and _PLAIN.fullmatch(text):
             self._before = text[-1:] or self._before
             return text
@@ -67,6 +73,6 @@ class SanitizingStream:
         return shown
 
     def finish(self) -> str:
-        """What was held back."""
+        """Return what was held back."""
         held, self._held, self._marks, self._before = self._held, "", 0, ""
         return sanitize(held)

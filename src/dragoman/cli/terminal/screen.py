@@ -51,7 +51,7 @@ class Stage:
 
     @contextmanager
     def playing(self, turn: Turn) -> Iterator[None]:
-        """The terminal is the turn's."""
+        """Give the terminal to the turn while the block runs."""
         self._turn = turn
         moving = asyncio.ensure_future(self._move())
         self._echo.off()
@@ -70,7 +70,7 @@ class Stage:
             self._show([event, *turn.ready()])
 
     def end_turn(self) -> None:
-        """Nothing more of it comes."""
+        """End the turn."""
         self.paper.show(self.event_text.finish())
         self.paper.finish()
 
@@ -88,7 +88,7 @@ class Stage:
     # -- a question --------------------------------------------------------------------------------------------------
 
     def hold(self, asking: bool) -> None:
-        """A question stands there, or does not any more."""
+        """Hold back output while a question is shown, or write it out."""
         if asking:
             if self._turn is not None:
                 self._show(self._turn.ready())
@@ -101,7 +101,7 @@ class Stage:
         self.paper.hold(asking)
 
     async def free(self) -> None:
-        """Until no question stands there."""
+        """Wait until no question is shown."""
         await self._free.wait()
 
     # -- what comes at any time --------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class Stage:
             self.say_or_keep(f"! {notice_text(event)}")
 
     def say_or_keep(self, line: str) -> None:
-        """In a turn it is shown at once, and else above the line the user writes."""
+        """Show a line: at once in a turn, else above the line that the user writes."""
         self._waiting.append(line)
         if self._turn is not None:
             if self._free.is_set():
@@ -132,12 +132,12 @@ class Stage:
             self.paper.say(self._waiting.popleft(), "yellow")
 
     def terminal_output(self, terminal_id: str, text: str, ended: bool) -> None:
-        """What a command has printed that we run for the agent."""
+        """Show what a command has printed that we run for the agent."""
         if self._is_the_turns:
             self.paper.show(self.event_text.client_terminal(terminal_id, text, ended=ended))
 
     def noise(self, reason: str) -> None:
-        """The agent wrote what is no message."""
+        """Show that the agent wrote something to stdout that is no message."""
         if self._is_the_turns:
             self.paper.say(f"(skipped what the agent wrote: {sanitize_line(reason)[:200]})")
 
@@ -153,7 +153,7 @@ class Stage:
             self.composer.refresh()
 
     def status(self, agent: str, conversation: Conversation) -> str:
-        """The line below the one the user writes."""
+        """Return the line below the one the user writes."""
         if self.trouble:
             return self.trouble
         parts = [title(agent)[:40]]

@@ -30,7 +30,7 @@ class Stderr:
         self._heard: asyncio.Event = asyncio.Event()
 
     def hear(self, data: bytes) -> None:
-        """It has written something."""
+        """Receive what the agent has written to stderr."""
         *lines, self._rest = (self._rest + self._decoder.decode(data)).split("\n")
         if len(self._rest) > _LINE_LENGTH:
             lines, self._rest = [*lines, self._rest], ""
@@ -43,12 +43,15 @@ class Stderr:
             self._heard.set()
 
     def begin(self) -> None:
-        """A turn begins: what was written before has nothing to do with it."""
+        """Begin a turn: lines of before do not belong to it."""
         self._lines.clear()
         self._heard.clear()
 
     async def last_words(self) -> str:
-        """What it last wrote in this turn, to be put behind a failure; empty where that was shown, or nothing came."""
+        """Return what it last wrote in this turn, to be put behind a failure.
+
+        Empty where that was shown, or nothing came.
+        """
         if self._show is not None:
             return ""
         try:

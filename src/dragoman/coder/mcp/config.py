@@ -34,7 +34,7 @@ _KEYS: Final = {
 
 
 def from_config(tables: Mapping[str, object], environment: Mapping[str, str]) -> list[Config]:
-    """The servers of `config.toml`: `tables` is its `mcp` table. `UsageError` names the key that is wrong.
+    """Return the servers of `config.toml`: `tables` is its `mcp` table. `UsageError` names the key that is wrong.
 
     `$NAME` and `${NAME}` in the values of `env` and `headers` are taken from `environment`; `$$` is a dollar. Commands
     and URLs are taken as they are: what stands there is shown, and a secret would be too.
@@ -43,12 +43,12 @@ def from_config(tables: Mapping[str, object], environment: Mapping[str, str]) ->
 
 
 def written(tables: Mapping[str, object]) -> list[Config]:
-    """The servers as they are written, variables and all. `UsageError` names the key that is wrong."""
+    """Return the servers as they are written, variables and all. `UsageError` names the key that is wrong."""
     return [_server(name, table) for name, table in tables.items()]
 
 
 def filled(config: Config, environment: Mapping[str, str]) -> Config:
-    """A server with the values of its variables; `UsageError` names one that is not set."""
+    """Return a server with the values of its variables; `UsageError` names one that is not set."""
     match config:
         case McpStdio():
             env = [replace(one, value=_filled(config, "env", one, environment)) for one in config.env or ()]
@@ -60,7 +60,7 @@ def filled(config: Config, environment: Mapping[str, str]) -> Config:
 
 
 def texts_of(config: Config) -> list[str]:
-    """The texts of a server as it is written in which variables are filled in."""
+    """Return the texts of a server as it is written in which variables are filled in."""
     match config:
         case McpStdio():
             return [one.value for one in config.env or ()]
@@ -70,7 +70,7 @@ def texts_of(config: Config) -> list[str]:
 
 
 def describe(config: Config) -> str:
-    """All of what would be started or reached, for a person who has to decide. Only secrets are left out."""
+    """Return all of what would be started or reached, for a person who has to decide. Only secrets are left out."""
     match config:
         case McpStdio():
             variables = [f"{one.name}={_shown(one)}" for one in config.env or ()]
@@ -85,12 +85,12 @@ def describe(config: Config) -> str:
 
 
 def name_of(config: Config) -> str:
-    """What it is called, whatever it is."""
+    """Return the name of a thing, whatever its type."""
     return str(config.fields.get("name", config.kind)) if isinstance(config, UnknownMcp) else config.name
 
 
 def identity(config: Config) -> list[str]:
-    """What makes it this server: another program or address under the same name is another server."""
+    """Return what makes it this server: another program or address under the same name is another server."""
     match config:
         case McpStdio():
             return ["stdio", config.name, config.command, *(config.args or ())]
@@ -100,7 +100,7 @@ def identity(config: Config) -> list[str]:
 
 
 def shown_url(url: str) -> str:
-    """The URL without user, password and query: all three carry keys."""
+    """Return the URL without user, password and query: all three carry keys."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
@@ -123,7 +123,7 @@ def secrets_of(config: Config) -> list[str]:
 
 
 def hide(text: str, secrets: list[str]) -> str:
-    """The text without them."""
+    """Return the text without the secrets."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text

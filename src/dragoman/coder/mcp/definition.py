@@ -39,7 +39,7 @@ class Definitions(NamedTuple):
 
 
 def read_definitions(listed: Sequence[object], server: Sequence[str]) -> Definitions:
-    """The tools in an answer to `tools/list`. Of twins the first counts; `server` is who says so."""
+    """Return the tools in an answer to `tools/list`. Of twins the first counts; `server` is who says so."""
     found: dict[str, Definition] = {}
     for one in listed:
         definition = _read(one, server) if len(found) < TOOLS else None
@@ -73,7 +73,7 @@ def _read(said: object, server: Sequence[str]) -> Definition | None:
 
 
 def deeper_than(value: object, depth: int) -> bool:
-    """Whether brackets stand inside brackets more often than that."""
+    """Return whether brackets stand inside brackets more often than that."""
     level = [value]
     for _ in range(depth):
         level = [inner for one in level if isinstance(one, dict | list) for inner in _inside(one)]

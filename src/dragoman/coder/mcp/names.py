@@ -18,7 +18,7 @@ _DIGEST_CHARACTERS: Final = 8
 
 
 def labels(names: Iterable[str]) -> list[str]:
-    """A label for each server, in order; later twins are numbered."""
+    """Return a label for each server, in order; later twins are numbered."""
     taken: list[str] = []
     for name in names:
         wanted = re.sub("[^A-Za-z0-9-]+", "_", name)[:LABEL_CHARACTERS].strip("_") or "server"
@@ -31,7 +31,7 @@ def labels(names: Iterable[str]) -> list[str]:
 
 
 def tool_name(label: str, tool: str) -> str:
-    """The name of a server's tool. One that had to be changed or cut carries a digest of what it was."""
+    """Return the name of a server's tool. One that had to be changed or cut carries a digest of what it was."""
     room = NAME_CHARACTERS - len(PREFIX) - len(label) - len("__")
     name = re.sub("[^A-Za-z0-9_-]", "_", tool)
     if name != tool or not name or len(name) > room:

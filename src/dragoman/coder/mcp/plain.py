@@ -4,12 +4,12 @@ from dragoman.host.text import harmless
 
 
 def plain(text: str) -> str:
-    """The text with such characters written out: an escape becomes the four characters `\\x1b`."""
+    """Return the text with such characters written out: an escape becomes the four characters `\\x1b`."""
     return harmless(text)
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text for a title or a sentence."""
+    """Return the text for a title or a sentence."""
     # Cut twice: first so that a huge text is not gone through, then because writing out makes it longer.
     line = " ".join(plain(text[: 4 * limit]).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

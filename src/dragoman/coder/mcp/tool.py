@@ -31,7 +31,7 @@ class McpTool:
         self._server = server
 
     def check(self, call: JudgedCall) -> None:
-        """Nothing to say."""
+        """Accept every input: the server checks its own."""
 
     async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
         try:

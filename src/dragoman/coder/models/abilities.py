@@ -56,7 +56,7 @@ _TABLE: Final[tuple[tuple[Family, str, Abilities], ...]] = (
 
 
 def abilities(endpoint: Endpoint) -> Abilities:
-    """What the model at that place can do; the owner's configuration has the last word."""
+    """Return what the model at that place can do; the owner's configuration has the last word."""
     found = next(
         (known for family, pattern, known in _TABLE if family == endpoint.family and re.match(pattern, endpoint.model)),
         Abilities(),

@@ -103,7 +103,10 @@ class Model(Protocol):
         """Return the seconds to wait before trying again; `attempt` is 1 before the second try."""
 
     def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        """One model call. A generator, so that leaving it early ends the call; it raises `ModelFailed` and no more."""
+        """Make one model call and yield its pieces. Closing the generator ends the call.
+
+        It raises `ModelFailed` and no more.
+        """
 
 
 @runtime_checkable

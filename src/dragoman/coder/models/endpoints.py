@@ -101,7 +101,7 @@ class Endpoint(NamedTuple):
 def find_endpoint(
     name: ModelName, *, environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials
 ) -> Endpoint:
-    """Where the model is, or `ModelUnavailable`."""
+    """Return where the model is, or `ModelUnavailable`."""
     provider = name.provider
     if provider not in PROVIDERS and provider not in configured(config):
         raise ModelUnavailable(f"There is no provider {provider}; add [providers.{provider}] to the configuration.")
@@ -145,7 +145,7 @@ def find_address(provider: str, *, environment: Mapping[str, str], config: Mappi
 
 
 def configured(config: Mapping[str, object]) -> list[str]:
-    """The providers the configuration names."""
+    """Return the providers the configuration names."""
     tables = config.get("providers", {})
     if not isinstance(tables, Mapping):
         raise ModelUnavailable("The configuration's providers must be tables: [providers.NAME].")
@@ -157,7 +157,7 @@ def configured(config: Mapping[str, object]) -> list[str]:
 
 
 def provider_config(config: Mapping[str, object], provider: str) -> ProviderConfig:
-    """A provider's table, checked."""
+    """Return a provider's table, checked."""
     if provider not in configured(config):
         return ProviderConfig()
     table = cast(Mapping[str, object], config["providers"])[provider]
@@ -177,7 +177,10 @@ def provider_config(config: Mapping[str, object], provider: str) -> ProviderConf
 
 
 def ollama_url(host: str) -> str:
-    """The address that `OLLAMA_HOST` means: a host, a host with a port, or a URL. Its own default is this machine."""
+    """Return the address that `OLLAMA_HOST` means: a host, a host with a port, or a URL.
+
+    Its own default is this machine.
+    """
     host = host.strip().rstrip("/") or "127.0.0.1"
     scheme, separator, rest = host.partition("://")
     if not separator:

@@ -49,7 +49,7 @@ def choices(
     current: ModelName,
     listed: Callable[[str], Iterable[str]] = lambda provider: (),
 ) -> list[ModelName]:
-    """What a client is offered: the current model, the models of every provider that can be used, and `offline`.
+    """Return what a client is offered: the current model, the models of every provider that can be used, and `offline`.
 
     Of a provider that is its default, then what it has `listed`.
     """
@@ -72,7 +72,7 @@ def make_model(
     progress: Callable[[str], None] | None = None,
     patience: ModelTimeouts | None = None,
 ) -> Model:
-    """A model for one session, or `ModelUnavailable`; for a script that cannot be played `ScriptError`.
+    """Return a model for one session, or `ModelUnavailable`; for a script that cannot be played `ScriptError`.
 
     `cache` is the folder where weights of local models are kept; `progress` is told of downloads.
     """

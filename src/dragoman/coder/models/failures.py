@@ -78,7 +78,7 @@ class Encoded(Exception):
 
 
 def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
-    """The failure, in a kind and a sentence."""
+    """Return the failure, in a kind and a sentence."""
     who = endpoint.provider
     for cause in _causes(error):
         match cause:
@@ -142,7 +142,7 @@ def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """The error and what it was made from, the outermost first; bounded, because a chain can be a circle."""
+    """Return the error and what it was made from, the outermost first; bounded, because a chain can be a circle."""
     chain: list[BaseException] = []
     following: BaseException | None = error
     while following is not None and len(chain) < _CHAIN:
@@ -178,7 +178,7 @@ def _is_redirect(error: BaseException) -> bool:
 
 
 def _wait(error: BaseException) -> float | None:
-    """What the other side asked us to wait, if that is a number to go by."""
+    """Return what the other side asked us to wait, if that is a number to go by."""
     wait = error.retry_after if isinstance(error, ModelAPIError) else None
     return wait if wait is not None and 0 <= wait < NEVER else None
 
@@ -251,7 +251,7 @@ def _strings(error: ModelAPIError) -> list[str]:
 
 
 def _plain_error(body: object) -> dict[str, object]:
-    """The object that describes an error, wherever a provider puts it."""
+    """Return the object that describes an error, wherever a provider puts it."""
     for _ in range(2):  # {"error": {…}}, in a list with some
         if isinstance(body, list) and body:
             body = body[0]
@@ -261,7 +261,7 @@ def _plain_error(body: object) -> dict[str, object]:
 
 
 def _words(error: BaseException, endpoint: Endpoint) -> str:
-    """What the provider said, if it said something a person can read."""
+    """Return what the provider said, if it said something a person can read."""
     body = error.body if isinstance(error, ModelAPIError) else None
     if body is None and isinstance(error, ModelAPIError) and error.in_stream:
         body = error.message  # an event in the stream, of which the library has kept the sentence alone

@@ -41,14 +41,14 @@ class ModelName(NamedTuple):
     name: str = ""
 
     def __str__(self) -> str:
-        """As it is shown: without a path."""
+        """Return the name as it is shown: without a path."""
         if self.provider == LOCAL:
             return f"{LOCAL}/{self.name.replace(chr(92), '/').rpartition('/')[2]}"
         return self.provider if self.provider in (OFFLINE, SCRIPT) else f"{self.provider}/{self.name}"
 
 
 def parse(text: str, *, configured: Collection[str] = (), current: ModelName | None = None) -> ModelName:
-    """What the one who started us means. `configured` are the providers of the configuration.
+    """Parse a name that the user wrote. `configured` are the providers of the configuration.
 
     A bare name stays with the current provider, unless it is known to be another maker's; without one, its family
     decides.
@@ -65,7 +65,7 @@ def parse(text: str, *, configured: Collection[str] = (), current: ModelName | N
 
 
 def parse_from_client(text: str, *, configured: Collection[str] = (), current: ModelName | None = None) -> ModelName:
-    """What a client means. It may keep a model that reads a file, and never choose one."""
+    """Parse a name that a client sent. A client may keep a model that reads a file, and never choose one."""
     if current is not None and text.strip() == str(current):
         return current
     if re.split("[:/]", text.strip(), maxsplit=1)[0].lower() in _FILES:

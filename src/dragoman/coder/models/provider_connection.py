@@ -148,13 +148,13 @@ class ProviderConnection:
                 self._summaries = False
 
     async def _next(self, events: AsyncIterator[Any], end: float) -> Any:
-        """What the stream brings next, in its time; None: nothing more."""
+        """Return what the stream brings next, in its time; None: nothing more."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout_at(min(end, loop.time() + self._patience.piece)):
             return await anext(events, None)
 
     def _ending(self, answer: ModelResponse, request: ModelRequest) -> list[Piece]:
-        """What can be said only when everything has come."""
+        """Return the pieces that are known only at the end of an answer."""
         who = self._endpoint.provider
         finish = answer.finish_reason
         if answer.state == "interrupted" or not (answer.provider_details or {}).get("finish_reason", finish):
@@ -171,7 +171,7 @@ class ProviderConnection:
         return [*pieces, ModelFinished(stop)] if stop else pieces
 
     def _cost(self, answer: ModelResponse) -> float | None:
-        """In dollars. Who serves models at another address has other prices, or none."""
+        """Return the cost in dollars; None for models at another address, whose prices are not known."""
         if answer.usage.cost is not None:
             return float(answer.usage.cost)
         if self._endpoint.family in ("compatible", "ollama"):
@@ -201,7 +201,7 @@ class ProviderConnection:
 
 
 def _calls(answer: ModelResponse, request: ModelRequest, who: str, *, cut_off: bool) -> list[ToolCallRequested]:
-    """The calls, each with an id of its own in this session; the answer's parts are given the same ids."""
+    """Return the calls, each with an id of its own in this session; the answer's parts are given the same ids."""
     taken = {call.id for item in request.items for call in getattr(item, "calls", ())}
     calls: list[ToolCallRequested] = []
     for part in [part for part in answer.parts if isinstance(part, ToolCallPart)]:
@@ -249,7 +249,7 @@ def _tool(card: ToolSpec) -> ToolDefinition:
 
 
 def _client(endpoint: Endpoint, patience: ModelTimeouts, opened: "set[_Bounded]") -> httpx2.AsyncClient:
-    """Our own HTTP client: the SDKs' patience is theirs, and they follow redirects with the key in the hand."""
+    """Return an HTTP client of ours: those of the SDKs have other timeouts, and follow redirects with the key."""
     phases = {"connect": patience.connect, "read": patience.chunk, "write": patience.chunk, "pool": patience.connect}
 
     async def be_patient(request: httpx2.Request) -> None:
@@ -296,7 +296,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def _model(endpoint: Endpoint, client: httpx2.AsyncClient) -> LibraryModel:
-    """The library's model for this place. Everything is said explicitly, so that no variable is asked."""
+    """Return the library's model for this place. Everything is said explicitly, so that no variable is asked."""
     name, url = endpoint.model, endpoint.base_url
     key = endpoint.key.reveal() if endpoint.key else _NO_KEY
     match endpoint.family:

@@ -47,7 +47,7 @@ _OPENAI: Final = "openai"
 
 
 def messages_of(items: Sequence[Item], *, system: str, provider: str, images: bool) -> list[ModelMessage]:
-    """The items as messages; neighbouring ones of ours are one request."""
+    """Return the items as messages; neighbouring ones of ours are one request."""
     messages: list[ModelMessage] = []
     asking: list[ModelRequestPart] = []
     for item in items:
@@ -66,7 +66,7 @@ def messages_of(items: Sequence[Item], *, system: str, provider: str, images: bo
 
 
 def kept(response: ModelResponse, provider: str) -> dict[str, Any]:
-    """A response in the provider's own form, as plain JSON."""
+    """Return a response in the provider's own form, as plain JSON."""
     message = ModelMessagesTypeAdapter.dump_python([response], mode="json", exclude_none=True)[0]
     message.pop("usage", None)
     return {"by": provider, "message": message}
@@ -82,7 +82,7 @@ def _response(item: ContextAssistantMessage, provider: str) -> ModelResponse | N
 
 
 def _original(item: ContextAssistantMessage, provider: str) -> ModelResponse | None:
-    """The response as it came, if it came from this provider, can be read, and has the calls that were run."""
+    """Return the response as it came, if it came from this provider, can be read, and has the calls that were run."""
     raw = item.raw
     if not isinstance(raw, dict) or raw.get("by") != provider:
         return None
@@ -163,7 +163,7 @@ def _resource(resource: TextResource | BlobResource, *, images: bool) -> UserCon
 
 
 def _picture(data: str, kind: str, *, images: bool) -> BinaryContent | None:
-    """A picture for a model that looks at it; None where it cannot."""
+    """Return a picture for a model that looks at it; None where it cannot."""
     if not images:
         return None
     try:

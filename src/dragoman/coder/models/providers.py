@@ -31,7 +31,7 @@ INSTALL: Final = f"Hosted models need more packages: {how_to_install('models')}"
 
 
 def is_installed() -> bool:
-    """Whether the SDKs are there, without loading them."""
+    """Return whether the SDKs are there, without loading them."""
     return importlib.util.find_spec("pydantic_ai") is not None and importlib.util.find_spec("httpx2") is not None
 
 
@@ -53,7 +53,7 @@ class ProviderModel:
         self._closing: asyncio.Task[None] | None = None
 
     def begin_turn(self) -> None:
-        """Nothing to remember: the conversation comes with every call."""
+        """Do nothing: the conversation comes with every call."""
 
     def assistant(self, name: str) -> "ProviderModel":
         """Return this model itself: it keeps no conversation, and every call has a connection of its own."""
@@ -68,7 +68,7 @@ class ProviderModel:
         self._rest(await self._line())
 
     async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        """One model call."""
+        """Make one model call and yield its pieces."""
         line = await self._line()
         try:
             async with aclosing(line.respond(request)) as pieces:
@@ -86,7 +86,7 @@ class ProviderModel:
             await self._idle.pop().close()
 
     async def _line(self) -> "ProviderConnection":
-        """A line for one call."""
+        """Return a line for one call."""
         if self._idle:
             return self._idle.pop()
         try:

@@ -83,7 +83,7 @@ def load(path: str) -> Script:
 
 
 def parse(value: object, place: str = "$") -> Script:
-    """A script from plain JSON values, or `ScriptError` with the place."""
+    """Return a script from plain JSON values, or `ScriptError` with the place."""
     body = _object(value, place, {"turns", "window", "agents"})
     turns = _list(body.get("turns"), f"{place}.turns")
     if not turns:
@@ -113,13 +113,13 @@ class ScriptModel:
         self._failures = 0
 
     def begin_turn(self) -> None:
-        """The next prompt: the next turn, or the last one again."""
+        """Go to the next turn of the script; after the last one, play that again."""
         self._turn = min(self._turn + 1, len(self._script.turns) - 1)
         self._step = 0
         self._failures = 0
 
     def assistant(self, name: str) -> "ScriptModel":
-        """A sub-agent plays what the script has under its name; without that, nothing."""
+        """Return a model that plays what the script has under this name; without that, nothing."""
         if name not in self._assistants:
             silent = Script(((),), self.window, {})
             self._assistants[name] = ScriptModel(self._script.agents.get(name, silent))
@@ -130,7 +130,7 @@ class ScriptModel:
         return _RETRY_SECONDS
 
     async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-        """The next response of this turn; after a failure, what is left of it."""
+        """Yield the next response of this turn; after a failure, what is left of it."""
         if request.purpose == "summary":
             yield TextDelta(f"A summary of {len(request.items) - 1} items.")
             return
@@ -163,7 +163,7 @@ class ScriptModel:
                     self._failures = 0
 
     def _fails(self, step: Fail) -> bool:
-        """Whether the call fails once more."""
+        """Return whether the call fails once more."""
         if step.times is not None and self._failures >= step.times:
             return False
         self._failures += 1
@@ -176,7 +176,7 @@ def _pieces(step: Say) -> Iterator[Piece]:
 
 
 def _trouble(text: bytes, error: Exception) -> str:
-    """The complaint of the JSON parser, with line and column where it names a byte."""
+    """Return the complaint of the JSON parser, with line and column where it names a byte."""
     place = re.search(r" \(byte (\d+)\)$", str(error))
     if place is None:
         return str(error)

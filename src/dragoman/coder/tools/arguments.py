@@ -8,12 +8,12 @@ from dragoman.coder.tools.contract import BadInput
 
 
 def schema(required: Sequence[str], **properties: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of an input."""
+    """Return the JSON Schema of an input."""
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
 def text_input(call: JudgedCall, name: str) -> str:
-    """A text argument that must be there."""
+    """Return a text argument that must be there."""
     value = call.input.get(name)
     if not isinstance(value, str):
         raise BadInput(f"{call.tool} needs {name!r} as text.")
@@ -21,7 +21,7 @@ def text_input(call: JudgedCall, name: str) -> str:
 
 
 def count_input(call: JudgedCall, name: str, least: int) -> int | None:
-    """A whole number that may be left out."""
+    """Return a whole number that may be left out."""
     value = call.input.get(name)
     if value is None:
         return None
@@ -31,7 +31,7 @@ def count_input(call: JudgedCall, name: str, least: int) -> int | None:
 
 
 def flag_input(call: JudgedCall, name: str) -> bool:
-    """A yes or no that may be left out; then it is no."""
+    """Return a yes or no that may be left out; then it is no."""
     value = call.input.get(name)
     if value is not None and not isinstance(value, bool):
         raise BadInput(f"{call.tool} needs {name!r} as true or false.")

@@ -104,7 +104,7 @@ class Bash:
         return outcome._replace(text="\n".join([outcome.text, *(f"[{note}]" for note in notes)])) if notes else outcome
 
     async def _in_the_editor(self, command: str, seconds: float, shown: ToolCall, context: ToolContext) -> ToolOutcome:
-        """In a terminal of the client's, where the user sees it as any other."""
+        """Run the command in a terminal of the client, where the user sees it as any other."""
         try:
             terminal = await context.session.client_terminal(
                 "/bin/bash", ["--noprofile", "--norc", "-c", command], output_byte_limit=KEPT_BYTES
@@ -200,7 +200,10 @@ def _ended(text: str, code: int, signal_name: str | None) -> ToolOutcome:
 
 
 def _judged(command: str, context: ToolContext) -> tuple[Action, str]:
-    """What running it is, and why that is more than it looks like, if it is. Blocks: looks at git's configuration."""
+    """Return what running it is, and why that is more than it looks like, if it is.
+
+    Blocks: looks at git's configuration.
+    """
     act = _act(command, context)
     parsed = parse(command)
     if not act.harmless:
@@ -221,7 +224,7 @@ def _judged(command: str, context: ToolContext) -> tuple[Action, str]:
 
 
 def _act(command: str, context: ToolContext) -> Action:
-    """What running it is, as far as its text tells."""
+    """Return what running it is, as far as its text tells."""
     parsed = parse(command)
     hopeless = is_unrecoverable(command)
     reads = paths_of(parsed)
@@ -237,7 +240,7 @@ def _act(command: str, context: ToolContext) -> Action:
 
 
 def _stamp(command: str, context: ToolContext) -> str:
-    """Where it runs, and where the paths lead that it is known to read: links can be turned."""
+    """Return where it runs, and where the paths lead that it is known to read: links can be turned."""
     try:
         folder = context.roots.folder
     except PathRefused as error:
@@ -246,13 +249,16 @@ def _stamp(command: str, context: ToolContext) -> str:
 
 
 def _is_free_to_read(path: str, context: ToolContext, home: str) -> bool:
-    """Whether a path leads inside, and to no credentials. In `HEAD:.env` the path for git is behind the colon."""
+    """Return whether a path leads inside, and to no credentials.
+
+    In `HEAD:.env` the path for git is behind the colon.
+    """
     led = [_led(one, context) for one in {path, path.rpartition(":")[2] or path}]
     return all(one is not None and not is_credential(one, home, is_folder=os.path.isdir(one)) for one in led)
 
 
 def _led(path: str, context: ToolContext) -> str | None:
-    """Where a path leads, if that is inside."""
+    """Return where a path leads, if that is inside."""
     try:
         return context.roots.place(path).path
     except PathRefused:
@@ -272,17 +278,17 @@ class _Output:
         self._end.resume()
 
     def fresh(self) -> bytes:
-        """What came since the last time, as far as it is still worth showing."""
+        """Return what came since the last time, as far as it is still worth showing."""
         data, self._fresh = bytes(self._fresh), bytearray()
         return data
 
     def text(self) -> str:
-        """What is kept; of binary output a sentence."""
+        """Return the output that is kept; of binary output a sentence."""
         middle = f"\n[… {self._dropped} bytes cut …]\n".encode() if self._dropped else b""
         return without_binary((bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace"))
 
     def finish(self) -> None:
-        """It has exited: read what is there and wait for no more."""
+        """Read what the exited command has left in its pipe, and wait for no more."""
         self._end.finish()
 
     def stop(self) -> None:

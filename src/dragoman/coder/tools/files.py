@@ -45,7 +45,7 @@ class Loaded(NamedTuple):
 
 
 def placed(call: JudgedCall, context: ToolContext, *, write: bool = False) -> Place:
-    """Where the path argument leads; outside of the roots is a mistake the model is told of."""
+    """Return where the path argument leads; outside of the roots is a mistake the model is told of."""
     path = text_input(call, "path")
     try:
         place = context.roots.place(path, write=write)
@@ -57,15 +57,20 @@ def placed(call: JudgedCall, context: ToolContext, *, write: bool = False) -> Pl
 
 
 def writing(place: Place, context: ToolContext) -> Action:
-    """The act of writing a file there. Blocks: looks whether a folder on the way is, or would become, a git folder."""
+    """Return the act of writing a file there.
+
+    Blocks: looks whether a folder on the way is, or would become, a git folder.
+    """
     guarded = any(is_inside(place.path, path) for path in (context.home, *context.protected_paths))
     guarded = guarded or _is_setting_of_home(place.path, context)
     return Action("write", place.path, guarded=guarded or is_protected_write(place.root, place.parts))
 
 
 def _is_setting_of_home(path: str, context: ToolContext) -> bool:
-    """Whether it is hidden in the user's home folder, all of which is in the workspace: there programs of the user find
-    their settings, and no list has the names of all."""
+    """Return whether it is hidden in the user's home folder, all of which is in the workspace.
+
+    There programs of the user find their settings, and no list has the names of all.
+    """
     home = os.path.realpath(context.environment.get("HOME") or os.path.expanduser("~"))
     if not any(is_inside(home, root) for root in context.roots.real) or not is_inside(path, home):
         return False
@@ -73,22 +78,25 @@ def _is_setting_of_home(path: str, context: ToolContext) -> bool:
 
 
 def reading(path: str, context: ToolContext) -> Action:
-    """The act of reading a file or folder, by its real path. Credentials need a yes in every mode but full-access."""
+    """Return the act of reading a file or folder, by its real path.
+
+    Credentials need a yes in every mode but full-access.
+    """
     return Action("read", path, guarded=is_credential(path, user_home(context), is_folder=os.path.isdir(path)))
 
 
 def user_home(context: ToolContext) -> str:
-    """The user's home folder, as it really is, by which `is_credential` judges what is in this workspace."""
+    """Return the user's home folder, as it really is, by which `is_credential` judges what is in this workspace."""
     return home_for(context.roots.real, os.path.realpath(context.environment.get("HOME") or os.path.expanduser("~")))
 
 
 def named_for_reading(act: Action) -> str:
-    """What to add to the title of a call that reads this: why there is a question."""
+    """Return what to add to the title of a call that reads this: why there is a question."""
     return ", which may hold credentials" if act.guarded else ""
 
 
 def is_ours(path: str, context: ToolContext) -> bool:
-    """Whether it is our own data, keys and other conversations, that lies in the workspace by chance."""
+    """Return whether it is our own data, keys and other conversations, that lies in the workspace by chance."""
     if _is_private(path, context):
         return True
     if path == os.path.join(context.home, "credentials.toml"):
@@ -97,7 +105,7 @@ def is_ours(path: str, context: ToolContext) -> bool:
 
 
 def ours_in(folder: str, context: ToolContext) -> list[str]:
-    """The real paths below a folder that are ours, as `is_ours` judges them."""
+    """Return the real paths below a folder that are ours, as `is_ours` judges them."""
     return [
         path for path in (context.home, *context.private) if path and is_inside(path, folder) and is_ours(path, context)
     ]
@@ -108,24 +116,24 @@ def _is_private(path: str, context: ToolContext) -> bool:
 
 
 def is_withheld(path: str, context: ToolContext) -> bool:
-    """Whether a file is not to be read without a question: it is ours, or it holds credentials."""
+    """Return whether a file is not to be read without a question: it is ours, or it holds credentials."""
     return is_ours(path, context) or reading(path, context).guarded
 
 
 def check_not_ours(path: str, context: ToolContext) -> None:
-    """Nothing of ours is for the model to read; raises `OutOfReach`."""
+    """Raise `OutOfReach` for a path in our own data folder: no tool reads that."""
     if is_ours(path, context):
         raise OutOfReach(f"{path} belongs to Dragoman itself and is not read.")
 
 
 def check_unmoved(approved: Approved, place: Place) -> None:
-    """What was shown is what runs: a link that leads elsewhere by now leads nowhere."""
+    """Raise `BadInput` if a link on the path leads elsewhere than when the call was approved."""
     if place.path not in (act.subject for act in approved.call.acts):
         raise BadInput(f"{place.path} is not the file that was shown; something changed it meanwhile.")
 
 
 async def load(place: Place, context: ToolContext) -> Loaded:
-    """The file, for showing. Raises `BadInput` for what is no file."""
+    """Return the file, for showing. Raises `BadInput` for what is no file."""
     if (
         context.execution.files_of_editor()
         and context.session.client.read_text_file
@@ -177,7 +185,7 @@ async def save(approved: Approved, place: Place, before: Loaded, text: str, cont
 
 
 async def _check_still_unguarded(approved: Approved, place: Place, context: ToolContext) -> None:
-    """A file that was free to write is not written if another write has made its folder a git folder meanwhile."""
+    """Raise `BadInput` if another write has made the folder of an unguarded file a git folder meanwhile."""
     if any(act.guarded or act.kind != "write" for act in approved.call.acts):
         return
     if (await asyncio.to_thread(writing, place, context)).guarded:
@@ -197,7 +205,7 @@ async def _put(place: Place, text: str, context: ToolContext) -> None:
 
 
 def _stamp(data: bytes, more: os.stat_result | None = None) -> str:
-    """Of a file that is longer than what was read, also whether and when it was last changed."""
+    """Return a stamp of what was read; of a file that is longer than that, also of its last change."""
     beyond = "" if more is None else f" {more.st_ino} {more.st_size} {more.st_mtime_ns}"
     return hashlib.sha256(data).hexdigest() + beyond
 

@@ -121,7 +121,7 @@ def _choices(call: JudgedCall) -> list[str]:
 
 
 def _advertises(client: ClientCapabilities, method: str) -> bool:
-    """Whether a client names an extension method of this family in its capabilities."""
+    """Return whether a client names an extension method of this family in its capabilities."""
     known = client.meta.get("_agentao.cn/extensions") if isinstance(client.meta, dict) else None
     return isinstance(known, list) and any(
         entry == method or (isinstance(entry, dict) and entry.get("method") == method) for entry in known

@@ -14,7 +14,10 @@ _BLANKS: Final = re.compile(r"[ \t\n]{40,}")
 
 
 def shown_text(text: str, limit: int = TITLE_CHARACTERS) -> str:
-    """A text as a user may be asked about it: what would not show, or would show as something else, is spelled out."""
+    """Return a text as a user may be asked about it.
+
+    What would not show, or would show as something else, is spelled out.
+    """
     whole = _BLANKS.sub(lambda blanks: f"[{len(blanks[0])} blanks]", text)
     plain = visible(whole[:limit])
     return plain if len(whole) <= limit else f"{plain}… ({len(text)} characters in all)"
@@ -26,7 +29,7 @@ def title_text(text: str, limit: int = TITLE_CHARACTERS) -> str:
 
 
 def cut(text: str, limit: int = RESULT_CHARACTERS) -> str:
-    """A long text without its middle."""
+    """Return a long text without its middle."""
     if len(text) <= limit:
         return text
     half = limit // 2

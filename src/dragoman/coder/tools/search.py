@@ -174,12 +174,12 @@ def _place(call: JudgedCall, context: ToolContext) -> Place:
 
 
 def _home_in(place: Place, context: ToolContext) -> str:
-    """The user's home folder; where a copy of it is searched, its place there."""
+    """Return the user's home folder; where a copy of it is searched, its place there."""
     return _there(user_home(context), place, context)
 
 
 def _there(path: str, place: Place, context: ToolContext) -> str:
-    """A path; where a copy of it is searched, its place there."""
+    """Return a path; where a copy of it is searched, its place there."""
     seen = context.roots.seen(place.path)
     return place.path + path[len(seen) :] if seen != place.path and path.startswith(seen) else path
 
@@ -198,7 +198,7 @@ async def _locate(shown: ToolCall, places: list[Location]) -> None:
 
 
 def _short(path: str, context: ToolContext) -> str:
-    """A path as the model may say it again: from the working folder where it lies in it."""
+    """Return a path as the model may say it again: from the working folder where it lies in it."""
     here = context.roots.real[0].rstrip("/") + "/"
     return context.roots.seen(path).removeprefix(here)
 

@@ -141,7 +141,7 @@ class _Report:
 
 
 async def _unnoted(note: object) -> None:
-    """A helper's context ends with it."""
+    """Record nothing: a helper's context ends with it."""
 
 
 async def _unshown(event: AnyEvent) -> None:

@@ -108,7 +108,7 @@ class EditFile:
 
 
 def _edited(call: JudgedCall, place: Place, before: Loaded) -> tuple[str, int]:
-    """The file with its piece replaced, and how often."""
+    """Return the file with its piece replaced, and how often."""
     if before.text is None:
         raise BadInput(f"{place.path}: no such file or directory.")
     if not before.whole:
@@ -139,7 +139,7 @@ async def _preview(title: str, place: Place, before: Loaded, text: str, context:
 
 
 def _first_difference(before: str, after: str) -> int:
-    """The first line that changes, counted from 1."""
+    """Return the first line that changes, counted from 1."""
     old, new = before.splitlines(), after.splitlines()
     for number, (one, other) in enumerate(zip(old, new, strict=False), 1):
         if one != other:

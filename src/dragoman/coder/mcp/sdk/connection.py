@@ -68,7 +68,7 @@ class SdkConnection:
             stack.callback(listening.cancel)
 
     async def definitions(self, server: Sequence[str]) -> Definitions:
-        """The tools that the server has now."""
+        """Return the tools that the server has now."""
         listed: list[object] = []
         cursor: str | None = None
         for _ in range(PAGES):
@@ -85,7 +85,7 @@ class SdkConnection:
         return read_definitions(listed, server)
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ToolOutcome:
-        """What came of it. Cancelling tells the server."""
+        """Call the tool and return its outcome. A cancel is sent to the server."""
         try:
             return outcome_of(await self._client.call_tool(tool, arguments))
         except MCPError as error:
@@ -119,7 +119,7 @@ class SdkConnection:
             self._on_change()
 
     async def _listen(self) -> None:
-        """The newer protocol tells about changes only who asks."""
+        """Subscribe to changes of the tools: servers of the newer protocol report them to subscribers only."""
         with suppress(Exception):
             async with self._client.listen(tools_list_changed=True) as events:
                 async for _ in events:
@@ -136,14 +136,14 @@ class Sdk:
         self._surroundings = surroundings
 
     def peer_for(self, config: Config) -> SdkPeer:
-        """The far end that a configuration names."""
+        """Return the far end that a configuration names."""
         return peer_for(config, self._surroundings)
 
     @asynccontextmanager
     async def connect(
         self, peer: SdkPeer, seconds: float, on_change: Callable[[], None]
     ) -> AsyncIterator[SdkConnection]:
-        """A connection, open within so many seconds."""
+        """Open a connection within `seconds`, and close it when the block is left."""
         async with AsyncExitStack() as stack:
             connection = SdkConnection(peer, self._surroundings.roots, on_change)
             async with asyncio.timeout(seconds):

@@ -43,7 +43,7 @@ _SAID: Final = "dragoman/said"
 
 @asynccontextmanager
 async def filtered(transport: Transport, on_end: Callable[[], None]) -> "AsyncIterator[TransportStreams]":
-    """The transport, filtered. `on_end` comes when the server will say nothing more."""
+    """Filter what passes a transport. `on_end` is called when the server has sent its last message."""
     async with transport as (read, write):
         pending: dict[RequestId, None] = {}
         yield _Inflow(read, pending, on_end), _Outflow(write, pending)
@@ -138,12 +138,15 @@ class _Outflow:
 
 
 def said_of(tool: Tool) -> object:
-    """What the server said of a tool, word for word."""
+    """Return what the server said of a tool, word for word."""
     return (tool.meta or {}).get(_SAID)
 
 
 def _mended(tool: object) -> dict[str, Any] | None:
-    """A tool that the SDK takes, with what was said of it inside. It needs the properties to make headers of them."""
+    """Return a tool that the SDK takes, with what was said of it inside.
+
+    It needs the properties to make headers of them.
+    """
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return None
     schema: dict[str, Any] = {"type": "object"}

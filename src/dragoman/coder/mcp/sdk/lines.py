@@ -51,7 +51,7 @@ class Splitter:
         self._skipping = False
 
     def feed(self, data: bytes) -> Iterator[bytes | None]:
-        """The lines that end in `data`."""
+        """Yield the lines that end in `data`."""
         *ended, rest = data.split(b"\n")
         for piece in ended:
             self._add(piece)
@@ -93,7 +93,7 @@ class Lines:
         self._reader.resume()
 
     async def receive(self) -> SessionMessage:
-        """The next message; `StopAsyncIteration` after the last."""
+        """Return the next message; `StopAsyncIteration` after the last."""
         while True:
             # So that a flood of lines does not keep the loop from everything else.
             await asyncio.sleep(0)
@@ -109,7 +109,7 @@ class Lines:
                 return SessionMessage(message)
 
     async def send(self, message: JSONRPCMessage) -> None:
-        """Takes a message, and waits before that while too much is held. To the dead it is said in vain."""
+        """Send a message; waits before that while too much is held. A message to a dead server is dropped."""
         data = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
         while len(self._outbox) > OUTBOX_BYTES and not self._closed:
             self._room.clear()
@@ -123,7 +123,7 @@ class Lines:
             self._flush()
 
     def close(self) -> None:
-        """Nothing is taken or handed over any more. What the child still writes is read and thrown away."""
+        """Stop passing messages in both directions. What the child still writes is read and discarded."""
         self._closed = True
         self._writer.close()
         self._lines.clear()
@@ -163,7 +163,7 @@ class Lines:
         self._arrived.set()
 
     def _drain(self) -> None:
-        """The living may finish what they say; the dead have said it, and their pipe will be closed."""
+        """Wait until the child has read what was written to it; a dead one has, and its pipe will be closed."""
         if self._child.has_exited:
             self._reader.close()
         else:
@@ -188,7 +188,7 @@ class Lines:
 
 
 def _decoded(line: bytes) -> object:
-    """The JSON of a line. Half characters, which a text that was cut ends in, and bad UTF-8 become `?`."""
+    """Return the JSON of a line. Half characters, which a text that was cut ends in, and bad UTF-8 become `?`."""
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -36,20 +36,20 @@ class SdkPeer(Protocol):
     """The far end."""
 
     def transport(self) -> Transport:
-        """The way to it, once."""
+        """Open the way to the agent, once."""
 
     def explain(self, error: BaseException | None) -> str:
-        """What happened, to follow the server's name: `exited with code 1`. Without secrets."""
+        """Return what happened, to follow the server's name: `exited with code 1`. Without secrets."""
 
     def stderr(self) -> str:
-        """The last of what it wrote there."""
+        """Return the last of what the server wrote to stderr."""
 
     def has_forgotten_us(self) -> bool:
-        """Whether it refuses us because it does not know this connection any more."""
+        """Return whether it refuses us because it does not know this connection any more."""
 
 
 def peer_for(config: Config, surroundings: McpEnvironment) -> SdkPeer:
-    """The far end that a configuration names."""
+    """Return the far end that a configuration names."""
     match config:
         case McpStdio():
             return Program(config, surroundings)
@@ -131,7 +131,7 @@ class Address:
 
 
 def _ending(child: Child) -> str:
-    """How it died by itself."""
+    """Return how the server ended by itself."""
     if not child.has_exited or child.exit_code is None:
         return ""
     if child.exit_code >= 0:
@@ -140,14 +140,14 @@ def _ending(child: Child) -> str:
 
 
 def leaf(error: BaseException | None) -> BaseException | None:
-    """The exception itself: what fails inside of the SDK comes wrapped in groups."""
+    """Return the exception itself: what fails inside of the SDK comes wrapped in groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def _what(error: BaseException | None) -> str:
-    """What an exception means. Only texts that were written for people are told; the rest may hold anything."""
+    """Return what an exception means. Only texts that were written for people are told; the rest may hold anything."""
     error = leaf(error)
     match error:
         case StartFailed():

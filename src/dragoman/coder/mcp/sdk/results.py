@@ -31,7 +31,7 @@ _TYPE_CHARACTERS: Final = 100
 
 
 def outcome_of(result: CallToolResult) -> ToolOutcome:
-    """The outcome of a call that was answered."""
+    """Return the outcome of a call that was answered."""
     reading = _Reading()
     for block in result.content:
         reading.take(block)

@@ -44,7 +44,7 @@ class Web:
         self._url, self._auth = _without_user(config.url)
 
     def transport(self) -> Transport:
-        """A way to it; one connection each."""
+        """Return a way to the agent, for one connection."""
         return self._sse() if isinstance(self._config, McpSse) else self._http()
 
     @asynccontextmanager
