@@ -4,13 +4,16 @@ import asyncio
 import os
 import random
 import shutil
+import sqlite3
 import stat
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from dragoman.store.contract import SessionDamaged, SessionHeld, SessionMissing, StoreFailed
+from dragoman.store import rows
+from dragoman.store.contract import SessionDamaged, SessionHeld, SessionMeta, SessionMissing, StoreFailed
 from dragoman.store.entries import Entry, EventEntry
 from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import IDLE, entries_of, listed, meta, note, numbers_in, said, tried, write
@@ -64,7 +67,7 @@ async def check_others(store: SqliteStore) -> None:
 
 
 async def opened_or_damaged(store: SqliteStore) -> tuple[list[Entry], str | None] | None:
-    """What is left of "a", and what was reported. None: nothing, and that was told."""
+    """What is left of "a", and what was reported. None: nothing, and that was told: at the latest by the first read."""
     try:
         log = await store.open("a")
     except SessionDamaged:
@@ -73,7 +76,11 @@ async def opened_or_damaged(store: SqliteStore) -> tuple[list[Entry], str | None
         if str(error) == "the session was written by another release":
             return None  # one of the bits says so
         raise
-    found = await entries_of(log.read())
+    try:
+        found = await entries_of(log.read())
+    except SessionDamaged:
+        await log.release()
+        return None
     assert found == TRUTH[: len(found)]
     assert log.meta.id == "a"
     assert log.meta.cwd == "/work"
@@ -205,6 +212,100 @@ async def test_a_log_is_read_up_to_the_damage_without_holding_it(store: SqliteSt
     with pytest.raises(SessionDamaged):
         await store.fork("a", meta("c"))
     assert await listed(store) == ["b", "a"]
+
+
+async def test_a_log_that_is_opened_and_read_is_checked_once(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[int] = []
+    checksum = rows._checksum
+
+    def counted(sequence: int, kind: str, body: bytes) -> int:
+        checked.append(sequence)
+        return checksum(sequence, kind, body)
+
+    monkeypatch.setattr(rows, "_checksum", counted)
+    log = await store.open("a")
+    assert checked == []
+    assert await entries_of(log.read()) == TRUTH
+    assert checked == [*range(1, len(TRUTH) + 1)]
+    await write(log, note(1_000))
+    assert checked[len(TRUTH) :] == [len(TRUTH) + 1]
+
+
+def spoil(folder: Path, number: int) -> None:
+    """Change a letter of the text of message `number`, which nothing but a checksum can notice."""
+    file = folder / "a.session"
+    whole = file.read_bytes()
+    assert whole.count(b"text %d " % number) == 9
+    file.write_bytes(whole.replace(b"text %d " % number, b"tixt %d " % number, 1))
+
+
+REPORT = "the session's file was damaged; the log is kept up to entry 601, the rest is lost"
+
+
+async def test_damage_is_found_by_the_first_read_and_the_lease_is_kept(store: SqliteStore, folder: Path) -> None:
+    spoil(folder, 200)
+    log = await store.open("a")
+    reports = [log.salvaged]
+    assert await entries_of(log.read()) == TRUTH[:601]
+    assert [*reports, log.salvaged] == [None, REPORT]
+    other = SqliteStore(folder)
+    with pytest.raises(SessionHeld):
+        await other.open("a")
+    await write(log, note(1_000))
+    assert await entries_of(log.read()) == [*TRUTH[:601], note(1_000)]
+    await log.release()
+    again = await other.open("a")
+    assert await entries_of(again.read()) == [*TRUTH[:601], note(1_000)]
+    assert again.salvaged is None
+    await other.close()
+
+
+async def test_an_entry_that_is_promised_is_not_put_behind_damage(store: SqliteStore, folder: Path) -> None:
+    """It would be cut off with the damage by the next one that reads the log."""
+    spoil(folder, 200)
+    log = await store.open("a")
+    assert await tried(log, note(1_000)) is None
+    assert log.salvaged == REPORT
+    await store.close()
+    after = SqliteStore(folder)
+    log = await after.open("a")
+    assert await entries_of(log.read()) == [*TRUTH[:601], note(1_000)]
+    assert log.salvaged is None
+    await after.close()
+
+
+async def test_an_entry_of_another_release_is_not_cut_off(store: SqliteStore, folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "a.session")) as file:
+        last = len(TRUTH) + 1
+        row = (last, "hologram", b"{}", rows._checksum(last, "hologram", b"{}"))
+        file.execute("INSERT INTO log VALUES (?, ?, ?, ?)", row)
+        file.commit()
+    for _ in range(2):
+        log = await store.open("a")
+        with pytest.raises(SessionDamaged):
+            await entries_of(log.read())
+        assert log.salvaged is None
+        await log.release()
+    assert await store.length("a") == last
+
+
+async def test_what_a_check_raises_leaves_the_session_free(store: SqliteStore, folder: Path) -> None:
+    seen: list[str] = []
+
+    def check(meta: SessionMeta) -> None:
+        seen.append(meta.cwd)
+        if meta.cwd == "/work":
+            raise KeyError("not here")
+
+    with pytest.raises(KeyError):
+        await store.open("a", check)
+    assert seen == ["/work"]
+    other = SqliteStore(folder)
+    await (await other.open("a", lambda meta: seen.append(meta.id))).release()
+    assert seen == ["/work", "a"]
+    await other.close()
 
 
 async def test_a_damaged_session_that_another_holds_is_left_alone(store: SqliteStore, folder: Path) -> None:

@@ -213,11 +213,13 @@ class OpenSessions:
         self, store: Store, session_id: str, opening: ask.NewSession, *, again: bool = False
     ) -> tuple[SessionCore, History]:
         """Acquire a stored session and read it. Its folder is checked before the lease is acquired."""
-        with client_errors(session_id):
-            meta = await store.look(session_id)
+
+        def check(meta: SessionMeta) -> None:
             check_same_folder(meta.cwd, opening.cwd)
             check_folders(opening.cwd, opening.additional_directories)
-            log = await store.open(session_id)
+
+        with client_errors(session_id):
+            log = await store.open(session_id, check)
         return await self._from_log(session_id, opening, log, again=again)
 
     async def _from_log(

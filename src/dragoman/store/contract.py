@@ -64,6 +64,7 @@ class SessionPage(NamedTuple):
     cursor: str | None
 
 
+Check = Callable[[SessionMeta], None]
 # Called in the loop, once for each append, in order: None when the entries are on disk.
 Committed = Callable[[StoreFailed | None], None]
 
@@ -72,7 +73,8 @@ class Log(Protocol):
     """One session's log, held by us."""
 
     meta: SessionMeta
-    # What was lost of the log before we opened it, in a sentence for the user; None: nothing.
+    # What was lost of the log before we opened it, in a sentence for the user; None: nothing is known to be lost.
+    # Damage is found by the first `read`, or by the first `append` if that comes before: then this is set.
     salvaged: str | None
 
     def append(self, entries: Sequence[Entry], committed: Committed) -> None:
@@ -86,7 +88,11 @@ class Log(Protocol):
         """Wait until everything appended is on disk."""
 
     def read(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        """What the log has behind a sequence number, in batches. Pieces of one message come as one entry."""
+        """Yield what the log has behind a sequence number, in batches. Pieces of one message come as one entry.
+
+        The first time a part of the log is read it is verified. Where it is damaged the readable beginning is kept, the
+        rest is cut off, `salvaged` is set, and the reading ends there. `SessionDamaged` if nothing can be read.
+        """
 
     def tail(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
         """Yield what `read` yields, then new entries as they are committed, until the log is released."""
@@ -107,10 +113,11 @@ class Store(Protocol):
     async def create(self, meta: SessionMeta) -> Log:
         """A new session, held by us, on disk when this returns."""
 
-    async def open(self, session_id: str) -> Log:
-        """Take the lease of a stored session. `SessionMissing`, `SessionHeld`, `SessionDamaged`.
+    async def open(self, session_id: str, check: "Check | None" = None) -> Log:
+        """Acquire the lease of a stored session. `SessionMissing`, `SessionHeld`, `SessionDamaged`.
 
-        Of a damaged log the readable beginning is kept, and `Log.salvaged` tells; `SessionDamaged` if there is none.
+        `check` is called with the metadata before the lease is acquired, perhaps in another thread; what it raises is
+        raised, and nothing has changed. The log itself is not read yet: its first `read` verifies it.
         """
 
     async def look(self, session_id: str) -> SessionMeta:

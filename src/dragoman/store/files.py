@@ -4,6 +4,7 @@ A file stays open while its session is held and busy; other sessions' files are 
 never keeps hold of a file that another may take away.
 """
 
+import logging
 import os
 import re
 import sqlite3
@@ -12,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from dragoman.limits import MIB
 from dragoman.store.connections import (
@@ -25,12 +26,26 @@ from dragoman.store.connections import (
     put_in_place,
     unlink,
 )
-from dragoman.store.contract import Record, SessionDamaged, SessionHeld, SessionMeta, SessionMissing
+from dragoman.store.contract import Check, Record, SessionDamaged, SessionHeld, SessionMeta, SessionMissing, StoreFailed
 from dragoman.store.entries import Entry, joined
 from dragoman.store.failures import told_plainly
 from dragoman.store.locks import Holder, locked, same_file
-from dragoman.store.rows import BadRow, add, add_lone, build, last_in, meta_in, records_behind, rows_behind, transaction
+from dragoman.store.rows import (
+    BadRow,
+    UndecodableEntry,
+    add,
+    add_lone,
+    build,
+    last_in,
+    meta_and_holder,
+    meta_in,
+    records_behind,
+    rows_behind,
+    transaction,
+)
 from dragoman.store.salvage import ASIDE, NEW, salvage
+
+_log: Final = logging.getLogger(__name__)
 
 # Names we give; anything else was never a session here, and is not asked of the file system.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
@@ -57,13 +72,32 @@ class _Open:
         self.activity = 0  # as it stands in the file
 
 
+class _Unverified:
+    """A log whose lease was acquired and that was not read to its end yet."""
+
+    __slots__ = ("meta", "verified")
+
+    def __init__(self, meta: SessionMeta) -> None:
+        self.meta = meta
+        self.verified = 0  # the number of the last entry that was checked; all before it were
+
+
+class Batch(NamedTuple):
+    """Some entries of a log, whether the log ends with them, and what was lost by a repair; None: nothing."""
+
+    records: list[Record]
+    is_last: bool
+    lost: str | None
+
+
 class SessionFiles:
     """The folder of sessions."""
 
     def __init__(self, folder: Path, holder: Holder) -> None:
         self.folder: Final = folder
         self._holder = holder
-        self._held: set[str] = set()
+        self._held: set[str] = set()  # sessions whose lease is ours
+        self._unverified: dict[str, _Unverified] = {}  # those of them whose log was not read to its end
         self._open: OrderedDict[str, _Open] = OrderedDict()
 
     # -- whole sessions ----------------------------------------------------------------------------------------------
@@ -90,7 +124,7 @@ class SessionFiles:
     def remove(self, session_id: str) -> bool:
         """Take a session away, with everything that was kept of it. False: there was none."""
         self.forget(session_id)
-        self._held.discard(session_id)
+        self._forget_lease(session_id)
         path = self._path(session_id)
         there = False
         with told_plainly():
@@ -142,54 +176,96 @@ class SessionFiles:
             with self._file(session_id) as file:
                 return _meta(file, session_id)
 
-    def hold(self, session_id: str, remembered: SessionMeta | None) -> tuple[SessionMeta, str | None]:
-        """Acquire the lease; raise `SessionHeld` if another living holder has it.
+    def acquire(
+        self, session_id: str, remembered: SessionMeta | None, check: Check | None = None
+    ) -> tuple[SessionMeta, str | None]:
+        """Acquire the lease; raise `SessionHeld` if another living holder has it. The log is verified when it is read.
 
-        A damaged file is repaired first. The second result says what was lost or repaired; None: nothing.
+        A file that cannot be opened, or whose metadata is damaged, is repaired first. The second result says what is
+        known to be lost; None: nothing. `remembered` is the metadata that the list has.
         """
         try:
-            meta = self._take(session_id)
+            meta = self._acquire(session_id, check)
+            # Entries and activity are committed together, so a file that is older than the list has lost commits.
             lost = remembered is not None and remembered.activity > meta.activity
             return meta, "the end of the log is lost" if lost else None
         except SessionDamaged:
             self.forget(session_id)
-            self._held.discard(session_id)
         path = self._path(session_id)
         with told_plainly(), locked(self.folder, alone=True):
             try:
-                return self._take(session_id), None  # another process was faster
+                return self._acquire(session_id, check), None  # another process has repaired it while we waited
             except SessionDamaged:
                 self.forget(session_id)
-                self._held.discard(session_id)
             check_kind(path)
             report = salvage(path, session_id, remembered, self._is_other)
-        return self._take(session_id), report
+        # Outside of the lock, and without a lease since the repair: another process may be faster, and has the session.
+        meta = self._acquire(session_id, check)
+        _log.warning("session %s repaired: %s", session_id, report)
+        return meta, report
 
-    def _take(self, session_id: str) -> SessionMeta:
-        """The lease, and the certainty that the whole log can be read."""
+    def _acquire(self, session_id: str, check: Check | None) -> SessionMeta:
+        """Read the metadata once and write our name as the holder, in one transaction."""
+        try:
+            with told_plainly(), self._file(session_id) as file:
+                with transaction(file):
+                    meta, holder = meta_and_holder(file)
+                    if meta.id != session_id:
+                        raise SessionDamaged("the file of another session stands in this one's place")
+                    if check is not None:
+                        check(meta)
+                    if self._is_other(holder):
+                        _log.debug("session %s: lease refused, another process has it", session_id)
+                        raise SessionHeld("another process has the session open")
+                    file.execute("UPDATE session SET holder = ?", (self._holder.name,))
+                self._held.add(session_id)  # inside of `_file`, which closes the files of sessions that are not held
+        except (SessionDamaged, SessionHeld, SessionMissing):
+            raise
+        except StoreFailed:
+            # The disk, or damage that only a write runs into: a flipped bit in the header makes SQLite call a file
+            # read-only. A log with bad rows is repaired; anything else stays the failure that it is.
+            self._scan(session_id)
+            raise
+        self._unverified[session_id] = _Unverified(meta)
+        _log.debug("session %s: lease acquired", session_id)
+        return meta
+
+    def _scan(self, session_id: str, after: int = 0) -> None:
+        """Check every row behind a sequence number without decoding it; raise `SessionDamaged` at a bad one."""
         with told_plainly(), self._file(session_id) as file:
-            _meta(file, session_id)
             try:
-                for _ in rows_behind(file, 0):
+                for _ in rows_behind(file, after):
                     pass
             except BadRow as error:
                 raise SessionDamaged("the session's log has an entry that cannot be read") from error
-            with transaction(file):
-                if self._is_held_elsewhere(file):
-                    raise SessionHeld("another process has the session open")
-                file.execute("UPDATE session SET holder = ?", (self._holder.name,))
-                meta = _meta(file, session_id)
-            self._held.add(session_id)
-            return meta
+
+    def _repair_held(self, session_id: str, known: _Unverified) -> str:
+        """Cut a log that we hold at its damage. The new file has our lease from its first moment.
+
+        A kill before the files are exchanged leaves the damaged file, to be repaired again; after it, the repaired one
+        with a holder that is dead.
+        """
+        self.forget(session_id)
+        path = self._path(session_id)
+        with told_plainly(), locked(self.folder, alone=True):
+            check_kind(path)
+            report = salvage(path, session_id, known.meta, self._is_other, self._holder.name)
+        _log.warning("session %s repaired: %s", session_id, report)
+        return report
 
     def release(self, session_id: str) -> None:
-        """Give the lease back, if it is ours."""
+        """Release the lease, if it is ours."""
         try:
             with told_plainly(), self._file(session_id) as file:
                 file.execute("UPDATE session SET holder = NULL WHERE holder = ?", (self._holder.name,))
         finally:
             self.forget(session_id)
-            self._held.discard(session_id)
+            self._forget_lease(session_id)
+        _log.debug("session %s: lease released", session_id)
+
+    def _forget_lease(self, session_id: str) -> None:
+        self._held.discard(session_id)
+        self._unverified.pop(session_id, None)
 
     def check_name(self, session_id: str) -> None:
         """`SessionMissing` for what can be no session of ours."""
@@ -201,8 +277,13 @@ class SessionFiles:
             if self._is_held_elsewhere(file):
                 raise SessionHeld("another process has the session open")
 
-    def append(self, session_id: str, entries: Sequence[Entry], activity: int) -> None:
-        """Add entries in one transaction. The lease must still be ours, and the file in its place."""
+    def append(self, session_id: str, entries: Sequence[Entry], activity: int) -> str | None:
+        """Add entries in one transaction. The lease must still be ours, and the file in its place.
+
+        What was not verified yet is verified first: an entry behind damage would be cut off with it, although it was
+        promised to be on disk. The result says what was lost by that; None: nothing.
+        """
+        lost = self._verify(session_id) if session_id in self._unverified else None
         entries = joined(entries)
         with told_plainly(), self._file(session_id) as file:
             known = self._open[session_id]
@@ -215,9 +296,21 @@ class SessionFiles:
                 raise SessionHeld("the session was taken over by another process")
             assert known.last is not None
             known.last += len(entries)
-            # After the commit: who takes the file away later, takes these entries with it.
+            # After the commit: a process that deletes the file later deletes these entries with it.
             if not same_file(known.path, known.identity):
                 raise SessionMissing("the session's file was taken away")
+        return lost
+
+    def _verify(self, session_id: str) -> str | None:
+        """Check the rows that were not read yet; repair the log if they are damaged, and return what was lost."""
+        known = self._unverified[session_id]
+        lost = None
+        try:
+            self._scan(session_id, known.verified)
+        except SessionDamaged:
+            lost = self._repair_held(session_id, known)
+        self._unverified.pop(session_id, None)
+        return lost
 
     def _append_all(self, file: sqlite3.Connection, known: _Open, entries: Sequence[Entry], activity: int) -> bool:
         with transaction(file):
@@ -236,8 +329,31 @@ class SessionFiles:
         with told_plainly(), self._file(session_id) as file:
             return last_in(file)
 
-    def read(self, session_id: str, after: int) -> Sequence[Record]:
-        """The next entries behind a sequence number."""
+    def read(self, session_id: str, after: int) -> Batch:
+        """Return the next entries behind a sequence number, each checked.
+
+        Damage in a log that we hold, and have not verified before, is repaired: the reading goes on in the repaired
+        log, which has the same entries up to there. In any other log it is `SessionDamaged`.
+        """
+        known = self._unverified.get(session_id)
+        try:
+            records, is_last = self._records(session_id, after)
+        except UndecodableEntry:
+            raise
+        except SessionDamaged:
+            if known is None:
+                raise
+            lost = self._repair_held(session_id, known)
+            self._unverified.pop(session_id, None)
+            records, is_last = self._records(session_id, after)
+            return Batch(records, is_last, lost)
+        if known is not None and after <= known.verified:
+            known.verified = max(known.verified, records[-1].sequence if records else after)
+            if is_last:
+                self._unverified.pop(session_id, None)
+        return Batch(records, is_last, None)
+
+    def _records(self, session_id: str, after: int) -> tuple[list[Record], bool]:
         with told_plainly(), self._file(session_id) as file:
             return records_behind(file, after, BATCH, BATCH_BYTES)
 

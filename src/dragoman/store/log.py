@@ -23,10 +23,12 @@ class Keeper(Protocol):
     def put(self, job: Callable[[], None]) -> bool: ...
     def tell(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None: ...
     async def run(self, work: Callable[[], T]) -> T: ...
-    def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> None: ...
+    def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> str | None: ...
     def settle(self, session_id: str) -> SessionMeta: ...
     def release(self, session_id: str) -> None: ...
-    def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]: ...
+    def read(
+        self, session_id: str, after: int = 0, on_repair: Callable[[str], None] | None = None
+    ) -> AsyncIterator[Sequence[Record]]: ...
     async def change(self, session_id: str, *, title: str | None, archived: bool | None) -> SessionMeta: ...
     def let_go(self, log: "SqliteLog") -> None: ...
 
@@ -48,10 +50,12 @@ class SqliteLog:
         self._is_over = False
         # The loop's own view: nothing is read or released twice.
         self._ended = False
+        self._appended = False  # nothing was appended yet, so there is nothing to wait for before a read
         self._grown: asyncio.Future[None] | None = None
 
     def append(self, entries: Sequence[Entry], committed: Committed) -> None:
         self._waiting.append((entries, committed))
+        self._appended = True
         if not self._scheduled:
             self._scheduled = True
             if not self._keeper.put(self._commit):
@@ -71,8 +75,9 @@ class SqliteLog:
         await done
 
     async def read(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        await self.flush()
-        async for records in self._keeper.read(self.meta.id, after):
+        if self._appended:
+            await self.flush()
+        async for records in self._keeper.read(self.meta.id, after, self._on_repair):
             yield records
 
     async def tail(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
@@ -81,7 +86,7 @@ class SqliteLog:
             if self._grown is None:
                 self._grown = self._loop.create_future()
             grown = self._grown
-            async for records in self._keeper.read(self.meta.id, after):
+            async for records in self._keeper.read(self.meta.id, after, self._on_repair):
                 after = records[-1].sequence
                 yield records
             await asyncio.shield(grown)
@@ -138,7 +143,9 @@ class SqliteLog:
         if self._is_over:
             return StoreFailed("the session is not open here any more")
         try:
-            self._keeper.append(self.meta.id, entries, first=self._settled)
+            lost = self._keeper.append(self.meta.id, entries, first=self._settled)
+            if lost is not None:
+                self.salvaged = lost
             self._settled = False
         except StoreFailed as error:
             return error
@@ -182,6 +189,9 @@ class SqliteLog:
             except Exception as mistake:  # one caller's mistake is not the next one's
                 context: dict[str, Any] = {"message": "a callback of a session log failed", "exception": mistake}
                 self._loop.call_exception_handler(context)
+
+    def _on_repair(self, lost: str) -> None:
+        self.salvaged = lost
 
     def _wake(self) -> None:
         grown, self._grown = self._grown, None

@@ -33,13 +33,18 @@ _SCHEMA: Final = """
         sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL, checksum INTEGER NOT NULL
     );
 """
-_ROWS_BEHIND: Final = "SELECT sequence, kind, body, checksum FROM log WHERE sequence > ? ORDER BY sequence"
-
 Row = tuple[int, str, bytes, int]
 
 
 class BadRow(Exception):
     """A row that is not what was written."""
+
+
+class UndecodableEntry(SessionDamaged):
+    """An entry whose checksum is right and whose content is unknown: another release has written it.
+
+    There is nothing to repair: cutting the log off there would lose what the other release can read.
+    """
 
 
 # -- the session -----------------------------------------------------------------------------------------------------
@@ -62,17 +67,22 @@ def build(path: Path, meta: SessionMeta, holder: str | None, rows: Iterable[Row]
 
 
 def meta_in(file: sqlite3.Connection) -> SessionMeta:
-    """What a file says of its session, whichever that is."""
-    row = file.execute(f"SELECT format, checksum, {COLUMNS} FROM session").fetchone()
+    """Return the metadata of the session in a file, whichever session that is."""
+    return meta_and_holder(file)[0]
+
+
+def meta_and_holder(file: sqlite3.Connection) -> tuple[SessionMeta, object]:
+    """Return the metadata of the session in a file, and the name of the holder of its lease, or None."""
+    row = file.execute(f"SELECT holder, format, checksum, {COLUMNS} FROM session").fetchone()
     if row is None:
         raise SessionDamaged("the session's file is damaged")
-    format_, checksum, *columns = row
+    holder, format_, checksum, *columns = row
     if format_ != FORMAT:
         raise StoreFailed("the session was written by another release")
     meta = meta_of(columns)
     if checksum != _meta_checksum(columns):
         raise SessionDamaged("the session's file is damaged")
-    return meta
+    return meta, holder
 
 
 def meta_of(columns: Sequence[object]) -> SessionMeta:
@@ -131,20 +141,27 @@ def rows_behind(file: sqlite3.Connection, after: int) -> Iterator[Row]:
         yield row
 
 
-def records_behind(file: sqlite3.Connection, after: int, count: int, size: int) -> list[Record]:
-    """The next entries, up to a count and about a size, at least one if there is one."""
+def records_behind(file: sqlite3.Connection, after: int, count: int, size: int) -> tuple[list[Record], bool]:
+    """Return the next entries, up to a count and about a size, at least one if there is one; and whether they are all.
+
+    Raise `SessionDamaged` if the very next entry is bad, `UndecodableEntry` if it is not known to this release.
+    """
     records: list[Record] = []
     try:
         for sequence, kind, body, _ in rows_behind(file, after):
             records.append(Record(sequence, read(kind, body)))
             size -= len(body) + _ROW_BYTES
             if len(records) == count or size <= 0:
-                break
-    except (BadRow, UnreadableEntry) as error:
-        if records:
-            return records  # the next read begins at the bad one
-        raise SessionDamaged("the session's log has an entry that cannot be read") from error
-    return records
+                return records, False
+    except BadRow as error:
+        if not records:
+            raise SessionDamaged("the session's log has an entry that cannot be read") from error
+        return records, False  # the next read begins at the bad one
+    except UnreadableEntry as error:
+        if not records:
+            raise UndecodableEntry("the session's log has an entry that cannot be read") from error
+        return records, False
+    return records, True
 
 
 def _row(sequence: int, entry: Entry) -> Row:

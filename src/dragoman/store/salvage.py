@@ -21,8 +21,19 @@ ASIDE: Final = ".damaged"
 NEW: Final = ".new"
 
 
-def salvage(path: Path, session_id: str, remembered: SessionMeta | None, is_held: Callable[[object], bool]) -> str:
-    """Put the readable part of a log in the place of the damaged file. The result says what was lost."""
+def salvage(
+    path: Path,
+    session_id: str,
+    remembered: SessionMeta | None,
+    is_held: Callable[[object], bool],
+    holder: str | None = None,
+) -> str:
+    """Put the readable part of a log in the place of the damaged file; return a sentence on what was lost.
+
+    `remembered`: the metadata to use if that of the file cannot be read. `is_held` tells whether a name found in the
+    file is that of another living holder: then `SessionHeld`. `holder`: whose lease the new file has, so that a session
+    that is held while it is repaired stays held. `SessionDamaged` if nothing can be read.
+    """
     with closing(connect_to_salvage(path)) as damaged:
         meta = _meta(damaged, is_held) or remembered
         rows, is_whole = _readable(damaged)
@@ -33,7 +44,7 @@ def salvage(path: Path, session_id: str, remembered: SessionMeta | None, is_held
     new = Path(f"{path}{NEW}")
     try:
         unlink(new)
-        build(new, meta, None, rows, lasting=True)
+        build(new, meta, holder, rows, lasting=True)
         _exchange(path, new)
     finally:
         unlink(new)

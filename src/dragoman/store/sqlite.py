@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from dragoman.errors import UsageError
 from dragoman.store.contract import (
     ArchiveFilter,
+    Check,
     Record,
     SessionDamaged,
     SessionHeld,
@@ -21,7 +22,7 @@ from dragoman.store.contract import (
     StoreFailed,
 )
 from dragoman.store.entries import Entry, TextEntry, joined
-from dragoman.store.files import SessionFiles
+from dragoman.store.files import Batch, SessionFiles
 from dragoman.store.index import Index, no_progress
 from dragoman.store.locks import Holder
 from dragoman.store.log import SqliteLog
@@ -56,8 +57,8 @@ class SqliteStore:
     async def create(self, meta: SessionMeta) -> SqliteLog:
         return await self._adopt(meta.id, lambda: self._keeper.create(meta, None))
 
-    async def open(self, session_id: str) -> SqliteLog:
-        return await self._adopt(session_id, lambda: self._keeper.take(session_id))
+    async def open(self, session_id: str, check: Check | None = None) -> SqliteLog:
+        return await self._adopt(session_id, lambda: self._keeper.acquire(session_id, check))
 
     async def look(self, session_id: str) -> SessionMeta:
         return await self._keeper.run(lambda: self._keeper.look(session_id))
@@ -175,18 +176,33 @@ class _Keeper:
     def _place(self, session_id: str) -> tuple[int, str, str]:
         return os.getpid(), self._folder, session_id
 
-    async def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        """The log in batches; what belongs together is not torn by the end of a batch."""
+    async def read(
+        self, session_id: str, after: int = 0, on_repair: Callable[[str], None] | None = None
+    ) -> AsyncIterator[Sequence[Record]]:
+        """Yield the log in batches; what belongs together is not torn by the end of a batch.
+
+        The next batch is read in the writer thread while the caller works on this one. `on_repair` is called with what
+        was lost, if the log is found damaged and repaired.
+        """
         held_back: list[Record] = []
-        while found := await self.run(partial(self._files.read, session_id, after)):
-            after = found[-1].sequence
-            records = _joined_records([*held_back, *found])
-            held_back = records[-1:] if _may_go_on(records[-1].entry) else []
+        batch = await self.run(partial(self._files.read, session_id, after))
+        while True:
+            if batch.lost is not None and on_repair is not None:
+                on_repair(batch.lost)
+            ahead = None
+            if not batch.is_last and batch.records:
+                after = batch.records[-1].sequence
+                ahead = asyncio.ensure_future(self.run(partial(self._files.read, session_id, after)))
+                ahead.add_done_callback(_retrieve)  # the caller may stop before it asks for this batch
+            records = _joined_records([*held_back, *batch.records])
+            # The last message may go on in the next batch.
+            held_back = records[-1:] if ahead is not None and records and _may_go_on(records[-1].entry) else []
             records = records[: len(records) - len(held_back)]
             if records:
                 yield records
-        if held_back:
-            yield held_back
+            if ahead is None:
+                return
+            batch = await ahead
 
     async def change(self, session_id: str, *, title: str | None, archived: bool | None) -> SessionMeta:
         return await self.run(lambda: self._change(session_id, title, archived))
@@ -207,9 +223,9 @@ class _Keeper:
             raise
         return meta, None
 
-    def take(self, session_id: str) -> _Taken:
+    def acquire(self, session_id: str, check: Check | None) -> _Taken:
         remembered = self._remembered(session_id)
-        meta, lost = self._files.hold(session_id, remembered)
+        meta, lost = self._files.acquire(session_id, remembered, check)
         if meta != remembered:
             self._tell_index(meta)
         return meta, lost
@@ -232,15 +248,18 @@ class _Keeper:
     def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> SessionPage:
         return self._index.page(cwd, cursor, archived)
 
-    def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> None:
-        """`first`: the list knows everything so far, and not after this."""
+    def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> str | None:
+        """Add entries; return what was found to be lost of the log before, or None.
+
+        `first`: the first append since the list was brought up to date, so the session is marked as pending there.
+        """
         newest = 0
         if first:
             try:
                 newest = self._index.mark(session_id)
             except StoreFailed:
                 pass  # the log is what counts; the list learns of it with the next `settle`
-        self._files.append(session_id, entries, self._now(newest))
+        return self._files.append(session_id, entries, self._now(newest))
 
     def settle(self, session_id: str) -> SessionMeta:
         meta = self._files.look(session_id)
@@ -337,3 +356,9 @@ def _one(run: Sequence[Record]) -> Record:
         return run[0]
     (entry,) = joined(record.entry for record in run)
     return Record(run[-1].sequence, entry)
+
+
+def _retrieve(done: "asyncio.Future[Batch]") -> None:
+    """Mark the exception of a batch as retrieved: asyncio would log a traceback when the future is collected."""
+    if not done.cancelled():
+        done.exception()
