@@ -35,9 +35,13 @@ PARTS: Mapping[str, Part] = {
     "gateway/guard": Part(
         "src/dragoman/gateway/guard.py", ["tests/gateway/test_guard.py", "tests/gateway/test_token_store.py"]
     ),
+    "gateway/host_check": Part("src/dragoman/gateway/host_check.py", ["tests/gateway/test_guard.py"]),
 }
 # Together they take about as long as each other.
-RUNS = (("store", "host/paths", "coder/permissions", "gateway/guard"), ("wire", "vocabulary", "dialects"))
+RUNS = (
+    ("store", "host/paths", "coder/permissions", "gateway/guard", "gateway/host_check"),
+    ("wire", "vocabulary", "dialects"),
+)
 
 
 class Count(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.agent.agent import Agent
-from dragoman.gateway import guard
+from dragoman.gateway import guard, token_types
 from dragoman.gateway.agent_source import AgentSource, in_process
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.server import GatewayServer
@@ -21,8 +21,8 @@ TOKEN = "bench"
 
 
 class OneToken(TokenStore):
-    def valid(self) -> list[guard.Token]:
-        return [guard.Token("bench", "bench", guard.SCOPES, guard.digest_of(TOKEN.encode()))]
+    def valid(self) -> list[token_types.Token]:
+        return [token_types.Token("bench", "bench", token_types.SCOPES, token_types.digest_of(TOKEN.encode()))]
 
 
 async def filled(folder: Path, count: int) -> SqliteStore:

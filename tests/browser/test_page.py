@@ -236,7 +236,7 @@ async def test_a_dropped_connection_loses_and_repeats_nothing(page: Tab, serve: 
         assert await page.text(".message.agent") == ALL_WORDS
         assert len(served.hub.connections) == 1
         # The server forgets the connection: the story is told again, in a new one.
-        await served.hub.end(client_side, with_work=False)
+        await served.hub.connections.close(client_side, with_work=False)
         await until(lambda: [one.connection.readers for one in served.hub.connections.values()] == [1])
         await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
         await prompt(page, "again")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.guard import SCOPES
+from dragoman.gateway.token_types import SCOPES
 from tests.support.command import Called, call
 from tests.support.editor import Editor, turns
 from tests.support.principals import Household, bash, calling

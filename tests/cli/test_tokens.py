@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.cli.token_fields import expiry_of
 from dragoman.errors import UsageError
-from dragoman.gateway.guard import Token, TokenLimits, Unsure, digest_of
 from dragoman.gateway.token_store import TokenStore
+from dragoman.gateway.token_types import Token, TokenLimits, Unsure, digest_of
 from tests.support.command import Called, call
 
 

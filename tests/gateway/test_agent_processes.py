@@ -44,7 +44,7 @@ async def said(raw: RawHttp, session_id: str, text: str, id: int) -> str:
     answer = await raw.answer(id)
     assert "result" in answer, answer
     await until(lambda: len(texts(raw.heard)) > before)
-    await until(lambda: not raw.served.hub.sessions[session_id].running)  # in version 2 the answer is not the end
+    await until(lambda: not raw.served.hub.sessions[session_id].is_running)  # in version 2 the answer is not the end
     return "".join(texts(raw.heard)[before:])
 
 
@@ -57,7 +57,7 @@ async def die(raw: RawHttp, session_id: str, id: int) -> None:
 
 
 def running(served: Served) -> int:
-    return sum(not agent_side.asleep for agent_side in served.hub.agent_sides)
+    return sum(agent_side.has_process for agent_side in served.hub.agents)
 
 
 def ends(raw: RawHttp) -> list[Message]:
@@ -80,10 +80,10 @@ async def test_or_each_has_its_own_which_ends_with_it(version: int, tmp_path: Pa
         sessions = [await raw.session(id) for id in (1, 2, 3)]
         pids = {(await said(raw, session_id, "pid", 10 + at)).split()[0] for at, session_id in enumerate(sessions)}
         assert len(pids) == 3
-        assert len(served.hub.agent_sides) == 3
+        assert len(served.hub.agents) == 3
         await raw.post({"id": 20, "method": "session/close", "params": {"sessionId": sessions[2]}}, sessions[2])
         assert "result" in await raw.answer(20)
-        await until(lambda: len(served.hub.agent_sides) == 2)
+        await until(lambda: len(served.hub.agents) == 2)
         # One that is opened again gets one as well, and the death of one harms no other.
         await die(raw, sessions[1], 21)
         await until(lambda: running(served) == 1)
@@ -117,8 +117,8 @@ async def test_one_that_wakes_with_other_options_is_not_prompted_before_that_was
         params = {"sessionId": session_id, "configId": "depth", "value": "deep"}
         await raw.post({"id": 5, "method": "session/set_config_option", "params": params}, session_id)
         assert "result" in await raw.answer(5)
-        (agent_side,) = served.hub.agent_sides
-        resting = agent_side.rest()
+        (agent_side,) = served.hub.agents
+        resting = agent_side.stop_process()
         assert resting is not None
         await resting
         await raw.post(prompt(session_id, 6, "pid"), session_id)
@@ -134,12 +134,12 @@ async def test_one_that_works_or_waits_is_not_idle(tmp_path: Path) -> None:
     async with gateway(mortal(tmp_path, idle_seconds=0.05), tmp_path) as served, raw_http(served, 2) as raw:
         session_id = await raw.session()
         await raw.post(prompt(session_id, 5, "wait"), session_id)
-        await until(lambda: served.hub.sessions[session_id].running)
-        (agent_side,) = served.hub.agent_sides
-        agent_side.look(1e12)
-        agent_side.look(1e12)
-        assert agent_side.rest() is None
-        assert not agent_side.asleep
+        await until(lambda: served.hub.sessions[session_id].is_running)
+        (agent_side,) = served.hub.agents
+        agent_side.stop_if_idle(1e12)
+        agent_side.stop_if_idle(1e12)
+        assert agent_side.stop_process() is None
+        assert agent_side.has_process
 
 
 async def test_one_that_cannot_open_its_sessions_again_is_not_stopped(tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ async def test_one_that_cannot_open_its_sessions_again_is_not_stopped(tmp_path: 
     async with gateway(agents, tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
         await said(raw, session_id, "hello", 5)
-        (agent_side,) = served.hub.agent_sides
-        assert not agent_side.can_rest
+        (agent_side,) = served.hub.agents
+        assert not agent_side._can_stop
         assert await said(raw, session_id, "again", 6) == "again"
 
 
@@ -166,7 +166,7 @@ async def test_one_that_dies_ends_its_turn_with_an_error_and_the_session_goes_on
         assert raw.connection in served.hub.connections
         second = await said(raw, session_id, "pid", 7)
         assert first.split()[0] != second.split()[0]
-        assert served.hub.counts["agents_died"] == 1
+        assert served.hub.monitor.counts["agents_died"] == 1
 
 
 @one_version
@@ -190,7 +190,7 @@ async def test_one_that_dies_again_and_again_is_not_started_for_ever(tmp_path: P
         await raw.post(prompt(session_id, 13, "hello"), session_id)
         refused = (await raw.answer(13))["error"]["message"]
         assert refused == "The agent has failed 2 times; connect anew"
-        assert served.hub.counts["agents_died"] == 2
+        assert served.hub.monitor.counts["agents_died"] == 2
         # The session is not lost with it: whoever connects anew has an agent that counts from nothing.
         async with raw_http(served) as another:
             params = {"sessionId": session_id, "cwd": os.getcwd(), "mcpServers": []}
@@ -215,11 +215,11 @@ async def test_only_so_many_run_at_once_and_the_idle_make_room(tmp_path: Path) -
         one, two = await raw.session(1), await raw.session(2)
         assert await said(raw, one, "a", 10) == "a"
         await raw.post(prompt(two, 11, "wait"), two)
-        await until(lambda: served.hub.sessions[two].running)
+        await until(lambda: served.hub.sessions[two].is_running)
         three = await raw.session(3)  # the first one sleeps for it
         assert running(served) == 2
         await raw.post(prompt(three, 12, "wait"), three)
-        await until(lambda: served.hub.sessions[three].running)
+        await until(lambda: served.hub.sessions[three].is_running)
         await raw.post(prompt(one, 13, "b"), one)
         assert (await raw.answer(13))["error"]["data"] == {"retry": True}
 
@@ -230,7 +230,7 @@ async def test_a_program_that_is_not_there_is_an_error_and_no_connection(tmp_pat
         answer = await raw.post(hello(1))
         assert answer.json()["error"]["code"] == -32603
         assert not served.hub.connections
-        await until(lambda: not served.hub.agent_sides)
+        await until(lambda: not served.hub.agents)
 
 
 async def test_a_client_that_greets_a_broken_agent_again_and_again_leaves_nothing(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ async def test_a_client_that_greets_a_broken_agent_again_and_again_leaves_nothin
         for id in range(3):
             await say(socket, hello(1, id))
             assert (await hear(socket, id))[0]["error"]["message"] == "The agent is gone"
-        assert not served.hub.agent_sides
+        assert not served.hub.agents
 
 
 def test_a_dialect_is_a_version_or_a_name() -> None:

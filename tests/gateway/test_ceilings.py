@@ -8,7 +8,7 @@ import pytest
 from dragoman.errors import RequestFailed
 from dragoman.gateway.anonymous import NOBODY
 from dragoman.gateway.ceilings import AgentModes, Ceilings
-from dragoman.gateway.guard import SCOPES, TokenIdentity, TokenLimits
+from dragoman.gateway.token_types import SCOPES, TokenIdentity, TokenLimits
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Extension
 from dragoman.vocabulary.identity import IDENTITY, LOCAL, Identity, Needs, identity_in, with_identity, without_ours
@@ -127,7 +127,7 @@ async def test_a_session_is_opened_again_by_the_right_of_whoever_opened_it(tmp_p
         folder = tmp_path / str(len(told))
         folder.mkdir()
         async with gateway(counting(1), folder, ceilings=ceilings) as served, raw_http(served) as raw:
-            opening = served.hub.sessions[await raw.session()].opening
+            opening = served.hub.sessions[await raw.session()].resume_request
             assert opening is not None
             told.append((identity_in(opening).token, bool(opening.meta)))
     assert told == [("default", True), (None, False)]

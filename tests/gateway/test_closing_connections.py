@@ -45,7 +45,7 @@ async def test_delete_ends_the_work_of_every_session(each_session: bool, tmp_pat
     async with gateway(agents, tmp_path) as served, raw_http(served) as raw:
         await at_work(raw, agent)
         await leave(served, raw)
-        await until(lambda: not served.hub.agent_sides and not served.hub.sessions)
+        await until(lambda: not served.hub.agents and not served.hub.sessions)
         await until(lambda: not lives(noted(agent, "ticks")[-1]))
 
 
@@ -60,7 +60,7 @@ async def test_so_does_a_goodbye_on_a_websocket(each_session: bool, tmp_path: Pa
             session_id = (await hear(socket, 2))[0]["result"]["sessionId"]
             await say(socket, prompt(session_id, 3, "stubborn"))
             await until(lambda: noted(agent, "ticks"))
-        await until(lambda: not served.hub.agent_sides and not served.hub.sessions)
+        await until(lambda: not served.hub.agents and not served.hub.sessions)
 
 
 @pytest.mark.usefixtures("_often_swept")
@@ -74,7 +74,7 @@ async def test_so_does_revoking_its_token(each_session: bool, tmp_path: Path) ->
     ):
         await at_work(raw, agent)
         assert served.tokens.revoke("phone")
-        await until(lambda: not served.hub.agent_sides and not served.hub.sessions)
+        await until(lambda: not served.hub.agents and not served.hub.sessions)
 
 
 @pytest.mark.usefixtures("_often_swept")
@@ -87,9 +87,9 @@ async def test_a_drop_ends_nothing(each_session: bool, tmp_path: Path, monkeypat
         async with raw_http(served) as raw:
             session_id = await at_work(raw, agent)
         await served.forget(raw.connection)
-        assert served.hub.sessions[session_id].running
-        await until(lambda: len(served.hub.agent_sides) == 1)  # the one that works
-        assert served.hub.sessions[session_id].running
+        assert served.hub.sessions[session_id].is_running
+        await until(lambda: len(served.hub.agents) == 1)  # the one that works
+        assert served.hub.sessions[session_id].is_running
 
 
 @both_ways
@@ -100,9 +100,9 @@ async def test_what_another_watches_goes_on(each_session: bool, tmp_path: Path) 
         session_id = await at_work(raw, agent, "wait")
         assert await other.open(session_id) == 200
         await leave(served, raw)
-        assert served.hub.sessions[session_id].running
+        assert served.hub.sessions[session_id].is_running
         await other.post({"method": "session/cancel", "params": {"sessionId": session_id}}, session_id)
-        await until(lambda: not served.hub.sessions[session_id].running)
+        await until(lambda: not served.hub.sessions[session_id].is_running)
 
 
 async def test_in_a_process_that_another_needs_the_turn_is_cancelled(tmp_path: Path) -> None:
@@ -117,5 +117,5 @@ async def test_in_a_process_that_another_needs_the_turn_is_cancelled(tmp_path: P
         assert "result" in await loaded(other, watched)
         await leave(served, raw)
         await until(lambda: noted(agent, "cancelled") == ["2"])
-        await until(lambda: not served.hub.sessions[alone].running)
+        await until(lambda: not served.hub.sessions[alone].is_running)
         assert "still" in await heard(other, watched, "still", 6)

@@ -12,11 +12,11 @@ from websockets.asyncio.client import connect
 
 from dragoman.agent.agent import Agent
 from dragoman.errors import INVALID_REQUEST, PARSE_ERROR
-from dragoman.gateway import app, connection, guard, http_replies, hub, login_store, token_store
+from dragoman.gateway import app, connection, guard, http_replies, hub, login_store, session_streams, token_store
 from dragoman.gateway.connection import Full, GatewayConnection
 from dragoman.gateway.envelope import peek
-from dragoman.gateway.guard import SCOPES, TokenIdentity
 from dragoman.gateway.replay_buffer import GONE, REPLACED
+from dragoman.gateway.token_types import SCOPES, TokenIdentity
 from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 from tests.support.waiting import until
 
@@ -107,9 +107,9 @@ async def test_logging_out_ends_the_streams_of_sessions_too_and_not_the_work(tmp
         gone = await raw.client.post(served.http.replace("/acp", "/logout"), headers=raw._headers)
         assert gone.status_code == 204
         assert served.hub.connections == {}
-        assert served.hub.sessions[session_id].running
+        assert served.hub.sessions[session_id].is_running
         going_on.set()
-        await until(lambda: not served.hub.sessions or not served.hub.sessions[session_id].running)
+        await until(lambda: not served.hub.sessions or not served.hub.sessions[session_id].is_running)
         assert texts(raw.heard) == ["0 "]
 
 
@@ -129,12 +129,12 @@ async def test_a_cookie_that_is_over_ends_its_socket_and_no_other(
 async def test_a_connection_that_ends_while_a_session_is_looked_for_is_not_found(tmp_path: Path) -> None:
     looking, found = asyncio.Event(), asyncio.Event()
 
-    async def knows(session_id: str) -> bool:
+    async def is_stored(session_id: str) -> bool:
         looking.set()
         await found.wait()
         return True
 
-    async with gateway(counting(1), tmp_path, knows=knows) as served, raw_http(served) as raw:
+    async with gateway(counting(1), tmp_path, is_stored=is_stored) as served, raw_http(served) as raw:
         opened = asyncio.create_task(raw.open("some session"))
         await looking.wait()
         named = served.headers | {"Acp-Connection-Id": raw.connection}
@@ -266,7 +266,7 @@ async def test_a_message_on_a_socket_that_was_replaced_is_not_heard_though_it_st
             made, session_id = await session(old, 1)
             await say(old, prompt(session_id))
             buffer = served.hub.connections[made].connection.main
-            await until(lambda: buffer.behind)  # nobody reads: our writing to it hangs
+            await until(lambda: buffer.is_behind)  # nobody reads: our writing to it hangs
             async with opening(served, Acp_Connection_Id=made, Last_Event_ID="2") as new:
                 note = msgspec.json.decode(await new.recv())
                 assert note["params"] == {"received": 3}
@@ -284,7 +284,7 @@ async def test_a_message_on_a_socket_that_was_replaced_is_not_heard_though_it_st
 async def test_a_connection_lives_through_more_sessions_than_it_has_streams(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "STREAMS", 3)
+    monkeypatch.setattr(session_streams, "STREAMS", 3)
     async with gateway(counting(1), tmp_path) as served, raw_http(served) as raw:
         for id in range(0, 40, 4):
             session_id = await raw.session(id + 1)
@@ -294,43 +294,44 @@ async def test_a_connection_lives_through_more_sessions_than_it_has_streams(
             closing = {"id": id + 3, "method": "session/close", "params": {"sessionId": session_id}}
             assert (await raw.post(closing, session_id)).status_code == 202
             await until(lambda: not served.hub.sessions)
-        assert len(served.hub.connections[raw.connection].connection.session_buffers) <= 3
+        assert len(served.hub.connections[raw.connection].connection.streams._by_session) <= 3
 
 
 async def test_a_stream_that_is_made_anew_goes_on_counting_and_says_what_is_gone() -> None:
     made, _ = connected("http")
-    made.is_open = lambda session_id: False
-    buffer = made.stream("s")
+    made.streams.is_open = lambda session_id: False
+    buffer = made.streams.of_session("s")
     for frame in (b"1", b"2", b"3"):
-        buffer.put(frame)
-    assert len(buffer.take(buffer.read(None)).messages) == 3
-    buffer.put(b"4")  # nobody has read this one
-    made.forget("s")
-    again = made.stream("s")
-    again.put(b"5")
+        buffer.append(frame)
+    assert len(buffer.next_batch(buffer.read(None)).messages) == 3
+    buffer.append(b"4")  # nobody has read this one
+    made.streams.remove("s")
+    again = made.streams.of_session("s")
+    again.append(b"5")
     for after, missed in ((4, 0), (2, 2), (None, 1)):
-        batch = again.take(again.read(after))
-        again._seen = 3
+        batch = again.next_batch(again.read(after))
+        again._given = 3
         assert (batch.missed, [message.number for message in batch.messages]) == (missed, [5])
 
 
 async def test_which_stream_is_let_go_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "STREAMS", 3)
+    monkeypatch.setattr(session_streams, "STREAMS", 3)
     made, _ = connected("http")
-    made.is_open = lambda session_id: session_id == "open"
+    made.streams.is_open = lambda session_id: session_id == "open"
     for name in ("open", "read", "over"):
-        made.stream(name).put(b"unread")
-    made.stream("read").read(None)
-    made.stream("new").put(b"unread")
-    assert list(made.session_buffers) == ["open", "read", "new"]
-    reader = made.stream("read").reader
-    made.stream("new").read(None)
-    made.stream("newer").read(None)  # where nothing else is left, one that is over is let go though it is read
-    assert list(made.session_buffers) == ["open", "new", "newer"]
+        made.streams.of_session(name).append(b"unread")
+    made.streams.of_session("read").read(None)
+    made.streams.of_session("new").append(b"unread")
+    assert made.streams.session_ids == ["open", "read", "new"]
+    reader = made.streams.of_session("read").reader
+    made.streams.of_session("new").read(None)
+    # where nothing else is left, one that is over is let go though it is read
+    made.streams.of_session("newer").read(None)
+    assert made.streams.session_ids == ["open", "new", "newer"]
     assert reader is not None and reader.code == GONE
-    made.is_open = lambda session_id: True
+    made.streams.is_open = lambda session_id: True
     with pytest.raises(Full):
-        made.stream("newest")
+        made.streams.of_session("newest")
 
 
 async def begun(served: Served, size: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -381,12 +382,12 @@ async def test_whoever_says_too_much_on_a_socket_is_read_slowly_and_loses_nothin
 
 async def test_what_streams_hold_is_given_back(tmp_path: Path) -> None:
     async with gateway(counting(50), tmp_path) as served:
-        held = served.hub.held.of("default")
+        held = served.hub.connections.budgets.of("default")
         async with raw_http(served) as raw:
             session_id = await raw.session()
             await raw.post(prompt(session_id), session_id)
             await raw.answer(2)
-            buffers = served.hub._buffers()
+            buffers = served.hub.connections.buffers()
             assert held.used == sum(buffer.size for buffer in buffers) > 0
             await raw.client.delete(served.http, headers=served.headers | {"Acp-Connection-Id": raw.connection})
         await until(lambda: not served.hub.connections)

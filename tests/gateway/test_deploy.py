@@ -22,9 +22,10 @@ from dragoman.errors import LinkClosed
 from dragoman.gateway import (
     agent_source,
     app,
-    connection,
+    connections,
     dead_peers,
     guard,
+    host_check,
     http_replies,
     hub,
     idle_sockets,
@@ -32,6 +33,7 @@ from dragoman.gateway import (
     precheck,
     replay_buffer,
     server,
+    session_streams,
     turn_buffer,
 )
 from dragoman.transports import http
@@ -181,17 +183,17 @@ def test_the_limits_that_are_told_are_the_limits() -> None:
         "held for all streams": f"{replay_buffer.HELD_EACH_BYTES // mib} MiB of one principal, "
         f"{replay_buffer.HELD_ALL_BYTES // mib} MiB of all; up to twice that, if many are new",
         "tokens that cannot be read": f"503 at once; who is in stays for {guard.UNSURE_SECONDS:g} s",
-        "headers": f"{guard.HEADER_COUNT}, {guard.HEADER_BYTES // 1024} KiB, within 10 s",
+        "headers": f"{host_check.HEADER_COUNT}, {host_check.HEADER_BYTES // 1024} KiB, within 10 s",
         "requests of a principal": f"{guard.RATE:g} a second, {guard.BURST:g} at once",
         "wrong tokens from an address": f"{guard._WRONG_RATE:g} a second, {guard._WRONG_BURST:g} at once",
-        "connections": f"{hub.CONNECTIONS}, {hub.CONNECTIONS_EACH} of one principal",
-        "streams of a connection": f"{connection.STREAMS}",
+        "connections": f"{connections.CONNECTIONS}, {connections.CONNECTIONS_EACH} of one principal",
+        "streams of a connection": f"{session_streams.STREAMS}",
         "held for a stream, read or not": f"{replay_buffer.BUFFER_BYTES // mib} MiB; "
-        f"{connection.HELD_BYTES // mib} MiB for all of a connection",
+        f"{session_streams.HELD_BYTES // mib} MiB for all of a connection",
         "held of a turn for clients that join it": f"{turn_buffer.TURN_BYTES // mib} MiB",
         "a reader that stops": f"{replay_buffer.STALL_SECONDS:g} s",
         "a peer that is gone without a word": f"about {probing} s, by TCP keep-alive",
-        "a connection whose client does not come back": f"{hub.KEPT_SECONDS / 60:g} minutes",
+        "a connection whose client does not come back": f"{connections.KEPT_SECONDS / 60:g} minutes",
         "a question without a client that may answer it": f"{open_questions.ALONE_SECONDS / 60:g} minutes",
         "processes of a fleet agent": f"{agent_source.PROCESSES}",
         "a stop": f"`--grace`, {server.GRACE_SECONDS:g} s; then turns are cancelled, {hub._CANCEL_SECONDS:g} s",

@@ -150,7 +150,7 @@ async def test_half_a_message_is_none(tmp_path: Path) -> None:
         await client.prompt(session_id)
         await client.answer(2)
         assert client.texts == ["0 "]
-        assert served.hub.counts["turns"] == 1
+        assert served.hub.monitor.counts["turns"] == 1
 
 
 async def test_without_the_option_the_paths_are_not_there(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ async def test_a_question_without_a_stream_waits_for_one(tmp_path: Path) -> None
         session_id = await client.begin()
         await client.drop()
         await client.prompt(session_id)
-        await until(lambda: served.hub.sessions[session_id].running)
+        await until(lambda: served.hub.sessions[session_id].is_running)
         await client.open()
         question = await client.question()
         assert await client.post({"id": question["id"], "result": YES}) == 204
@@ -265,7 +265,7 @@ async def test_a_question_to_which_nobody_comes_back_is_a_no(tmp_path: Path, mon
         await client.prompt(session_id)
         question = await client.question()
         await client.drop()
-        await until(lambda: not served.hub.sessions[session_id].running)
+        await until(lambda: not served.hub.sessions[session_id].is_running)
         assert await client.post({"id": question["id"], "result": YES}) == 204  # too late
         await client.open()
         await client.answer(2)
@@ -333,7 +333,7 @@ async def test_a_turn_goes_on_without_a_stream_and_what_was_said_meanwhile_waits
         await until(lambda: not client_side.connection.readers)
         for _ in range(5):
             steps.release()
-        await until(lambda: not served.hub.sessions[session_id].running)
+        await until(lambda: not served.hub.sessions[session_id].is_running)
         await client.open()
         assert (await client.answer(2))["result"] == {"stopReason": "end_turn"}
         assert client.texts == ["0 ", "1 ", "2 ", "3 ", "4 "]
@@ -375,7 +375,7 @@ async def test_past_what_waits_the_oldest_go_first_and_the_gap_is_said(
         (client_side,) = served.hub.connections.values()
         await until(lambda: not client_side.connection.readers)
         await client.prompt(session_id)
-        await until(lambda: served.hub.sessions[session_id].quiet.is_set() and client_side.connection.main.last > 1_000)
+        await until(lambda: served.hub.sessions[session_id].idle.is_set() and client_side.connection.main.last > 1_000)
         assert client_side.connection.main.size <= 20_000
         before = len(client.heard)
         await client.open()
@@ -405,7 +405,7 @@ async def test_initialize_said_again_begins_anew_on_the_same_stream(tmp_path: Pa
         assert (await client.answer(0))["result"]["protocolVersion"] == 1
         assert len(served.hub.connections) == 1
         waits.set()  # what the old one had begun goes on
-        await until(lambda: session_id not in served.hub.sessions or not served.hub.sessions[session_id].running)
+        await until(lambda: session_id not in served.hub.sessions or not served.hub.sessions[session_id].is_running)
         assert [m for m in client.heard if "params" in m] == []
         loaded = await client.ask(1, "session/load", sessionId=session_id, cwd=os.getcwd(), mcpServers=[])
         assert "error" not in loaded
@@ -464,7 +464,7 @@ async def test_a_reader_that_does_not_read_costs_what_waits_and_no_more(
         (client_side,) = served.hub.connections.values()
         await until(lambda: client_side.connection.main.reader is None)  # it was let go
         assert client_side.connection.main.size <= paths.HELD_BYTES
-        await until(lambda: not served.hub.sessions[session_id].running)  # nobody is waited for
+        await until(lambda: not served.hub.sessions[session_id].is_running)  # nobody is waited for
         assert client_side.connection.main.size <= paths.HELD_BYTES
         client.reads.set()
         await client.drop()
@@ -502,7 +502,7 @@ async def test_what_was_said_right_before_the_end_of_a_connection_is_said(tmp_pa
     async with gateway(counting(1), tmp_path, elephant=True) as served, elephant(served) as client:
         await client.begin()
         (client_side,) = served.hub.connections.values()
-        client_side.connection.main.put(b'{"jsonrpc":"2.0","method":"_last"}')
+        client_side.connection.main.append(b'{"jsonrpc":"2.0","method":"_last"}')
         client_side.connection.main.close(1001)
         async with asyncio.timeout(30):
             await client._streams[0]

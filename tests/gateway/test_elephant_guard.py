@@ -12,10 +12,12 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.gateway.anonymous import NOBODY, needs_no_token, only_this_machine
-from dragoman.gateway.guard import BURST, SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
+from dragoman.gateway.guard import BURST, Guard
+from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.server import GatewayServer
 from dragoman.gateway.token_store import TokenStore
+from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, digest_of
 from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 from tests.support.waiting import until
@@ -237,7 +239,7 @@ def test_nobody_has_a_rate_like_everybody() -> None:
     assert isinstance(admitted[-1], Refusal) and admitted[-1].status == 429
     other = Token("t", "p", SCOPES, digest_of(b"right"))
     keeper = Guard(lambda: [other], ["localhost"], 1, time.monotonic)
-    assert isinstance(keeper.enter([(b"authorization", b"Bearer right")], "a"), TokenIdentity)
+    assert isinstance(keeper.authenticate([(b"authorization", b"Bearer right")], "a"), TokenIdentity)
 
 
 @pytest.mark.parametrize(

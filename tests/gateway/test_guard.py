@@ -3,24 +3,10 @@
 import pytest
 
 from dragoman.gateway import login_store
-from dragoman.gateway.guard import (
-    BURST,
-    HEADER_BYTES,
-    HEADER_COUNT,
-    MESSAGE_BURST,
-    MESSAGE_RATE,
-    RATE,
-    UNSURE_SECONDS,
-    Guard,
-    Headers,
-    Refusal,
-    Token,
-    TokenIdentity,
-    Unsure,
-    digest_of,
-    is_loopback,
-    scopes_of,
-)
+from dragoman.gateway.guard import BURST, MESSAGE_BURST, MESSAGE_RATE, RATE, UNSURE_SECONDS, Guard
+from dragoman.gateway.headers import Headers
+from dragoman.gateway.host_check import HEADER_BYTES, HEADER_COUNT, Refusal, is_loopback
+from dragoman.gateway.token_types import Token, TokenIdentity, Unsure, digest_of, scopes_of
 
 PORT = 8790
 SECRET = b"s" * 43
@@ -34,7 +20,7 @@ class Clock:
         return self.now
 
 
-class Door:
+class OneTokenGuard:
     """A guard with one token, which can be taken away."""
 
     def __init__(self, *hosts: str) -> None:
@@ -52,10 +38,10 @@ class Door:
     def origin(self, host: str, origin: str, scheme: str = "http") -> int | None:
         return self.status([(b"host", host.encode()), (b"origin", origin.encode())], scheme)
 
-    def enter(
+    def authenticate(
         self, *headers: tuple[bytes, bytes], address: str = "1.2.3.4", method: str = "GET"
     ) -> TokenIdentity | Refusal:
-        return self.guard.enter(headers, address, method)
+        return self.guard.authenticate(headers, address, method)
 
 
 def bearer(token: bytes = SECRET, kind: bytes = b"Bearer") -> tuple[bytes, bytes]:
@@ -87,20 +73,20 @@ def bearer(token: bytes = SECRET, kind: bytes = b"Bearer") -> tuple[bytes, bytes
     ],
 )
 def test_only_requests_for_our_own_names_come_in(hosts: tuple[str, ...], name: str, status: int | None) -> None:
-    assert Door(*hosts).host(name) == status
+    assert OneTokenGuard(*hosts).host(name) == status
 
 
 @pytest.mark.parametrize("hosts", [[], [b"localhost", b"localhost"]])
 def test_a_request_names_one_host(hosts: list[bytes]) -> None:
-    assert Door().status([(b"host", host) for host in hosts]) == 400
+    assert OneTokenGuard().status([(b"host", host) for host in hosts]) == 400
 
 
 def test_a_request_has_so_many_headers_and_so_many_bytes_of_them() -> None:
     host = (b"host", b"localhost")
-    assert Door().status([host, *[(b"x", b"")] * (HEADER_COUNT - 1)]) is None
-    assert Door().status([host, *[(b"x", b"")] * HEADER_COUNT]) == 431
-    assert Door().status([host, (b"x", b"y" * (HEADER_BYTES - 14))]) is None
-    assert Door().status([host, (b"x", b"y" * (HEADER_BYTES - 13))]) == 431
+    assert OneTokenGuard().status([host, *[(b"x", b"")] * (HEADER_COUNT - 1)]) is None
+    assert OneTokenGuard().status([host, *[(b"x", b"")] * HEADER_COUNT]) == 431
+    assert OneTokenGuard().status([host, (b"x", b"y" * (HEADER_BYTES - 14))]) is None
+    assert OneTokenGuard().status([host, (b"x", b"y" * (HEADER_BYTES - 13))]) == 431
 
 
 @pytest.mark.parametrize(
@@ -120,23 +106,23 @@ def test_a_request_has_so_many_headers_and_so_many_bytes_of_them() -> None:
     ],
 )
 def test_no_page_but_ours_uses_us(host: str, origin: str, scheme: str, status: int | None) -> None:
-    assert Door("localhost", "agents.example").origin(host, origin, scheme) == status
+    assert OneTokenGuard("localhost", "agents.example").origin(host, origin, scheme) == status
 
 
 @pytest.mark.parametrize("host", ["[::1]:8790", "127.0.0.7:8790", "localhost", "[::1]"])
 def test_no_proxy_with_tls_is_before_a_loopback_address(host: str) -> None:
-    door = Door("localhost", "::1", "127.0.0.7")
+    door = OneTokenGuard("localhost", "::1", "127.0.0.7")
     assert door.origin(host, f"http://{host}") is None
     assert door.origin(host, f"https://{host}") == 403
 
 
 def test_two_origins_are_one_too_many() -> None:
     ours = (b"origin", b"http://localhost")
-    assert Door().status([(b"host", b"localhost"), ours, ours]) == 403
+    assert OneTokenGuard().status([(b"host", b"localhost"), ours, ours]) == 403
 
 
 def test_a_known_token_comes_in_with_its_rights() -> None:
-    token_identity = Door().enter(bearer(kind=b"bEARER"))
+    token_identity = OneTokenGuard().authenticate(bearer(kind=b"bEARER"))
     assert token_identity == TokenIdentity("phone", "ada", ("read", "prompt"), digest=digest_of(SECRET))
     assert isinstance(token_identity, TokenIdentity)
     assert token_identity.may("prompt")
@@ -156,52 +142,52 @@ def test_a_known_token_comes_in_with_its_rights() -> None:
     ],
 )
 def test_anything_else_is_told_how_to_come_in(headers: list[tuple[bytes, bytes]]) -> None:
-    refused = Door().enter(*headers)
+    refused = OneTokenGuard().authenticate(*headers)
     assert isinstance(refused, Refusal)
     assert refused.status == 401
 
 
 def test_whoever_guesses_has_to_wait_and_whoever_knows_does_not() -> None:
-    door = Door()
-    statuses = [found.status for _ in range(25) if isinstance(found := door.enter(bearer(b"guess")), Refusal)]
+    door = OneTokenGuard()
+    statuses = [found.status for _ in range(25) if isinstance(found := door.authenticate(bearer(b"guess")), Refusal)]
     assert statuses == [401] * 20 + [429] * 5
-    assert isinstance(door.enter(bearer()), TokenIdentity)
-    other = door.enter(bearer(b"guess"), address="5.6.7.8")
+    assert isinstance(door.authenticate(bearer()), TokenIdentity)
+    other = door.authenticate(bearer(b"guess"), address="5.6.7.8")
     assert isinstance(other, Refusal) and other.status == 401
     door.clock.now += 1.0
-    again = door.enter(bearer(b"guess"))
+    again = door.authenticate(bearer(b"guess"))
     assert isinstance(again, Refusal) and again.status == 401
 
 
 def test_a_principal_has_a_rate_and_gets_it_back() -> None:
-    door = Door()
-    assert all(isinstance(door.enter(bearer()), TokenIdentity) for _ in range(int(BURST)))
-    full = door.enter(bearer())
+    door = OneTokenGuard()
+    assert all(isinstance(door.authenticate(bearer()), TokenIdentity) for _ in range(int(BURST)))
+    full = door.authenticate(bearer())
     assert isinstance(full, Refusal) and full.status == 429
     nobody = TokenIdentity("", "ada", ("read",))
     assert isinstance(door.guard.admit(nobody), Refusal)
     assert door.guard.admit(nobody._replace(principal="bob")) == nobody._replace(principal="bob")
     door.clock.now += 2 / RATE
-    assert isinstance(door.enter(bearer()), TokenIdentity)
+    assert isinstance(door.authenticate(bearer()), TokenIdentity)
 
 
 def test_what_is_remembered_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.gateway.guard._BUCKETS", 3)
-    door = Door()
+    monkeypatch.setattr("dragoman.gateway.rate_limiter._KEYS", 3)
+    door = OneTokenGuard()
     for number in range(10):
-        door.enter(bearer(b"guess"), address=str(number))
-    assert list(door.guard._wrong._levels) == ["7", "8", "9"]
+        door.authenticate(bearer(b"guess"), address=str(number))
+    assert list(door.guard._wrong_tokens._levels) == ["7", "8", "9"]
 
 
 OUR_PAGE = (b"origin", b"http://localhost")
 OUR_HEADER = (b"x-dragoman", b"1")
 
 
-def logged_in(door: Door) -> list[tuple[bytes, bytes]]:
+def logged_in(door: OneTokenGuard) -> list[tuple[bytes, bytes]]:
     """Both halves of a new login, as the page sends them."""
-    token_identity = door.enter(bearer())
+    token_identity = door.authenticate(bearer())
     assert isinstance(token_identity, TokenIdentity)
-    login = door.guard.cookie_for(token_identity)
+    login = door.guard.log_in(token_identity)
     assert login is not None
     return [(b"x-dragoman-page-key", login.page_key.encode()), (b"cookie", f"dragoman-{PORT}={login.cookie}".encode())]
 
@@ -221,8 +207,8 @@ def logged_in(door: Door) -> list[tuple[bytes, bytes]]:
     ],
 )
 def test_a_cookie_counts_for_our_own_page_alone(method: str, more: list[tuple[bytes, bytes]], comes_in: bool) -> None:
-    door = Door()
-    found = door.enter(*logged_in(door), *more, method=method)
+    door = OneTokenGuard()
+    found = door.authenticate(*logged_in(door), *more, method=method)
     assert isinstance(found, TokenIdentity) == comes_in
     if isinstance(found, TokenIdentity):
         assert (found.token, found.principal) == ("phone", "ada")
@@ -232,41 +218,41 @@ def test_a_cookie_counts_for_our_own_page_alone(method: str, more: list[tuple[by
 
 
 def test_a_token_counts_before_a_cookie() -> None:
-    door = Door()
+    door = OneTokenGuard()
     login = logged_in(door)
-    refused = door.enter(*login, OUR_PAGE, bearer(b"wrong"))
+    refused = door.authenticate(*login, OUR_PAGE, bearer(b"wrong"))
     assert isinstance(refused, Refusal) and refused.status == 401
 
 
 def test_a_cookie_ends_with_its_token() -> None:
-    door = Door()
+    door = OneTokenGuard()
     login = logged_in(door)
-    token_identity = door.enter(bearer())
+    token_identity = door.authenticate(bearer())
     assert isinstance(token_identity, TokenIdentity)
     assert door.guard.is_valid(token_identity)
     assert door.guard.is_valid(TokenIdentity("", "ada", ("read",)))  # needed none
     kept, door.tokens = door.tokens, []
-    refused = door.enter(*login, OUR_PAGE)
+    refused = door.authenticate(*login, OUR_PAGE)
     assert isinstance(refused, Refusal) and refused.status == 401
     assert not door.guard.is_valid(token_identity)
-    assert door.guard.cookie_for(token_identity) is None
+    assert door.guard.log_in(token_identity) is None
     door.tokens = kept  # a token that comes back does not bring the cookie back
-    assert isinstance(door.enter(*login, OUR_PAGE), Refusal)
+    assert isinstance(door.authenticate(*login, OUR_PAGE), Refusal)
 
 
 def test_another_token_of_the_old_name_is_another_token() -> None:
-    door = Door()
-    token_identity = door.enter(bearer())
+    door = OneTokenGuard()
+    token_identity = door.authenticate(bearer())
     assert isinstance(token_identity, TokenIdentity)
     door.tokens = [Token("phone", "ada", ("read",), digest_of(b"new"))]
     assert not door.guard.is_valid(token_identity)
-    assert door.guard.cookie_for(token_identity) is None
+    assert door.guard.log_in(token_identity) is None
 
 
 def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at_once() -> None:
-    door = Door()
+    door = OneTokenGuard()
     login = logged_in(door)
-    token_identity = door.enter(bearer())
+    token_identity = door.authenticate(bearer())
     assert isinstance(token_identity, TokenIdentity)
 
     def broken() -> list[Token]:
@@ -274,17 +260,17 @@ def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at
 
     door.guard._tokens = broken
     for headers in ([bearer()], [bearer(b"wrong")], [*login, OUR_PAGE]):
-        refused = door.enter(*headers)
+        refused = door.authenticate(*headers)
         assert isinstance(refused, Refusal) and refused.status == 503
     assert door.guard.is_valid(token_identity)
-    assert door.guard.cookie_for(token_identity) is None
+    assert door.guard.log_in(token_identity) is None
     door.clock.now += UNSURE_SECONDS - 1
     assert door.guard.is_valid(token_identity)
     door.clock.now += 1
     assert not door.guard.is_valid(token_identity)
     door.guard._tokens = lambda: door.tokens  # it was the disk: nothing is forgotten
     assert door.guard.is_valid(token_identity)
-    assert isinstance(door.enter(*login, OUR_PAGE), TokenIdentity)
+    assert isinstance(door.authenticate(*login, OUR_PAGE), TokenIdentity)
     door.guard._tokens = broken  # and the time begins anew
     assert door.guard.is_valid(token_identity)
 
@@ -303,39 +289,41 @@ def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at
 )
 def test_a_browser_that_contradicts_itself_is_refused(sites: list[bytes], status: int | None) -> None:
     named = [(b"host", b"localhost"), *((b"sec-fetch-site", site) for site in sites)]
-    assert Door().status([*named, OUR_PAGE]) == status
-    assert Door().status(named) is None  # a link from elsewhere to our page
+    assert OneTokenGuard().status([*named, OUR_PAGE]) == status
+    assert OneTokenGuard().status(named) is None  # a link from elsewhere to our page
 
 
 def test_a_page_has_the_cookie_of_its_own_scheme() -> None:
-    door = Door("agents.example")
+    door = OneTokenGuard("agents.example")
     key, (name, value) = logged_in(door)
     tls = (name, b"__Host-" + value)
     plain, secure = (b"origin", b"http://agents.example"), (b"origin", b"https://agents.example")
-    assert isinstance(door.enter(key, (name, value), plain), TokenIdentity)
-    assert isinstance(door.enter(key, tls, secure), TokenIdentity)
+    assert isinstance(door.authenticate(key, (name, value), plain), TokenIdentity)
+    assert isinstance(door.authenticate(key, tls, secure), TokenIdentity)
     for shown, origin in ((tls, plain), ((name, value), secure)):
-        refused = door.enter(key, shown, origin)
+        refused = door.authenticate(key, shown, origin)
         assert isinstance(refused, Refusal) and refused.status == 401
 
 
 def test_whoever_says_too_much_on_a_socket_waits() -> None:
-    door = Door()
-    token_identity = door.enter(bearer())
+    door = OneTokenGuard()
+    token_identity = door.authenticate(bearer())
     assert isinstance(token_identity, TokenIdentity)
-    assert {door.guard.pause(token_identity) for _ in range(int(MESSAGE_BURST))} == {0.0}
-    assert [door.guard.pause(token_identity) for _ in range(2)] == [pytest.approx(n / MESSAGE_RATE) for n in (1, 2)]
-    assert isinstance(door.enter(bearer()), TokenIdentity)  # requests are counted for themselves
+    assert {door.guard.message_delay(token_identity) for _ in range(int(MESSAGE_BURST))} == {0.0}
+    assert [door.guard.message_delay(token_identity) for _ in range(2)] == [
+        pytest.approx(n / MESSAGE_RATE) for n in (1, 2)
+    ]
+    assert isinstance(door.authenticate(bearer()), TokenIdentity)  # requests are counted for themselves
     door.clock.now += 3 / MESSAGE_RATE
-    assert door.guard.pause(token_identity) == 0.0
+    assert door.guard.message_delay(token_identity) == 0.0
 
 
 def test_a_message_on_a_socket_is_a_use_of_its_cookie() -> None:
-    door = Door()
-    used, unused = (door.enter(*logged_in(door), OUR_PAGE) for _ in range(2))
+    door = OneTokenGuard()
+    used, unused = (door.authenticate(*logged_in(door), OUR_PAGE) for _ in range(2))
     assert isinstance(used, TokenIdentity) and isinstance(unused, TokenIdentity)
     door.clock.now += login_store.IDLE_SECONDS - 1
-    door.guard.pause(used)
+    door.guard.message_delay(used)
     door.clock.now += 1
     assert [door.guard.is_logged_in(one) for one in (used, unused)] == [True, False]
     assert door.guard.is_logged_in(TokenIdentity("phone", "ada", ("read",)))  # came by no cookie

@@ -17,9 +17,11 @@ from dragoman.agent.agent import Agent
 from dragoman.cli.main import main
 from dragoman.gateway import app, http_replies
 from dragoman.gateway.connection import GatewayConnection
-from dragoman.gateway.guard import SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.replay_buffer import StreamBatch, StreamMessage
 from dragoman.gateway.streaming import events
+from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, digest_of
 from dragoman.transports.sse import EventReader
 from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 from tests.support.waiting import until
@@ -118,7 +120,7 @@ def test_every_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("dragoman.gateway.guard.hmac.compare_digest", compare)
     tokens = [Token(f"t{n}", "p", SCOPES, digest_of(b"secret%d" % n)) for n in range(5)]
     keeper = Guard(lambda: tokens, ["localhost"], 1, time.monotonic)
-    assert isinstance(keeper.enter([(b"authorization", b"Bearer secret0")], "a"), TokenIdentity)
+    assert isinstance(keeper.authenticate([(b"authorization", b"Bearer secret0")], "a"), TokenIdentity)
     assert compared == [token.digest for token in tokens]  # the first fits, and all are looked at
 
 
@@ -127,12 +129,12 @@ def test_a_guessing_address_is_held_back_and_others_are_not() -> None:
     now = [0.0]
     tokens = [Token("t", "p", SCOPES, digest_of(b"right"))]
     keeper = Guard(lambda: tokens, ["localhost"], 1, lambda: now[0])
-    statuses = {keeper.enter([(b"authorization", b"Bearer no")], "evil") for _ in range(100)}
+    statuses = {keeper.authenticate([(b"authorization", b"Bearer no")], "evil") for _ in range(100)}
     assert {refusal.status for refusal in statuses if isinstance(refusal, Refusal)} == {401, 429}
     for address in ("good", "evil"):  # they may be behind one proxy
-        assert isinstance(keeper.enter([(b"authorization", b"Bearer right")], address), TokenIdentity)
+        assert isinstance(keeper.authenticate([(b"authorization", b"Bearer right")], address), TokenIdentity)
     now[0] += 60
-    again = keeper.enter([(b"authorization", b"Bearer no")], "evil")
+    again = keeper.authenticate([(b"authorization", b"Bearer no")], "evil")
     assert isinstance(again, Refusal) and again.status == 401
 
 
@@ -196,7 +198,7 @@ async def test_a_simple_cross_site_post_is_not_dispatched(served: Served) -> Non
             assert answer.status_code == 415
             page = {"Content-Type": kind, "Origin": "http://evil.example"}
             assert (await client.post(served.http, headers=page, content=body)).status_code == 403
-    assert served.hub.counts["connections"] == 0
+    assert served.hub.monitor.counts["connections"] == 0
 
 
 @pytest.mark.requirement("K5")
@@ -318,7 +320,7 @@ async def test_an_answer_on_the_wrong_connection_is_refused(tmp_path: Path) -> N
             yes = {"id": question["id"], "result": {"outcome": {"outcome": "selected", "optionId": option}}}
             for wrong in (second, theirs):
                 assert (await wrong.post(yes, session_id)).status_code == 400
-            assert served.hub.sessions[session_id].running
+            assert served.hub.sessions[session_id].is_running
             await mine.post(yes, session_id)
             await until(lambda: texts(mine.heard) == ["allowed True"])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.agent.agent import Agent
+from dragoman.gateway import session_streams
 from tests.support.gateway import counting, gateway, hello, http_client, prompt, raw_http, texts
 from tests.support.needs import need
 from tests.support.waiting import until
@@ -120,13 +121,13 @@ async def test_delete_ends_the_connection_and_its_work(tmp_path: Path) -> None:
     async with gateway(agent, tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
         await raw.post(prompt(session_id), session_id)
-        await until(lambda: served.hub.sessions[session_id].running)
+        await until(lambda: served.hub.sessions[session_id].is_running)
         gone = await raw.client.delete(served.http, headers=served.headers | {"Acp-Connection-Id": raw.connection})
         assert gone.status_code == 202
         async with asyncio.timeout(30):
             await ended.wait()
         assert (await raw.post(prompt(session_id), session_id)).status_code == 404
-        await until(lambda: not served.hub.agent_sides)
+        await until(lambda: not served.hub.agents)
 
 
 @both_versions
@@ -196,9 +197,8 @@ async def test_a_cwd_that_is_not_there_is_an_error_on_the_stream(tmp_path: Path)
 async def test_streams_of_sessions_that_never_were_make_room_for_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dragoman.gateway import connection
 
-    monkeypatch.setattr(connection, "STREAMS", 3)
+    monkeypatch.setattr(session_streams, "STREAMS", 3)
     async with gateway(counting(2), tmp_path) as served, raw_http(served) as raw:
         assert (await raw.post(prompt("x" * 300), "x" * 300)).status_code == 400
         for id in range(10, 20):
@@ -209,7 +209,7 @@ async def test_streams_of_sessions_that_never_were_make_room_for_others(
         await raw.post(prompt(session_id), session_id)
         await raw.answer(2)
         assert texts(raw.heard) == ["0 ", "1 "]
-        assert len(served.hub.connections[raw.connection].connection.session_buffers) <= 3
+        assert len(served.hub.connections[raw.connection].connection.streams._by_session) <= 3
 
 
 async def test_an_agent_that_never_answers_and_a_bug_of_ours_are_told_in_json(
@@ -228,7 +228,7 @@ async def test_an_agent_that_never_answers_and_a_bug_of_ours_are_told_in_json(
         assert answer.json()["error"] == {"code": -32603, "message": "The agent did not answer in time"}
         assert "acp-connection-id" not in answer.headers
         assert not served.hub.connections
-        monkeypatch.setattr(served.hub, "connect", lambda *_: 1 / 0)
+        monkeypatch.setattr(served.hub.connections, "open", lambda *_: 1 / 0)
         answer = await raw.post(hello(1))
         assert (answer.status_code, answer.json()) == (500, {"error": "Something went wrong here."})
         assert [type(bug) for bug in served.bugs] == [ZeroDivisionError]

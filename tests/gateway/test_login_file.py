@@ -12,9 +12,11 @@ import pytest
 
 from dragoman.gateway import login_file as login_file_module
 from dragoman.gateway import login_store as cookies_module
-from dragoman.gateway.guard import SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.login_file import FILE_BYTES, LOGINS, LoginFile, StoredLogin
 from dragoman.gateway.login_store import LoginHalves, LoginStore
+from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, digest_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -33,23 +35,23 @@ class Server:
         self.guard = Guard(lambda: self.tokens, ["localhost"], 8790, lambda: self.now, self.cookies)
 
     async def login(self, name: str = "laptop") -> LoginHalves:
-        entered = self.guard.enter([(b"authorization", b"Bearer " + name.encode())], "here")
+        entered = self.guard.authenticate([(b"authorization", b"Bearer " + name.encode())], "here")
         assert isinstance(entered, TokenIdentity)
-        halves = self.guard.cookie_for(entered)
+        halves = self.guard.log_in(entered)
         assert halves is not None
         await self.cookies.save()
         return halves
 
-    def enter(self, login: LoginHalves) -> TokenIdentity | Refusal:
+    def authenticate(self, login: LoginHalves) -> TokenIdentity | Refusal:
         headers = [
             ("cookie", f"dragoman-8790={login.cookie}"),
             ("origin", "x"),
             ("x-dragoman-page-key", login.page_key),
         ]
-        return self.guard.enter([(name.encode(), value.encode()) for name, value in headers], "here")
+        return self.guard.authenticate([(name.encode(), value.encode()) for name, value in headers], "here")
 
     def knows(self, login: LoginHalves) -> bool:
-        return isinstance(self.enter(login), TokenIdentity)
+        return isinstance(self.authenticate(login), TokenIdentity)
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ async def test_a_login_counts_after_a_restart_with_both_halves_and_only_so(path:
     again = Server(path)
     assert not again.knows(LoginHalves(login.cookie, ""))
     assert not again.knows(LoginHalves(login.cookie, login.cookie))
-    entered = again.enter(login)
+    entered = again.authenticate(login)
     assert isinstance(entered, TokenIdentity) and (entered.token, entered.principal) == ("laptop", "laptop")
     assert again.said == []
 
@@ -79,7 +81,7 @@ async def test_the_file_is_its_owner_s_alone_and_has_neither_half_nor_the_token(
 async def test_logging_out_and_revoking_hold_over_a_restart(path: Path) -> None:
     server = Server(path)
     out, revoked, stays = await server.login(), await server.login("phone"), await server.login()
-    entered = server.enter(out)
+    entered = server.authenticate(out)
     assert isinstance(entered, TokenIdentity)
     server.cookies.end(entered.cookie)
     await server.cookies.save()
@@ -134,7 +136,7 @@ async def test_the_last_use_is_written_while_the_server_runs(path: Path, monkeyp
     written = counted(monkeypatch)
     server.now += cookies_module.IDLE_SECONDS - 1
     assert server.knows(login)
-    saving = asyncio.create_task(server.cookies.save_now_and_then())
+    saving = asyncio.create_task(server.cookies.save_at_intervals())
     await until(lambda: bool(written))
     saving.cancel()
     await server.cookies.save()  # it may be under way
@@ -251,7 +253,7 @@ async def test_where_it_cannot_be_written_the_old_file_goes_and_who_is_in_stays_
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(login_file_module, "write_private", full)
-    entered = server.enter(out)
+    entered = server.authenticate(out)
     assert isinstance(entered, TokenIdentity)
     server.cookies.end(entered.cookie)
     await server.cookies.save()

@@ -3,8 +3,10 @@
 import pytest
 
 from dragoman.gateway import login_store
-from dragoman.gateway.guard import SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.login_store import LoginHalves, LoginStore
+from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, digest_of
 
 ORIGIN = ("origin", "http://localhost:8790")
 FETCHED = ("sec-fetch-site", "same-origin")
@@ -20,9 +22,9 @@ class Door:
         self.guard = Guard(lambda: self.tokens, ["localhost"], 8790, lambda: self.now)
 
     def login(self, name: str = "laptop") -> LoginHalves:
-        entered = self.guard.enter([(b"authorization", b"Bearer " + name.encode())], "here")
+        entered = self.guard.authenticate([(b"authorization", b"Bearer " + name.encode())], "here")
         assert isinstance(entered, TokenIdentity) and entered.cookie == ""
-        halves = self.guard.cookie_for(entered)
+        halves = self.guard.log_in(entered)
         assert halves is not None
         return halves
 
@@ -32,7 +34,7 @@ class Door:
         sent += [("x-dragoman-page-key", login.page_key)] if login.page_key else []
         encoded = [(name.encode(), value.encode()) for name, value in sent]
         refusal = self.guard.refusal(encoded, "http")
-        entered = refusal if refusal is not None else self.guard.enter(encoded, "here", method)
+        entered = refusal if refusal is not None else self.guard.authenticate(encoded, "here", method)
         return entered.status if isinstance(entered, Refusal) else entered
 
 
@@ -168,7 +170,7 @@ def test_logging_out_ends_it(door: Door) -> None:
     login = door.login()
     entered = door.knock(login, ORIGIN)
     assert isinstance(entered, TokenIdentity)
-    door.guard.cookies.end(entered.cookie)
+    door.guard.logins.end(entered.cookie)
     assert door.knock(login, ORIGIN) == 401
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import RequestFailed
-from dragoman.gateway.guard import SCOPES
+from dragoman.gateway.token_types import SCOPES
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.content import Text
 from tests.support.gateway_process import SLOW, words

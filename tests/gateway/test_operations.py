@@ -293,9 +293,9 @@ async def test_a_server_that_stops_begins_no_turn_and_lets_the_last_word_arrive(
         await say(peer, {"id": 4, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
         other = (await hear(peer, 4))[0]["result"]["sessionId"]
         await say(peer, prompt(session_id))
-        await until(lambda: served.hub.sessions[session_id].running)
+        await until(lambda: served.hub.sessions[session_id].is_running)
         stopping = asyncio.create_task(served.server.stop(10))
-        await until(lambda: served.hub.closing)
+        await until(lambda: served.hub.is_stopping)
         await say(peer, prompt(other, 3))
         refused, before = await hear(peer, 3)
         assert refused["error"]["data"] == {"retry": True}

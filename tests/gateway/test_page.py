@@ -139,7 +139,7 @@ async def test_a_token_becomes_a_login_that_says_who_it_is(served: Served) -> No
 
 async def test_a_proxy_with_tls_before_us_gets_a_secure_cookie(tmp_path: Path) -> None:
     async with gateway(counting(1), tmp_path) as served:
-        served.server._guard._hosts.add("agent.example")
+        served.server._guard._host_check._hosts.add("agent.example")
         browser = Browser(served)
         secure = {"Origin": "https://agent.example", "Host": "agent.example"}
         answer = await browser.post("/login", Authorization=f"Bearer {served.token}", **secure)

@@ -15,8 +15,8 @@ from dragoman.cli.main import main
 from dragoman.client.connect import connect
 from dragoman.client.handlers import PermissionCallback
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
-from dragoman.gateway.guard import SCOPES
 from dragoman.gateway.token_store import TokenStore
+from dragoman.gateway.token_types import SCOPES
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.events import AnyEvent, Notice, ToolCallUpdate

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.cli.main import main
 from dragoman.errors import METHOD_NOT_FOUND, RequestFailed
-from dragoman.gateway.guard import SCOPES
+from dragoman.gateway.token_types import SCOPES
 from dragoman.vocabulary.asking import Extension
 from dragoman.vocabulary.requests import McpHttp, McpServer, McpSse
 from tests.support.gateway_process import words

@@ -12,7 +12,7 @@ FRAME = b"x" * 936  # with what a message costs beside its bytes, a thousand
 def filled(count: int, limit: int) -> ReplayBuffer:
     buffer = ReplayBuffer(lambda: None, limit=limit)
     for _ in range(count):
-        buffer.put(FRAME)
+        buffer.append(FRAME)
     return buffer
 
 
@@ -20,7 +20,7 @@ def take_all(buffer: ReplayBuffer, reader: StreamReader) -> tuple[int, int]:
     """How many messages a reader gets, and how many it misses."""
     got = missed = 0
     while buffer.has_after(reader.after):
-        batch = buffer.take(reader)
+        batch = buffer.next_batch(reader)
         got += len(batch.messages)
         missed += batch.missed
     return got, missed
@@ -29,12 +29,12 @@ def take_all(buffer: ReplayBuffer, reader: StreamReader) -> tuple[int, int]:
 async def test_who_comes_back_to_a_full_window_is_not_ended_by_what_is_said_meanwhile() -> None:
     buffer = filled(1300, limit=1_000_000)
     reader = buffer.read(None)
-    buffer.put(FRAME)  # one more has to go, which it did not have yet
+    buffer.append(FRAME)  # one more has to go, which it did not have yet
     assert reader.code == 0
-    first = buffer.take(reader)
+    first = buffer.next_batch(reader)
     assert (first.missed, first.messages[0].number) == (301, 302)
     for _ in range(1000):
-        buffer.put(FRAME)
+        buffer.append(FRAME)
     assert reader.code == 0
     got, missed = take_all(buffer, reader)
     assert len(first.messages) + got + first.missed + missed == buffer.last == 2301
@@ -46,7 +46,7 @@ async def test_who_has_caught_up_and_falls_behind_again_is_ended() -> None:
     reader = buffer.read(None)
     take_all(buffer, reader)
     for _ in range(1001):
-        buffer.put(FRAME)
+        buffer.append(FRAME)
     assert reader.code == TOO_SLOW
 
 
@@ -55,29 +55,29 @@ async def test_a_small_window_holds_one_burst_for_whoever_reads_it() -> None:
     buffer = filled(0, limit=64_000)
     reader = buffer.read(None)
     for _ in range(BURST_BYTES // 1000):
-        buffer.put(FRAME)
+        buffer.append(FRAME)
     assert reader.code == 0
     assert take_all(buffer, reader) == (BURST_BYTES // 1000, 0)
-    buffer.put(FRAME)
+    buffer.append(FRAME)
     assert buffer.size <= 64_000
     for _ in range(BURST_BYTES // 1000 + 1):
-        buffer.put(FRAME)
+        buffer.append(FRAME)
     assert reader.code == TOO_SLOW
 
 
 async def test_streams_that_hold_too_much_together_keep_an_equal_share() -> None:
     held = ByteBudget(1_000_000)
-    buffers = [ReplayBuffer(lambda: None, held=held) for _ in range(10)]
+    buffers = [ReplayBuffer(lambda: None, budget=held) for _ in range(10)]
     for buffer in buffers[:2]:
         for _ in range(500):
-            buffer.put(FRAME)
+            buffer.append(FRAME)
     assert held.used == 1_000_000
     for buffer in buffers[2:]:
         for _ in range(500):
-            buffer.put(FRAME)
+            buffer.append(FRAME)
         assert buffer.size <= 100_000
     assert held.used == sum(buffer.size for buffer in buffers) <= 2_000_000
-    buffers[0].put(FRAME)  # whoever speaks lets go
+    buffers[0].append(FRAME)  # whoever speaks lets go
     assert buffers[0].size <= 100_000
     reader = buffers[0].read(None)
     assert take_all(buffers[0], reader) == (100, 401)
@@ -89,20 +89,20 @@ async def test_streams_that_hold_too_much_together_keep_an_equal_share() -> None
 
 async def test_whoever_reads_is_not_ended_by_what_others_hold() -> None:
     held = ByteBudget(10_000)
-    full = ReplayBuffer(lambda: None, held=held)
+    full = ReplayBuffer(lambda: None, budget=held)
     for _ in range(11):
-        full.put(FRAME)
-    read = ReplayBuffer(lambda: None, held=held)
+        full.append(FRAME)
+    read = ReplayBuffer(lambda: None, budget=held)
     reader = read.read(None)
     for _ in range(60):
-        read.put(FRAME)
+        read.append(FRAME)
     assert reader.code == 0
     assert take_all(read, reader) == (60, 0)
 
 
 async def test_a_window_in_the_place_of_another_goes_on_counting() -> None:
     buffer = filled(3, limit=1_000_000)
-    again = ReplayBuffer(lambda: None, place=buffer.place)
-    again.put(FRAME)
-    batch = again.take(again.read(None))
+    again = ReplayBuffer(lambda: None, position=buffer.position)
+    again.append(FRAME)
+    batch = again.next_batch(again.read(None))
     assert (batch.missed, [message.number for message in batch.messages]) == (3, [4])

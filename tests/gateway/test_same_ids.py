@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.agent_restart import GONE, TAKEN, UNCLEAR
+from dragoman.gateway.agent_restart import AMBIGUOUS, GONE, ID_IN_USE
 from tests.support.gateway import RawHttp, gateway, prompt, raw_http, texts
 from tests.support.waiting import until
 
@@ -63,7 +63,7 @@ async def test_without_names_of_ours_the_second_is_refused_and_closed_in_its_age
         assert session_id == "0"
         async with raw_http(served, token=served.token_of("bob")) as bob:
             await bob.post({"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
-            assert (await bob.answer(1))["error"]["message"] == TAKEN
+            assert (await bob.answer(1))["error"]["message"] == ID_IN_USE
             await until(lambda: noted(agent, "closed") == ["0"])
             assert await bob.open("0") == 404
         assert "mine" in await heard(one, session_id, "mine", 3)
@@ -76,14 +76,14 @@ async def test_an_id_that_two_people_have_is_opened_in_no_other_process(tmp_path
         async with raw_http(served, token=alices) as alice, raw_http(served, token=bobs) as bob:
             hers, his = await alice.session(), await bob.session()
             own = await alice.session(2)  # which bob's process has not given out
-            assert all(not agent_side.can_rest for agent_side in served.hub.agent_sides)
+            assert all(not agent_side._can_stop for agent_side in served.hub.agents)
             for raw, session_id in ((alice, hers), (bob, his), (alice, own)):
                 await raw.post({"id": 8, "method": "session/close", "params": {"sessionId": session_id}}, session_id)
                 await raw.answer(8)
                 raw.heard.clear()
             await alice.post({"id": 9, "method": "session/delete", "params": {"sessionId": hers}}, hers)
-            assert (await alice.answer(9))["error"]["message"] == UNCLEAR
-            assert (await loaded(alice, hers, 10))["error"]["message"] == UNCLEAR
+            assert (await alice.answer(9))["error"]["message"] == AMBIGUOUS
+            assert (await loaded(alice, hers, 10))["error"]["message"] == AMBIGUOUS
             assert "result" in await loaded(alice, own, 11)
             assert [params["sessionId"] for params in opened(agent)] == ["1"]
             assert await listed(bob, 12) == ["z"]
@@ -133,8 +133,8 @@ async def test_it_sleeps_and_wakes_under_the_agents_name(tmp_path: Path) -> None
     async with gateway(counters(agent, renames=True), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
         first = await heard(raw, session_id, "pid", 3)
-        (agent_side,) = served.hub.agent_sides
-        resting = agent_side.rest()
+        (agent_side,) = served.hub.agents
+        resting = agent_side.stop_process()
         assert resting is not None
         await asyncio.shield(resting)
         raw.heard.clear()
@@ -155,8 +155,8 @@ async def test_nor_in_the_next_process_of_its_own_agent(tmp_path: Path) -> None:
         assert "error" in await alice.answer(3)
         for id, message, reason in (
             (4, prompt(hers, 4), GONE),
-            (5, loading(hers, 5), UNCLEAR),
-            (6, loading(hers, 6), UNCLEAR),
+            (5, loading(hers, 5), AMBIGUOUS),
+            (6, loading(hers, 6), AMBIGUOUS),
         ):
             await alice.post(message, hers)
             assert (await alice.answer(id))["error"]["message"] == reason
@@ -174,7 +174,7 @@ async def test_a_process_that_was_started_again_counts_again(tmp_path: Path) -> 
         await raw.post(prompt(first, 5), first)
         assert (await raw.answer(5))["error"]["code"] == -32002  # what it was called is another's now
         await raw.post(loading(first, 6), first)
-        assert (await raw.answer(6))["error"]["message"] == UNCLEAR
+        assert (await raw.answer(6))["error"]["message"] == AMBIGUOUS
 
 
 async def test_what_is_said_beside_a_session_is_heard_by_its_people_only(tmp_path: Path) -> None:

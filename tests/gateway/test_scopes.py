@@ -44,7 +44,7 @@ async def test_a_reader_starts_no_servers_when_it_opens_a_session(renames: bool,
             (asked,) = opened(agent)
             # The folder is the one it was made in.
             assert asked == {"sessionId": "0", "cwd": str(Path.cwd()), "mcpServers": []}
-            assert served.hub.sessions[session_id].opening is None
+            assert served.hub.sessions[session_id].resume_request is None
 
 
 async def test_a_reader_of_an_open_session_has_it_opened_as_it_was(tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ async def test_a_reader_of_an_open_session_has_it_opened_as_it_was(tmp_path: Pat
             assert "result" in await loaded(raw, session_id, 5, **mine)
             assert "result" in await loaded(reader, session_id, 6, **HOSTILE)
             assert opened(agent) == [{"sessionId": "0", **mine}] * 2
-            (agent_side,) = [agent_side for agent_side in served.hub.agent_sides if agent_side.sessions]
-            resting = agent_side.rest()
+            (agent_side,) = [agent_side for agent_side in served.hub.agents if agent_side.sessions]
+            resting = agent_side.stop_process()
             assert resting is not None
             await asyncio.shield(resting)
             assert "later" in await heard(raw, session_id, "later", 7)
@@ -76,7 +76,7 @@ async def test_whoever_may_prompt_gets_its_servers_though_a_reader_was_first(tmp
             assert "result" in await loaded(raw, session_id, 6, mcpServers=[SERVER])
             assert noted(agent, "closed") == ["0", "0"]  # else the agent would not start them
             assert [params["mcpServers"] for params in opened(agent)] == [[], [SERVER]]
-            assert served.hub.sessions[session_id].opening is not None
+            assert served.hub.sessions[session_id].resume_request is not None
 
 
 async def test_a_reader_opens_no_session_whose_folder_nobody_knows(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ async def test_a_reader_that_leaves_stops_no_work(tmp_path: Path) -> None:
             await served.forget(raw.connection)
             headers = {"Authorization": f"Bearer {watcher}", "Acp-Connection-Id": reader.connection}
             assert (await reader.client.delete(served.http, headers=headers)).status_code == 202
-            assert served.hub.sessions[session_id].running
+            assert served.hub.sessions[session_id].is_running
             go_on.set()
             await until(lambda: session_id not in served.hub.sessions)
 

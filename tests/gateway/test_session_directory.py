@@ -7,7 +7,7 @@ from dragoman.gateway.session_directory import SessionDirectory
 
 def added(owners: SessionDirectory, session_id: str, principal: str, agent_id: str = "", cwd: str = "") -> None:
     assert owners.claim(session_id, principal, agent_id, cwd)
-    owners.keep(session_id)
+    owners.persist(session_id)
 
 
 def test_owners_are_those_of_one_agent(tmp_path: Path) -> None:
@@ -16,19 +16,19 @@ def test_owners_are_those_of_one_agent(tmp_path: Path) -> None:
     added(SessionDirectory(file, "one"), "s1", "alice", "0", "/work")
     added(SessionDirectory(file, "two"), "s2", "bob", "0")
     one, two = SessionDirectory(file, "one"), SessionDirectory(file, "two")
-    assert (one.of("s1"), one.agent_id("s1"), one.cwd("s1"), one.of("s2")) == ("alice", "0", "/work", None)
-    assert (two.of("s1"), two.of("s2"), two.named("0")) == (None, "bob", ["s2"])
-    assert one.of("old") == two.of("old") == "alice"
+    assert (one.owner("s1"), one.agent_id("s1"), one.cwd("s1"), one.owner("s2")) == ("alice", "0", "/work", None)
+    assert (two.owner("s1"), two.owner("s2"), two.sessions_named("0")) == (None, "bob", ["s2"])
+    assert one.owner("old") == two.owner("old") == "alice"
 
 
 def test_an_id_that_an_agent_gave_to_two_people_is_unclear(tmp_path: Path) -> None:
     owners = SessionDirectory(tmp_path / "owners.jsonl", "one")
     added(owners, "s1", "alice", "0")
     added(owners, "s2", "alice", "0")
-    assert not owners.is_unclear("s1")  # both are hers
+    assert not owners.is_ambiguous("s1")  # both are hers
     added(owners, "s3", "bob", "0")
     added(owners, "s4", "bob", "1")
-    assert [name for name in ("s1", "s2", "s3", "s4", "0") if owners.is_unclear(name)] == ["s1", "s2", "s3", "0"]
+    assert [name for name in ("s1", "s2", "s3", "s4", "0") if owners.is_ambiguous(name)] == ["s1", "s2", "s3", "0"]
 
 
 def test_owners_survive_a_restart_and_a_torn_line(tmp_path: Path) -> None:
@@ -40,5 +40,5 @@ def test_owners_survive_a_restart_and_a_torn_line(tmp_path: Path) -> None:
     added(owners, "s3", "carol")
     assert not owners.claim("s1", "mallory")  # it has an owner already
     again = SessionDirectory(file)
-    assert [again.of(name) for name in ("s1", "s2", "s3")] == ["alice", None, "carol"]
+    assert [again.owner(name) for name in ("s1", "s2", "s3")] == ["alice", None, "carol"]
     assert file.stat().st_mode & 0o777 == 0o600

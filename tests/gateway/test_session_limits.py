@@ -49,7 +49,7 @@ async def test_those_that_are_being_opened_count(tmp_path: Path, monkeypatch: py
 
 
 async def test_a_session_has_so_many_watchers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_session, "WATCHERS", 2)
+    monkeypatch.setattr(shared_session, "SUBSCRIBERS", 2)
     async with (
         gateway(counters(tmp_path / "agent", renames=True), tmp_path) as served,
         raw_http(served) as raw,
@@ -87,9 +87,9 @@ async def test_sessions_that_nobody_knows_are_held_while_one_is_opened_and_bound
         await until(lambda: texts(raw.heard) == ["early"])
         assert 0 < most[0] <= limits.IN_FLIGHT
         assert 0 < most[1] <= limits.EARLY_UPDATE_BYTES
-        (agent_side,) = served.hub.agent_sides
+        (agent_side,) = served.hub.agents
         await heard(raw, session_id, "stray", 2)
-        assert (agent_side._hearing.pending_events.sessions, agent_side._hearing.pending_events.size) == (0, 0)
+        assert (agent_side._events.pending_events.sessions, agent_side._events.pending_events.size) == (0, 0)
 
 
 @pytest.mark.usefixtures("_often_swept")
@@ -100,7 +100,7 @@ async def test_one_that_fails_does_not_end_the_sweep(tmp_path: Path, monkeypatch
         failed.append(now)
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(AgentSide, "look", look)
+    monkeypatch.setattr(AgentSide, "stop_if_idle", look)
     async with gateway(counting(1), tmp_path) as served:
         async with raw_http(served) as raw:
             await until(lambda: len(failed) > 1)

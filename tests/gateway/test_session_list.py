@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.agent.agent import Agent
-from dragoman.gateway import client_side
-from dragoman.gateway.cursors import Cursors
+from dragoman.gateway import session_list
+from dragoman.gateway.session_list import Cursors
 from dragoman.store import listing
 from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import RawHttp, counting, gateway, raw_http
@@ -79,7 +79,7 @@ async def test_a_cursor_tells_nothing_and_is_known_to_its_connection_only(store:
 async def test_one_request_looks_through_so_many_pages(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_side, "_PAGES", 3)
+    monkeypatch.setattr(session_list, "_PAGES", 3)
     async with gateway(kept_in(store), tmp_path) as served:
         bobs = served.token_of("bob", ("read", "prompt"))
         async with raw_http(served) as mine, raw_http(served, token=bobs) as bob:
@@ -90,8 +90,8 @@ async def test_one_request_looks_through_so_many_pages(
 
 def test_the_oldest_cursor_is_forgotten() -> None:
     cursors = Cursors()
-    given = [cursors.given(f"place {number}") for number in range(17)]
-    assert cursors.place(given[16]) == "place 16"
-    assert cursors.place(given[1]) == "place 1"
+    given = [cursors.hide(f"place {number}") for number in range(17)]
+    assert cursors.resolve(given[16]) == "place 16"
+    assert cursors.resolve(given[1]) == "place 1"
     with pytest.raises(Exception, match="no such cursor"):
-        cursors.place(given[0])
+        cursors.resolve(given[0])

@@ -83,7 +83,7 @@ async def test_a_permission_waits_for_a_client_that_comes_back(version: int, tmp
         await raw.drop(session_id)
         await raw.drop()
         await until(lambda: not served.hub.connections[raw.connection].connection.readers)
-        assert served.hub.sessions[session_id].running
+        assert served.hub.sessions[session_id].is_running
         assert await raw.open(session_id) == 200
         await raw.post(choice(question, "allow_once"), session_id)
         await until(lambda: texts(raw.heard) == ["allowed True"])
@@ -100,7 +100,7 @@ async def test_a_permission_with_nobody_connected_is_a_reject_in_the_end(
         await asked(raw)
         await raw.drop(session_id)
         await raw.drop()
-        await until(lambda: not served.hub.sessions[session_id].running)
+        await until(lambda: not served.hub.sessions[session_id].is_running)
         assert await raw.open(session_id) == 200
         await until(lambda: texts(raw.heard) == ["allowed False"])
 
@@ -112,7 +112,7 @@ async def test_somebody_who_watches_keeps_a_permission_open(tmp_path: Path, monk
         await raw.post(prompt(session_id), session_id)
         question = await asked(raw)
         await asyncio.sleep(0.3)  # longer than nobody is waited for
-        assert served.hub.sessions[session_id].running
+        assert served.hub.sessions[session_id].is_running
         await raw.post(choice(question, "allow_once"), session_id)
         await until(lambda: texts(raw.heard) == ["allowed True"])
 
@@ -171,16 +171,16 @@ async def test_a_new_connection_finds_a_session_whose_turn_still_runs(tmp_path: 
             await first.post(prompt(session_id), session_id)
             await until(lambda: texts(first.heard))
         await served.forget(first.connection)
-        assert served.hub.sessions[session_id].running
+        assert served.hub.sessions[session_id].is_running
         async with raw_http(served, 2) as second:
             assert await second.open(session_id) == 200
             await second.post(resume(session_id), session_id)
             assert "result" in await second.answer(5)
             go_on.set()
             await until(lambda: texts(second.heard) == ["1 ", "2 "])
-            await until(lambda: not served.hub.sessions[session_id].running)
+            await until(lambda: not served.hub.sessions[session_id].is_running)
         await served.forget(second.connection)
-        await until(lambda: not served.hub.agent_sides)
+        await until(lambda: not served.hub.agents)
         async with raw_http(served, 1) as third:  # from the store, with its whole story
             load = {"sessionId": session_id, "cwd": "/", "mcpServers": []}
             assert await third.open(session_id) == 200

@@ -41,7 +41,7 @@ async def test_a_client_that_never_names_a_session_in_a_header_has_everything_on
             assert (await raw.answer(2))["result"]["stopReason"] == "end_turn"
             assert texts(raw.heard) == ["allowed False"]
             assert (await raw.post(prompt(session_id, 3))).status_code == 202
-            await until(lambda: served.hub.sessions[session_id].running)
+            await until(lambda: served.hub.sessions[session_id].is_running)
             cancel = {"method": "session/cancel", "params": {"sessionId": session_id}}
             assert (await raw.post(cancel)).status_code == 202
             assert (await raw.answer(3))["result"]["stopReason"] == "cancelled"
@@ -59,7 +59,7 @@ async def test_the_stream_is_dropped_in_mid_turn_and_nothing_is_lost(tmp_path: P
         last = raw.by_stream[""][-1][0]
         await raw.drop()
         await raw.post(prompt(session_id))
-        await until(lambda: served.hub.sessions[session_id].running)
+        await until(lambda: served.hub.sessions[session_id].is_running)
         assert await raw.open(after=last) == 200
         asked = await question(raw)
         await raw.post({"id": asked["id"], "result": {"outcome": {"outcome": "cancelled"}}})

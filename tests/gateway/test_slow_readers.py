@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from dragoman.agent.agent import Agent
-from dragoman.gateway import replay_buffer, streaming
+from dragoman.gateway import connections, replay_buffer, streaming
 from dragoman.gateway.replay_buffer import BUFFER_BYTES, LAG_BYTES, TOO_SLOW, ReplayBuffer
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
@@ -38,24 +38,24 @@ def shouting(count: int) -> Agent:
 async def test_a_window_keeps_the_newest_messages_within_its_bound_and_says_the_gap() -> None:
     kept = ReplayBuffer(lambda: None, limit=100_000)
     for number in range(100):
-        kept.put(b"%04d" % number + b"x" * 10_000)
+        kept.append(b"%04d" % number + b"x" * 10_000)
     assert kept.size <= 100_000
-    batch = kept.take(kept.read(3))
+    batch = kept.next_batch(kept.read(3))
     assert batch.missed == 100 - 9 - 3
     assert [message.number for message in batch.messages] == [92, 93, 94, 95, 96, 97]
-    kept.put(b"y" * 500_000)  # larger than everything: it is kept alone
-    last = kept.take(kept.read(100))
+    kept.append(b"y" * 500_000)  # larger than everything: it is kept alone
+    last = kept.next_batch(kept.read(100))
     assert (last.missed, [len(message.frame) for message in last.messages]) == (0, [500_000])
 
 
 async def test_whoever_comes_back_gets_every_message_once() -> None:
     kept = ReplayBuffer(lambda: None)
     for number in range(10):
-        kept.put(b"%d" % number)
+        kept.append(b"%d" % number)
     for after in range(11):
-        batch = kept.take(kept.read(after))
+        batch = kept.next_batch(kept.read(after))
         assert [message.frame for message in batch.messages] == [b"%d" % number for number in range(after, 10)]
-    assert kept.take(kept.read(None)).messages == []  # from where the last one was
+    assert kept.next_batch(kept.read(None)).messages == []  # from where the last one was
 
 
 async def test_a_reader_that_is_behind_is_waited_for_and_misses_nothing(
@@ -68,14 +68,14 @@ async def test_a_reader_that_is_behind_is_waited_for_and_misses_nothing(
         session_id = await raw.session()
         raw.reads.clear()
         await raw.post(prompt(session_id), session_id)
-        kept = served.hub.connections[raw.connection].connection.session_buffers[session_id]
+        kept = served.hub.connections[raw.connection].connection.streams._by_session[session_id]
         said = 0
         async with asyncio.timeout(50):
-            while not (kept.behind and kept.last == said):  # the sockets on the way take some more, and only they
+            while not (kept.is_behind and kept.last == said):  # the sockets on the way take some more, and only they
                 said = kept.last
                 await asyncio.sleep(0.01)
         assert said < count  # the agent waits
-        assert served.hub.sessions[session_id].running
+        assert served.hub.sessions[session_id].is_running
         raw.reads.set()
         await raw.answer(2)
         assert len("".join(texts(raw.heard))) == count * len(PIECE)
@@ -110,13 +110,13 @@ async def test_a_reader_that_stops_is_ended_with_a_code_and_can_come_back(
         session_id = await raw.session(stream=False)
         deaf = Deaf(served, raw)
         await deaf.open(session_id)
-        kept = served.hub.connections[raw.connection].connection.session_buffers[session_id]
+        kept = served.hub.connections[raw.connection].connection.streams._by_session[session_id]
         reader = kept.reader
         assert reader is not None
         await raw.post(prompt(session_id), session_id)
         await until(lambda: reader.code)
         assert reader.code == TOO_SLOW
-        await until(lambda: not served.hub.sessions[session_id].running)  # the turn went on without it
+        await until(lambda: not served.hub.sessions[session_id].is_running)  # the turn went on without it
         assert kept.size <= BUFFER_BYTES
         assert await raw.open(session_id, after="3") == 200
         await raw.answer(2)
@@ -142,7 +142,7 @@ async def test_a_websocket_that_stops_reading_is_ended_and_can_come_back(
             assert reader is not None
             await until(lambda: reader.code)
             assert reader.code == TOO_SLOW
-            await until(lambda: not served.hub.sessions[session_id].running)
+            await until(lambda: not served.hub.sessions[session_id].is_running)
             socket.transport.abort()
         async with opening(served, Acp_Connection_Id=connection_id, Last_Event_ID="2") as socket:
             answer, before = await hear(socket, 2)
@@ -167,7 +167,7 @@ async def test_slow_readers_cost_a_healthy_one_little(tmp_path: Path) -> None:
                 await healthy.answer(100)
                 assert (await client.get(served.http.replace("/acp", "/health"))).status_code == 200
         held = sum(
-            kept.size for one in served.hub.connections.values() for kept in one.connection.session_buffers.values()
+            kept.size for one in served.hub.connections.values() for kept in one.connection.streams._by_session.values()
         )
         assert held <= (_DEAF + 1) * BUFFER_BYTES
         for one in deaf:
@@ -198,7 +198,7 @@ async def test_connections_that_come_and_go_leave_nothing(tmp_path: Path, count:
         await _come_and_go(served, count)
         await until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors + 5)
         assert not served.hub.connections
-        await until(lambda: not served.hub.agent_sides)
+        await until(lambda: not served.hub.agents)
 
 
 async def _come_and_go(served: Served, count: int) -> None:
@@ -214,9 +214,8 @@ async def _come_and_go(served: Served, count: int) -> None:
 
 @pytest.mark.requirement("D7")
 async def test_too_many_connections_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dragoman.gateway import hub
 
-    monkeypatch.setattr(hub, "CONNECTIONS", 3)
+    monkeypatch.setattr(connections, "CONNECTIONS", 3)
     async with gateway(counting(1), tmp_path) as served, http_client() as client:
         answers = [await client.post(served.http, json=hello(1), headers=served.headers) for _ in range(5)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 503, 503]
@@ -254,8 +253,8 @@ async def test_a_stream_that_nobody_ever_opens_is_waited_for_and_then_not_any_mo
     async with gateway(agent, tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session(stream=False)
         known.set()
-        kept = served.hub.connections[raw.connection].connection.stream(session_id)
-        await until(lambda: kept.behind)
+        kept = served.hub.connections[raw.connection].connection.streams.of_session(session_id)
+        await until(lambda: kept.is_behind)
         assert not finished.is_set()
         async with asyncio.timeout(50):
             await finished.wait()

@@ -10,8 +10,10 @@ import pytest
 
 from dragoman.errors import UsageError
 from dragoman.gateway import token_store as tokens_module
-from dragoman.gateway.guard import Guard, Token, TokenIdentity, Unsure, is_loopback, scopes_of
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.host_check import is_loopback
 from dragoman.gateway.token_store import TokenStore
+from dragoman.gateway.token_types import Token, TokenIdentity, Unsure, scopes_of
 from dragoman.transports.token import read_token
 
 
@@ -40,10 +42,10 @@ def test_revoking_counts_for_a_server_that_runs(tmp_path: Path) -> None:
     token = other.make("phone")
     guard = Guard(running.valid, ["localhost"], 1, lambda: 0.0)
     shown = [(b"authorization", f"Bearer {token}".encode())]
-    token_identity = guard.enter(shown, "")
+    token_identity = guard.authenticate(shown, "")
     assert isinstance(token_identity, TokenIdentity)
     assert other.revoke("phone")
-    assert not isinstance(guard.enter(shown, ""), TokenIdentity)
+    assert not isinstance(guard.authenticate(shown, ""), TokenIdentity)
     assert not guard.is_valid(token_identity)
     assert not other.revoke("phone")
     other.make("phone", ("read",))
@@ -56,11 +58,11 @@ def test_a_token_that_expires_ends_what_came_in_by_it(tmp_path: Path) -> None:
     token = running.make("phone", expires=1060)
     guard = Guard(running.valid, ["localhost"], 1, lambda: 0.0)
     shown = [(b"authorization", f"Bearer {token}".encode())]
-    token_identity = guard.enter(shown, "")
+    token_identity = guard.authenticate(shown, "")
     assert isinstance(token_identity, TokenIdentity)
     assert guard.is_valid(token_identity)
     now[0] = 1060.0
-    assert not isinstance(guard.enter(shown, ""), TokenIdentity)
+    assert not isinstance(guard.authenticate(shown, ""), TokenIdentity)
     assert not guard.is_valid(token_identity)
 
 

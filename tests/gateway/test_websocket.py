@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from dragoman.gateway import hub
+from dragoman.gateway import connections
 from tests.support.gateway import Message, counting, gateway, hello, prompt, texts
 from tests.support.waiting import until
 
@@ -71,7 +71,7 @@ async def test_a_dropped_socket_is_resumed_behind_the_last_message(tmp_path: Pat
             socket.transport.abort()
         await until(lambda: not served.hub.connections[connection].connection.readers)
         go_on.set()
-        await until(lambda: not served.hub.sessions[session_id].running)  # the turn went on with nobody there
+        await until(lambda: not served.hub.sessions[session_id].is_running)  # the turn went on with nobody there
         # Two messages were heard of the session/new exchange, and those of the turn.
         async with opening(served, Acp_Connection_Id=connection, Last_Event_ID=str(2 + len(heard))) as socket:
             resumed = msgspec.json.decode(await socket.recv())
@@ -93,7 +93,7 @@ async def test_a_goodbye_ends_the_connection_and_its_work_and_a_drop_does_not(tm
             await socket.recv()
             socket.transport.abort()
         await until(lambda: not served.hub.connections[connection].connection.readers)
-        assert served.hub.sessions[session_id].running
+        assert served.hub.sessions[session_id].is_running
         async with opening(served, Acp_Connection_Id=connection) as socket:
             await socket.recv()
             await socket.close(1000)
@@ -138,15 +138,15 @@ async def test_what_is_said_while_the_server_stops_is_heard_to_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long that takes: whoever takes nothing is not waited for, and here that is soon."""
-    monkeypatch.setattr(hub, "_LAST_LOOKS", 40)
+    monkeypatch.setattr(connections, "_LAST_CHECKS", 40)
     go_on = asyncio.Event()
     count = 2000  # many in one write, each a frame of its own
     async with gateway(counting(count, go_on.wait), tmp_path) as served, opening(served) as socket:
         _, session_id = await session(socket, 1)
         await say(socket, prompt(session_id))
-        await until(lambda: served.hub.sessions[session_id].running)
+        await until(lambda: served.hub.sessions[session_id].is_running)
         stopping = asyncio.create_task(served.server.stop(50))
-        await until(lambda: served.hub.closing)
+        await until(lambda: served.hub.is_stopping)
         go_on.set()
         _, before = await hear(socket, 2)
         assert texts(before) == [f"{number} " for number in range(count)]

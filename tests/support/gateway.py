@@ -14,13 +14,14 @@ import httpx2
 from dragoman.agent.agent import Agent
 from dragoman.gateway.agent_source import AgentSource, in_process
 from dragoman.gateway.ceilings import Ceilings
-from dragoman.gateway.guard import SCOPES, Scope
-from dragoman.gateway.hub import Hub, Knows
+from dragoman.gateway.hub import Hub
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.open_questions import OnPermission
 from dragoman.gateway.server import GatewayServer
+from dragoman.gateway.session_access import IsStored
 from dragoman.gateway.session_directory import SessionDirectory
 from dragoman.gateway.token_store import TokenStore
+from dragoman.gateway.token_types import SCOPES, Scope
 from dragoman.transports.sse import EventReader
 from tests.support.waiting import until
 
@@ -53,9 +54,9 @@ class Served(NamedTuple):
 
     async def forget(self, connection_id: str) -> None:
         """So much time passes that a connection which nobody reads is ended; see `_often_swept`."""
-        kept, self.hub._kept_seconds = self.hub._kept_seconds, 0.0
+        kept, self.hub.connections.kept_seconds = self.hub.connections.kept_seconds, 0.0
         await until(lambda: connection_id not in self.hub.connections, "the end of the connection")
-        self.hub._kept_seconds = kept
+        self.hub.connections.kept_seconds = kept
 
     def token_of(self, name: str, scopes: tuple[Scope, ...] = SCOPES, principal: str = "") -> str:
         return self.tokens.make(name, scopes, principal)
@@ -67,7 +68,7 @@ async def gateway(
     folder: Path,
     *,
     log: Logbook | None = None,
-    knows: Knows | None = None,
+    is_stored: IsStored | None = None,
     grace: float = 0.2,
     proxy_port: int = 0,
     versions: tuple[int, ...] = (1, 2),
@@ -83,8 +84,8 @@ async def gateway(
     bugs: list[Exception] = []
     hub = Hub(
         agent if isinstance(agent, AgentSource) else AgentSource(in_process(agent.serve, bugs.append), versions),
-        owners=SessionDirectory(folder / "owners.jsonl"),
-        knows=knows,
+        directory=SessionDirectory(folder / "owners.jsonl"),
+        is_stored=is_stored,
         report=bugs.append,
         log=log,
         ceilings=ceilings,

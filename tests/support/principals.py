@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from dragoman.client.client import Client
 from dragoman.client.connect import connect
-from dragoman.gateway.guard import Scope, TokenLimits
 from dragoman.gateway.token_store import TokenStore
+from dragoman.gateway.token_types import Scope, TokenLimits
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from tests.support.gateway import free_port

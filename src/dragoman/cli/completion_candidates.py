@@ -166,7 +166,7 @@ def _tokens() -> Iterator[CompletionCandidate]:
 
 
 def _scopes() -> Iterator[CompletionCandidate]:
-    from dragoman.gateway.guard import SCOPES
+    from dragoman.gateway.token_types import SCOPES
 
     return (CompletionCandidate(",".join(SCOPES[: count + 1])) for count in range(len(SCOPES)))
 

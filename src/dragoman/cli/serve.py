@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from dragoman.cli.served_agent import ServedAgent
     from dragoman.gateway.ceilings import Ceilings
-    from dragoman.gateway.guard import TokenLimits
     from dragoman.gateway.logbook import Logbook
     from dragoman.gateway.open_questions import OnPermission
     from dragoman.gateway.server import GatewayServer
     from dragoman.gateway.token_store import TokenStore
+    from dragoman.gateway.token_types import TokenLimits
 
 _DESCRIPTION = """\
 Serve an agent over the network: Streamable HTTP and WebSocket at /acp, with
@@ -156,7 +156,7 @@ def _leave() -> None:
 
 
 def _change_tokens(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
-    from dragoman.gateway.guard import scopes_of
+    from dragoman.gateway.token_types import scopes_of
 
     now = "revoke" if arguments.revoke_token is not None else "create"
     _say(f"this option goes with the next release; use: dragoman tokens {now} NAME")
@@ -196,11 +196,11 @@ class _Prepared:
         from dragoman.gateway.server import GatewayServer
         from dragoman.gateway.session_directory import SessionDirectory
 
-        owners = SessionDirectory(home() / "gateway" / "owners.jsonl", agent="".join(self._arguments.agent))
+        directory = SessionDirectory(home() / "gateway" / "owners.jsonl", agent="".join(self._arguments.agent))
         hub = Hub(
             self._served.agents,
-            owners=owners,
-            knows=self._served.knows,
+            directory=directory,
+            is_stored=self._served.is_stored,
             folder_of=self._served.folder_of,
             report=_reporter(self._log),
             log=self._log,
@@ -226,7 +226,7 @@ def _prepared(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook
     from dragoman.cli.served_agent import fleet_agent, our_agent
     from dragoman.cli.settings import SettingsError
     from dragoman.gateway.ceilings import Ceilings
-    from dragoman.gateway.guard import is_loopback
+    from dragoman.gateway.host_check import is_loopback
 
     try:
         hide_keys()

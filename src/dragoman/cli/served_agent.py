@@ -15,7 +15,7 @@ from dragoman.cli.home import home, open_store
 from dragoman.errors import UsageError
 from dragoman.gateway.agent_source import PROCESSES, AgentSource, in_process, spawned, spoken_in
 from dragoman.gateway.ceilings import AgentModes
-from dragoman.gateway.hub import FolderOf, Knows
+from dragoman.gateway.session_access import FolderOf, IsStored
 from dragoman.store.contract import StoreFailed
 
 
@@ -23,7 +23,7 @@ class ServedAgent(NamedTuple):
     """An agent to serve, and what is known of its stored sessions; `modes` None: its modes are not ours to judge."""
 
     agents: AgentSource
-    knows: Knows | None = None
+    is_stored: IsStored | None = None
     folder_of: FolderOf | None = None
     modes: AgentModes | None = None
 
@@ -46,7 +46,7 @@ def our_agent(
 
     core = agent_core(agent)
 
-    async def knows(session_id: str) -> bool:
+    async def is_stored(session_id: str) -> bool:
         return bool(await folder_of(session_id))
 
     async def folder_of(session_id: str) -> str:
@@ -58,7 +58,7 @@ def our_agent(
             return ""
 
     opened = in_process(partial(agent.serve, trusted=True), report)
-    return ServedAgent(AgentSource(opened, core.spoken), knows, folder_of, _our_modes())
+    return ServedAgent(AgentSource(opened, core.spoken), is_stored, folder_of, _our_modes())
 
 
 def fleet_agent(name: str) -> ServedAgent:

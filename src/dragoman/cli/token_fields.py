@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from dragoman.errors import UsageError
-from dragoman.gateway.guard import TokenLimits
 from dragoman.gateway.token_store import is_text
+from dragoman.gateway.token_types import TokenLimits
 
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)

@@ -14,8 +14,8 @@ from dragoman.cli.home import home
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from dragoman.gateway.guard import Token
     from dragoman.gateway.token_store import TokenStore
+    from dragoman.gateway.token_types import Token
 
 _DESCRIPTION = """\
 The tokens with which clients come to `dragoman serve`. A server that runs
@@ -119,7 +119,7 @@ def opened(token_file: str | None) -> "TokenStore":
 
 def _create(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
     from dragoman.cli.token_fields import checked_limits, expiry_of
-    from dragoman.gateway.guard import scopes_of
+    from dragoman.gateway.token_types import scopes_of
 
     try:
         scopes = scopes_of(arguments.scopes)

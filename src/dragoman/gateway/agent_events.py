@@ -1,11 +1,11 @@
-"""Route an agent's events, requests and notes to the clients they are for.
+"""Route an agent's events, requests and notifications to the clients they are for.
 
 - An event goes to the `SharedSession` of its session; one of a session that is being opened is held until its id is
   known.
 - A request about a session goes to its `SharedSession`; an elicitation about a request goes to the client that made
   that request; any other request goes to the client the agent was started for. Where no client can answer, the agent
-  gets a refusal.
-- A note that belongs to no session goes only to clients of the principal the agent was started for.
+  gets a rejection.
+- A notification that belongs to no session goes only to clients of the principal the agent was started for.
 """
 
 from collections.abc import Awaitable
@@ -22,7 +22,6 @@ from dragoman.link.pending_events import PendingEvents
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import ForkSession, NewSession
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, RequestScope
 from dragoman.vocabulary.session_ids import session_of, with_session
 
@@ -41,13 +40,15 @@ class AgentEvents:
             max_sessions=limits.IN_FLIGHT,  # so many can be opened at once
         )
         self._agent_side = agent_side
+        self._monitor = agent_side.pool.monitor
+        self._recorder = agent_side.pool.recorder
         self._sessions = agent_side.sessions
-        self._has_stirred = False
+        self._was_active = False
 
-    def stirred(self) -> bool:
-        """Whether the agent has said anything since this was asked last."""
-        stirred, self._has_stirred = self._has_stirred, False
-        return stirred
+    def was_active(self) -> bool:
+        """Return whether an event has come since the last call."""
+        was_active, self._was_active = self._was_active, False
+        return was_active
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
@@ -60,17 +61,18 @@ class AgentEvents:
     def on_sized_event(self, session_id: str, event: AnyEvent, size: int) -> None:
         """Pass an event of `size` bytes to its shared session. Where there is none, hold it while a session is being
         opened; else discard it and all held events."""
+        # At once: what a slow client has not read waits in its own bounded buffer, and holds the gate (`is_behind`).
         self._agent_side.link.consume()
-        self._has_stirred = True
+        self._was_active = True
         shared = self._sessions.get(session_id)
         if shared is not None:
-            shared.hear(event, size)
-            if shared.behind:
-                self._agent_side.pace()
-            return
-        if any(isinstance(asked.request, (NewSession, ForkSession)) for asked in self._agent_side.asked.values()):
+            shared.receive(event, size)
+            if shared.is_behind:
+                self._agent_side.update_reading()
+        elif self._agent_side.in_flight.is_opening_session():
             self.pending_events.hold(session_id, event, size)
         else:
+            # A session that was never opened here, or one that was just closed. No reply can name it any more.
             self.pending_events.clear()
 
     def unread_bytes(self) -> int:
@@ -79,60 +81,55 @@ class AgentEvents:
 
     def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
         if isinstance(request, Elicit) and isinstance(request.scope, RequestScope):
-            return self._ask_about(request, request.scope)
+            return self._ask_about_request(request, request.scope)
         shared = self._sessions.get(session_of(request) or "")
         if shared is None:
-            return self._ask_one(self._agent_side.origin, request)
+            return self._ask_client(self._agent_side.origin, request)
         return shared.ask(with_session(request, shared.id))
 
     def on_notification(self, note: Note) -> None:
         shared = self._sessions.get(session_of(note) or "")
         if shared is not None:
-            note, subscribers = with_session(note, shared.id), set(shared.subscribers)
+            note, clients = with_session(note, shared.id), set(shared.subscribers)
         else:
-            clients = {
-                self._agent_side.origin,
-                *(one for shared in self._sessions.values() for one in shared.subscribers),
-            }
-            # A session made without this gateway may have subscribers of several principals (`Hub.is_mine`); a note
+            origin = self._agent_side.origin
+            subscribers = (one for shared in self._sessions.values() for one in shared.subscribers)
+            # A session made without this gateway may have subscribers of several principals (`SessionAccess`); a note
             # without a session is for the agent's own principal only.
-            subscribers = {one for one in clients if one.principal == self._agent_side.origin.principal}
-        for client_side in subscribers:
-            client_side.note(note)
+            clients = {one for one in (origin, *subscribers) if one.principal == origin.principal}
+        for client_side in clients:
+            client_side.send_notification(note)
 
     def on_noise(self, reason: str) -> None:
-        self._agent_side.hub.counts["noise"] += 1
+        self._monitor.counts["noise"] += 1
 
     def on_bug(self, error: Exception) -> None:
-        self._agent_side.hub.report(error)
+        self._monitor.report(error)
 
     def on_closed(self, error: LinkClosed) -> None:
-        self._agent_side.link_closed()
+        self._agent_side.on_link_closed()
 
-    # -- asking one of them ------------------------------------------------------------------------------------------
+    # -- asking one client -------------------------------------------------------------------------------------------
 
-    async def _ask_about(self, request: Elicit, scope: RequestScope) -> Reply:
+    async def _ask_about_request(self, request: Elicit, scope: RequestScope) -> Reply:
         """Ask the client that made the request in `scope`, by that client's own id for it. For a prompt that was
         answered when it was accepted, the scope becomes the session. Return `cancel` if no such request is in flight.
         """
-        number = scope.request_id
-        asked = self._agent_side.asked.get(number) if isinstance(number, int) else None
+        asked = self._agent_side.in_flight.find(scope.request_id)
         if asked is None:
             return ElicitationAnswer("cancel")
         # A prompt counts as answered from the start: its reply may overtake the question on the way to the client.
         there = scope_at_client(asked.request, asked.id, asked.client_side.link, is_answered=True)
-        return await self._ask_one(asked.client_side, rescoped(request, there))
+        return await self._ask_client(asked.client_side, rescoped(request, there))
 
-    async def _ask_one(self, client_side: "ClientSide", request: Request) -> Reply:
+    async def _ask_client(self, client_side: "ClientSide", request: Request) -> Reply:
         """Ask only this client, record the answer and return it; if the client may not answer or is gone, the answer
-        is that of
-        `answer_for_absent_clients`, which raises `RequestFailed` for what is no question to a user.
-        """
+        is that of `answer_for_absent_clients`, which raises `RequestFailed` for what is no question to a user."""
         reply = None
-        if not client_side.ended and client_side.may_answer(request):
+        if not client_side.is_closed and client_side.may_answer(request):
             with suppress(LinkClosed):
-                reply = await client_side.answer(request)
+                reply = await client_side.ask(request)
         is_answered = reply is not None
         reply = reply or answer_for_absent_clients(request)
-        await self._agent_side.hub.record_answer(request, reply, client_side.identity, is_answered=is_answered)
+        await self._recorder.record(request, reply, client_side.identity, is_answered=is_answered)
         return reply

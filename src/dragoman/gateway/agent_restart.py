@@ -18,8 +18,8 @@ from dragoman.vocabulary.options import Select, Toggle
 from dragoman.vocabulary.requests import SessionOpened, SetOption
 
 GONE: Final = "The agent is gone"
-TAKEN: Final = "The agent has given the session an id that another one has; it was not opened"
-UNCLEAR: Final = "The agent has used the id of this session for another one; it cannot be opened again"
+ID_IN_USE: Final = "The agent has given the session an id that another one has; it was not opened"
+AMBIGUOUS: Final = "The agent has used the id of this session for another one; it cannot be opened again"
 CHANGED: Final = "The agent was started again, and its options are not what they were; look at them and try again"
 BACKOFF_SECONDS: Final = limits.RESTART_SECONDS
 

@@ -1,11 +1,23 @@
 """The agent's side of the gateway: one agent, shared by all clients subscribed to its sessions.
 
-Its process comes and goes. One that has nothing to do is stopped after a while, where the agent can open its sessions
-again; one that dies ends its turns with an error. Either way the next request starts another and opens the session it
-is about, with the options it had, and no client has to know. How often in a row a dead one is started is bounded.
+Its process comes and goes; the `AgentSide` stays. One that has nothing to do is stopped after a while, where the agent
+can open its sessions again; one that dies ends its turns with an error. Either way the next request starts another and
+opens the session it is about, with the options it had, and no client has to know. How often in a row a dead one is
+started is bounded.
+
+    RUNNING ──stop_process()──► STOPPING ──► STOPPED          idle, or its slot is needed
+       │ ▲                                     │ ▲
+       │ └──────── ensure_ready() ─────────────┘ │            the next request
+       ├──────────── its process dies ───────────┘
+       └── close() ──► CLOSING ──► CLOSED                     from every state; nothing leads out of CLOSED
+
+Sessions are registered twice: here by the agent's ids (`sessions`), and in `SharedSessions` by those that clients know.
+A session whose `process_number` is not that of this agent is open in no process; it is opened again when it is needed.
 """
 
 import asyncio
+import enum
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +27,8 @@ from dragoman.dialects.handshake.initialize import SPOKEN
 from dragoman.errors import INTERNAL_ERROR, DragomanError, LinkClosed, RequestFailed
 from dragoman.gateway.agent_events import AgentEvents
 from dragoman.gateway.agent_restart import CHANGED, GONE, backoff, changed_options, missing, start_failure
-from dragoman.gateway.agent_source import AgentSource
 from dragoman.gateway.ceilings import OPERATOR
-from dragoman.gateway.in_flight import InFlightRequest
+from dragoman.gateway.in_flight import InFlightRequests
 from dragoman.gateway.logbook import connection_name
 from dragoman.gateway.shared_session import SharedSession
 from dragoman.link import Link
@@ -25,329 +36,387 @@ from dragoman.vocabulary.asking import R, Request
 from dragoman.vocabulary.events import OptionsChanged
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.identity import with_identity
-from dragoman.vocabulary.requests import CloseSession, PromptRequest
+from dragoman.vocabulary.requests import CloseSession
 
 if TYPE_CHECKING:
+    from dragoman.gateway.agent_pool import AgentPool
     from dragoman.gateway.client_side import ClientSide
-    from dragoman.gateway.hub import Hub
 
+_log = logging.getLogger(__name__)
 
 # A session that was refused is closed in the agent, in the background; its reply is awaited for so long.
-_FORSAKE_SECONDS: Final = 10.0
+_CLOSE_REFUSED_SECONDS: Final = 10.0
+
+
+class ProcessState(enum.Enum):
+    """What the process of an agent does; the picture above has the ways between."""
+
+    RUNNING = "running"  # from its start on, so also while it is initialized
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    CLOSING = "closing"  # for good, and its process still ends
+    CLOSED = "closed"
 
 
 class AgentSide:
-    """An agent, whether its process runs now or not."""
+    """An agent, whether its process runs now or not. `origin` is the client it was started for."""
 
-    def __init__(self, hub: "Hub", origin: "ClientSide", agents: AgentSource) -> None:
-        version = origin.connection.version
-        self._spoken = (version,) if version in agents.versions else agents.versions or SPOKEN
-        self.hub: Final = hub
+    def __init__(self, pool: "AgentPool", origin: "ClientSide") -> None:
+        self.pool: Final = pool
         self.origin: Final = origin
         self.sessions: Final[dict[str, SharedSession]] = {}  # by the agent's ids
-        self.asked: Final[dict[int, InFlightRequest]] = {}
+        self.in_flight: Final = InFlightRequests()
         self.agent = AgentHello(None)
-        self.life = 0  # which process it is
-        self.asleep = False  # it has none, and gets one when it is needed
-        self.taken = False  # its process is reserved for one session, where every session has its own
-        self._agents = agents
+        self.process_number = 0
+        self.state = ProcessState.STOPPED
+        self._source = pool.source
+        self._monitor = pool.monitor
+        # In the version of the client where the agent can speak it: then nothing is lost between the two.
+        self._spoken = pool.source.versions_for(origin.connection.version) or SPOKEN
         self._hello: ClientHello | None = None
-        self._hearing = AgentEvents(self)
+        self._events = AgentEvents(self)
+        self._is_reserved = False  # its process is for one session, which may not be open yet
         self._closing: asyncio.Task[None] | None = None
-        self._over = False
-        self._resting: asyncio.Task[None] | None = None
-        self._waking = asyncio.Lock()
-        self._failures = 0
+        self._stopping: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._failures = 0  # in a row; a turn that ends well sets it back
         self._loop = asyncio.get_running_loop()
-        self._used = self._loop.time()
-        self._began = self._used
-        self._start()
+        self._used_at = self._started_at = self._loop.time()
+        self._start_process()
 
-    def _start(self) -> None:
-        self._gate = ReadGate(self._agents.open())
-        self.link = Link(self._gate, self._hearing, "client", spoken=self._spoken, dialect=self._agents.dialect)
-        self.life += 1
-        self._began = self._used = self._loop.time()
+    def __repr__(self) -> str:
+        return (
+            f"<AgentSide {self.state.value} process={self.process_number} sessions={len(self.sessions)} "
+            f"in_flight={len(self.in_flight)} failures={self._failures}>"
+        )
 
-    async def greet(self, hello: ClientHello) -> AgentHello:
-        """Say hello to its process; what it says of itself."""
+    # -- its process -------------------------------------------------------------------------------------------------
+
+    def _start_process(self) -> None:
+        self._gate = ReadGate(self._source.open())
+        self.link = Link(self._gate, self._events, "client", spoken=self._spoken, dialect=self._source.dialect)
+        self.state = ProcessState.RUNNING
+        self.process_number += 1
+        self._started_at = self._used_at = self._loop.time()
+        _log.debug("process %d of an agent is started", self.process_number)
+
+    async def initialize(self, hello: ClientHello) -> AgentHello:
+        """Send `initialize` to its process, and return what the agent answers. Waits, for at most `START_SECONDS`."""
         self.link.start()
-        async with asyncio.timeout(min(self._agents.start_seconds or limits.START_SECONDS, limits.START_SECONDS)):
+        async with asyncio.timeout(min(self._source.start_seconds or limits.START_SECONDS, limits.START_SECONDS)):
             self.agent = await self.link.initialize(hello)
         self._hello = hello
-        self.hub.log.info("agent_started", connection=self._name, again=self.life > 1)
+        self._monitor.log.info("agent_started", connection=self._name, again=self.process_number > 1)
         return self.agent
 
-    # -- sleeping and waking -----------------------------------------------------------------------------------------
+    @property
+    def has_process(self) -> bool:
+        """Return whether a process runs, one that is about to end for good included: it still takes a slot."""
+        return self.state in (ProcessState.RUNNING, ProcessState.CLOSING)
 
     @property
-    def keeps(self) -> bool:
-        """Whether another process of this agent can open its sessions again."""
+    def is_closed(self) -> bool:
+        """Return whether it is closed for good, or about to be."""
+        return self.state in (ProcessState.CLOSING, ProcessState.CLOSED) or self._closing is not None
+
+    @property
+    def can_reopen(self) -> bool:
+        """Return whether another process of this agent can open its sessions again."""
         return self.agent.capabilities.resume or self.agent.capabilities.load
 
-    def is_awake(self, shared: SharedSession | None) -> bool:
-        """Whether its process runs and has the session open."""
-        return not self.asleep and self._resting is None and (shared is None or shared.life == self.life)
+    @property
+    def is_spent(self) -> bool:
+        """Return whether it has failed too often to be started again."""
+        return self._failures > self._source.restarts
 
-    async def wake(self, shared: SharedSession | None) -> None:
-        """Start it again if it sleeps, and have it open the session again."""
-        if self._resting is not None:
-            await asyncio.shield(self._resting)
-        async with self._waking:
-            if self._over:
-                raise RequestFailed(INTERNAL_ERROR, GONE)
-            if self.asleep:
-                await self._start_again()
+    def is_ready(self, shared: SharedSession | None) -> bool:
+        """Return whether its process runs and has the session open."""
+        if self.state is not ProcessState.RUNNING:
+            return False
+        return shared is None or shared.process_number == self.process_number
+
+    async def ensure_ready(self, shared: SharedSession | None) -> None:
+        """Start a process if none runs, and have it open the session again. Waits for both; raise `RequestFailed` where
+        that is not possible."""
+        if self._stopping is not None:
+            await asyncio.shield(self._stopping)
+        # One at a time: two requests that come at once must not start two processes, or open a session twice.
+        async with self._starting:
+            self._refuse_if_closed()
+            if self.state is ProcessState.STOPPED:
+                await self._restart()
             if shared is not None and self.sessions.get(shared.agent_id) is not shared:
                 raise missing(shared.id)  # it was closed while we waited
-            if shared is not None and shared.life != self.life:
+            if shared is not None and shared.process_number != self.process_number:
                 await self._reopen(shared)
 
-    async def _start_again(self) -> None:
+    async def _restart(self) -> None:
         assert self._hello is not None
         if self.is_spent:
             raise RequestFailed(INTERNAL_ERROR, f"The agent has failed {self._failures} times; connect anew")
         await asyncio.sleep(backoff(self._failures))
-        await self.hub.free_slot(self._agents.most)
+        await self.pool.free_slot()
+        self._refuse_if_closed()
         failures = self._failures
         try:
-            self._start()
-            self.asleep = False
-            await self.greet(self._hello)
+            self._start_process()
+            await self.initialize(self._hello)
         except BaseException as error:
-            self.asleep = True
-            self._failed(failures + 1)
+            if self.state is ProcessState.RUNNING:
+                self.state = ProcessState.STOPPED
+            # Not `+= 1`: where its process died meanwhile, `_on_death` has counted that already.
+            self._on_failures(failures + 1)
             await self.link.close()
             raise start_failure(error) from error
-        if self._over:  # it was closed meanwhile
+        if self._is_over:
             await self.link.close()
             raise RequestFailed(INTERNAL_ERROR, GONE)
-
-    def _failed(self, times: int) -> None:
-        """It has failed so often in a row. Too often, and its sessions are free for another process to open."""
-        self._failures = times
-        if self.is_spent:
-            self._end_sessions()
 
     async def _reopen(self, shared: SharedSession) -> None:
         """Open a session in a new process, as it was in the old one."""
-        if shared.opening is None or not self.keeps or self.hub.owners.is_unclear(shared.id):
+        if shared.resume_request is None or not self.can_reopen or self.pool.access.directory.is_ambiguous(shared.id):
             self._end_session(shared)
             raise RequestFailed(INTERNAL_ERROR, GONE)
-        before = shared.opened
+        before = shared.open_reply
         try:
-            opened = await self.link.ask(shared.opening)  # by the right of the token that opened it
+            opened = await self.link.ask(shared.resume_request)  # by the right of the token that opened it
         except LinkClosed:
             raise RequestFailed(INTERNAL_ERROR, GONE) from None
         except RequestFailed:
             self._end_session(shared)  # it can say that it opens sessions again, and have none
             raise
-        shared.is_open(shared.opening, opened, fresh=False)
+        shared.on_opened(shared.resume_request, opened, is_new=False)
         for request in changed_options(shared.agent_id, before, opened):
             try:
-                shared.options_set(await self._ask(request))
+                shared.on_options_reply(await self._ask_as_operator(request))
             except RequestFailed:
                 # The option may decide what the agent does without asking. Send the clients the options it has now and
                 # fail the request that woke it, so that no prompt runs before they have seen them.
-                shared.hear(OptionsChanged(shared.opened.config_options or []))
+                _log.warning("a restarted agent has refused an option that its session had before")
+                shared.receive(OptionsChanged(shared.open_reply.config_options or []))
                 raise RequestFailed(INTERNAL_ERROR, CHANGED) from None
 
-    async def _ask(self, request: Request[R]) -> R:
-        """Ask in our own name."""
-        return await self.link.ask(with_identity(request, OPERATOR) if self.hub.ceilings.trusted else request)
+    async def _ask_as_operator(self, request: Request[R]) -> R:
+        """Ask in the gateway's own name: it repeats what a client was allowed before."""
+        is_trusted = self.pool.access.ceilings.trusted
+        return await self.link.ask(with_identity(request, OPERATOR) if is_trusted else request)
 
-    def look(self, now: float) -> None:
-        """Let it sleep, if it has had nothing to do for long enough and can be woken without a loss."""
-        if self._hearing.stirred() or self._is_busy:
-            self._used = now
-        if self._agents.idle_seconds and now - self._used >= self._agents.idle_seconds:
-            self.rest()
+    # -- stopping an idle process ------------------------------------------------------------------------------------
+
+    def stop_if_idle(self, now: float) -> None:
+        """Stop its process if it has had nothing to do for long enough, and another can take its place without a loss.
+        Called at intervals; `now` is the loop time."""
+        if self._events.was_active() or self._is_busy:
+            self._used_at = now
+        if self._source.idle_seconds and now - self._used_at >= self._source.idle_seconds:
+            self.stop_process()
+
+    def stop_process(self) -> "asyncio.Task[None] | None":
+        """Stop its process, if that loses nothing; return the task that does it, else None."""
+        if not self._can_stop:
+            return None
+        self.state = ProcessState.STOPPING
+        self._stopping = self._loop.create_task(self._stop_process())
+        return self._stopping
+
+    async def _stop_process(self) -> None:
+        try:
+            await self.link.close()
+        finally:
+            self._stopping = None
+            if self.state is ProcessState.STOPPING:  # `close` may have come meanwhile
+                self.state = ProcessState.STOPPED
+        self._monitor.counts["agents_rested"] += 1
+        self._monitor.log.info("agent_stopped", connection=self._name, why="idle")
 
     @property
-    def can_rest(self) -> bool:
-        """Whether nothing is lost if it sleeps now."""
-        if self.asleep or self._hello is None or self._resting or self._closing or self._waking.locked():
+    def _can_stop(self) -> bool:
+        """Return whether nothing is lost if its process stops now."""
+        if self.state is not ProcessState.RUNNING or self._hello is None or self._closing or self._starting.locked():
             return False
         if self._is_busy:
             return False
-        unclear = any(self.hub.owners.is_unclear(shared.id) for shared in self.sessions.values())
-        return not self.sessions or (self.keeps and not unclear)
+        is_ambiguous = self.pool.access.directory.is_ambiguous
+        # An ambiguous session can be opened by no other process than the one that made it.
+        return not self.sessions or (
+            self.can_reopen and not any(is_ambiguous(one.id) for one in self.sessions.values())
+        )
 
     @property
     def _is_busy(self) -> bool:
         """Return whether a request is in flight, a turn or a replay runs, or a question of the agent is open."""
-        return bool(self.asked) or any(one.running or one.waits or one.retelling for one in self.sessions.values())
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether it has failed too often to be started again."""
-        return self._failures > self._agents.restarts
-
-    @property
-    def closing(self) -> bool:
-        """Whether it ends, or has ended."""
-        return self._over or self._closing is not None
+        return len(self.in_flight) > 0 or any(one.is_busy for one in self.sessions.values())
 
     @property
     def idle_since(self) -> float:
-        """Return the loop time of its last known work; `look` updates it while the agent is busy."""
-        return self._used
+        """Return the loop time of its last known work; `stop_if_idle` updates it while the agent is busy."""
+        return self._used_at
 
-    def rest(self) -> "asyncio.Task[None] | None":
-        """Stop its process, if that loses nothing."""
-        if not self.can_rest:
-            return None
-        self._resting = self._loop.create_task(self._rest())
-        return self._resting
+    # -- a process for one session -----------------------------------------------------------------------------------
 
-    async def _rest(self) -> None:
-        self.asleep = True
-        try:
-            await self.link.close()
-        finally:
-            self._resting = None
-        self.hub.counts["agents_rested"] += 1
-        self.hub.log.info("agent_stopped", connection=self._name, why="idle")
-
-    def take(self) -> bool:
+    def reserve(self) -> bool:
         """Reserve its process for one session; return False if it is reserved already or has sessions."""
-        if self.taken or self.sessions:
+        if self._is_reserved or self.sessions:
             return False
-        self.taken = True
+        self._is_reserved = True
         return True
 
-    def untake(self) -> None:
-        """The session was opened, or was not."""
-        self.taken = bool(self.sessions)
-        self.settle()
+    def release(self) -> None:
+        """End a reservation: the session was opened, or could not be."""
+        self._is_reserved = bool(self.sessions)
+        self.close_if_unused()
 
-    # -- rooms -------------------------------------------------------------------------------------------------------
+    # -- sessions ----------------------------------------------------------------------------------------------------
 
-    def shared(self, session_id: str, agent_id: str) -> SharedSession:
+    def add_session(self, session_id: str, agent_id: str) -> SharedSession:
         """Create and register the `SharedSession` of one more session of this agent; it must not be open already."""
-        assert session_id not in self.hub.sessions and agent_id not in self.sessions
-        shared = self.sessions[agent_id] = self.hub.sessions[session_id] = SharedSession(session_id, self, agent_id)
+        assert session_id not in self.pool.sessions and agent_id not in self.sessions
+        shared = self.sessions[agent_id] = SharedSession(
+            session_id,
+            self,
+            agent_id,
+            access=self.pool.access,
+            monitor=self._monitor,
+            recorder=self.pool.recorder,
+        )
+        self.pool.sessions.add(shared)
         return shared
 
-    def adopt(self, session_id: str, agent_id: str, client_side: "ClientSide") -> SharedSession:
-        """A session whose id has become known; what was heard of it before is heard now."""
-        shared = self.shared(session_id, agent_id)
-        shared.enter(client_side)
-        for held in self._hearing.pending_events.take(agent_id):
-            shared.hear(held.event, held.size)
+    def add_new_session(self, session_id: str, agent_id: str, client_side: "ClientSide") -> SharedSession:
+        """Register a session that the agent has just made for a client, and receive the events that came before its id
+        was known. In the same step of the loop as the agent's reply: an event behind it finds the session here."""
+        shared = self.add_session(session_id, agent_id)
+        shared.subscribe(client_side)
+        for held in self._events.pending_events.take(agent_id):
+            shared.receive(held.event, held.size)
         return shared
 
-    def give_way(self, agent_id: str) -> None:
-        """Its process has given this id to a new session, so one that an older process called so is over."""
+    def release_agent_id(self, agent_id: str) -> None:
+        """End the session that an older process called so: the present one has given the id to a new session."""
         shared = self.sessions.get(agent_id)
-        if shared is not None and shared.life != self.life:
+        if shared is not None and shared.process_number != self.process_number:
             self._end_session(shared)
 
     async def close_unopened(self, shared: SharedSession) -> None:
         """Close a session in the agent that only read-only clients have opened, so without its MCP servers: a client
         that may prompt opens it again with them. Waits for the reply and ignores an error. Does nothing while the
         agent's process does not have it open, while a turn runs, or if the agent cannot close sessions."""
-        if self.is_awake(shared) and self.agent.capabilities.close and not shared.running:
+        if self.is_ready(shared) and self.agent.capabilities.close and not shared.is_running:
             with suppress(DragomanError):
-                await self._ask(CloseSession(shared.agent_id))
+                await self._ask_as_operator(CloseSession(shared.agent_id))
 
-    async def forsake(self, agent_id: str) -> None:
+    async def close_refused(self, agent_id: str) -> None:
         """Close a session in the agent that was refused here, if the agent can close sessions. Waits for the reply for
-        at most `_FORSAKE_SECONDS`; a failure is only counted."""
+        at most `_CLOSE_REFUSED_SECONDS`; a failure is only counted."""
         if self.agent.capabilities.close and agent_id not in self.sessions:
             try:
-                async with asyncio.timeout(_FORSAKE_SECONDS):
-                    await self._ask(CloseSession(agent_id))
+                async with asyncio.timeout(_CLOSE_REFUSED_SECONDS):
+                    await self._ask_as_operator(CloseSession(agent_id))
             except (DragomanError, TimeoutError):
-                self.hub.counts["noise"] += 1
+                self._monitor.counts["noise"] += 1
 
-    def drop(self, shared: SharedSession) -> None:
-        """The session is closed."""
+    def remove_session(self, shared: SharedSession) -> None:
+        """Remove a session that is closed, with its subscribers and their streams."""
+        # By identity: the same id may stand for a newer session already.
         if self.sessions.get(shared.agent_id) is shared:
             del self.sessions[shared.agent_id]
-        if self.hub.sessions.get(shared.id) is shared:
-            del self.hub.sessions[shared.id]
-        for client_side in list(shared.subscribers):
-            shared.leave(client_side)
-            client_side.connection.forget(shared.id)
+        self.pool.sessions.remove(shared)
+        for subscriber in list(shared.subscribers):
+            shared.unsubscribe(subscriber)
+            subscriber.connection.streams.remove(shared.id)
         if not self.sessions:
-            self.taken = False
-            self.settle()
+            self._is_reserved = False
+            self.close_if_unused()
 
-    def ended(self, session_id: str) -> None:
-        """A turn is over."""
-        for number, asked in list(self.asked.items()):
-            if isinstance(asked.request, PromptRequest) and asked.request.session_id == session_id:
-                del self.asked[number]
-        self._used = self._loop.time()
-        self.settle()
+    def on_turn_end(self, session_id: str) -> None:
+        """Note that a turn is over: nothing can be asked about its prompt any more."""
+        self.in_flight.end_turn(session_id)
+        self._used_at = self._loop.time()
+        self.close_if_unused()
 
-    def went_well(self) -> None:
-        """A turn has ended as it should: what failed before counts no more."""
+    def reset_failures(self) -> None:
+        """Count failures anew: a turn has ended as it should."""
         self._failures = 0
 
-    def settle(self, *, now: bool = False) -> None:
+    def update_reading(self) -> None:
+        """Pause or resume reading the agent, as its sessions' subscribers keep up."""
+        self._gate.hold(any(shared.is_behind for shared in self.sessions.values()))
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def close_if_unused(self, *, despite_turns: bool = False) -> None:
         """Close it in a task if it is no longer needed: the client it was started for is gone (or it was for one
-        session, which is closed), no session has a subscriber and no turn runs. `now`: a running turn does not keep it
-        open."""
-        if (
-            self._over
-            or self._closing is not None
-            or (not self.origin.ended and (self.sessions or self.taken or self._is_spare))
-        ):
+        session, which is closed), no session has a subscriber and no turn runs. `despite_turns`: a running turn does
+        not keep it open."""
+        if self.is_closed:
             return
-        if any(shared.subscribers or (shared.running and not now) for shared in self.sessions.values()):
+        if not self.origin.is_closed and (self.sessions or self._is_reserved or self._is_for_connection):
+            return
+        if any(shared.subscribers or (shared.is_running and not despite_turns) for shared in self.sessions.values()):
             return
         self._closing = self._loop.create_task(self.close())
 
-    @property
-    def _is_spare(self) -> bool:
-        """Whether it stands behind the connection itself, and not behind one of its sessions."""
-        return self.origin.agent_side in (None, self)
-
     async def close(self) -> None:
-        """End the connection; the agent frees the sessions, and they can be opened again."""
-        self._over = True
+        """Close it for good: the agent frees its sessions, and they can be opened again. Waits for its process."""
+        if not self._is_over:
+            self.state = ProcessState.CLOSING if self.state is ProcessState.RUNNING else ProcessState.CLOSED
         await self.link.close()
+        self.state = ProcessState.CLOSED
         self._end_sessions()
-        self.hub.agent_sides.discard(self)
+        self.pool.remove(self)
+
+    def on_link_closed(self) -> None:
+        """Note that nothing more comes from its process."""
+        if self._is_over:
+            self._end_sessions()
+        elif self.state is ProcessState.RUNNING:
+            self._on_death()
+
+    def _on_death(self) -> None:
+        """End the turns of a process that has ended by itself with an error. Its sessions stay, where another process
+        can open them."""
+        self.state = ProcessState.STOPPED
+        self.in_flight.clear()
+        self._events.pending_events.clear()
+        self._failures += 1
+        self._monitor.counts["agents_died"] += 1
+        seconds = round(self._loop.time() - self._started_at, 3)
+        self._monitor.log.error("agent_died", connection=self._name, seconds=seconds, failures=self._failures)
+        for shared in list(self.sessions.values()):
+            if self.can_reopen and not self.is_spent:
+                shared.interrupt(GONE)
+            else:
+                self._end_session(shared)
+
+    def _on_failures(self, count: int) -> None:
+        """Note how often it has failed in a row. Too often, and its sessions are free for another process to open."""
+        self._failures = count
+        if self.is_spent:
+            _log.warning("an agent has failed %d times in a row and is not started again", count)
+            self._end_sessions()
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_over:
+            raise RequestFailed(INTERNAL_ERROR, GONE)
+
+    @property
+    def _is_over(self) -> bool:
+        """Return whether `close` was called. With `is_closed` it may also be about to be called."""
+        return self.state in (ProcessState.CLOSING, ProcessState.CLOSED)
+
+    @property
+    def _is_for_connection(self) -> bool:
+        """Return whether it stands behind the connection itself, and not behind one of its sessions."""
+        return self.origin.agent_side in (None, self)
 
     def _end_sessions(self) -> None:
         for shared in list(self.sessions.values()):
             self._end_session(shared)
 
     def _end_session(self, shared: SharedSession) -> None:
-        """Its streams stay open for the last words."""
+        # First the last events, then the streams: a client reads why its session has ended.
         shared.end(GONE)
-        self.drop(shared)
-
-    def pace(self) -> None:
-        """Read the agent, or do not, as its listeners can take it."""
-        self._gate.hold(any(shared.behind for shared in self.sessions.values()))
-
-    # -- the end of a process ----------------------------------------------------------------------------------------
-
-    def link_closed(self) -> None:
-        """Nothing more is heard of its process."""
-        if self._over:
-            self._end_sessions()
-        elif not self.asleep:
-            self._died()
-
-    def _died(self) -> None:
-        """Its process has ended by itself. Its turns end with an error; its sessions stay, where they can."""
-        self.asleep = True
-        self.asked.clear()
-        self._hearing.pending_events.clear()
-        self._failures += 1
-        self.hub.counts["agents_died"] += 1
-        seconds = round(self._loop.time() - self._began, 3)
-        self.hub.log.error("agent_died", connection=self._name, seconds=seconds, failures=self._failures)
-        for shared in list(self.sessions.values()):
-            if self.keeps and not self.is_spent:
-                shared.interrupt(GONE)
-            else:
-                self._end_session(shared)
+        self.remove_session(shared)
 
     @property
     def _name(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dragoman import limits
+from dragoman.dialects.handshake.initialize import SPOKEN
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import memory_pair
 
@@ -32,7 +33,7 @@ class AgentSource(NamedTuple):
     """
 
     open: Callable[[], Transport]
-    versions: tuple[int, ...] = (1, 2)
+    versions: tuple[int, ...] = SPOKEN
     dialect: str = ""
     each_session: bool = False
     idle_seconds: float = 0.0
@@ -40,6 +41,10 @@ class AgentSource(NamedTuple):
     most: int = 0
     start_seconds: float = 0.0
     renames: bool = False
+
+    def versions_for(self, version: int) -> tuple[int, ...]:
+        """Return the versions to offer to the agent of a client that asked for `version`; empty: all that we speak."""
+        return (version,) if version in self.versions else self.versions
 
 
 def in_process(
@@ -93,7 +98,7 @@ def spawned(
 
 
 def spoken_in(dialect: str) -> tuple[tuple[int, ...], str]:
-    """The versions that an agent of this dialect is known to speak, and the dialect's name where it is no version."""
+    """Return the versions that an agent of this dialect speaks, and the dialect's name where it is no version."""
     from dragoman.dialects.vendors.named import pinned
 
     version = pinned(dialect) if dialect else None

@@ -13,7 +13,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from dragoman.gateway.guard import Headers, TokenIdentity, is_loopback, value_of
+from dragoman.gateway.headers import Headers, value_of
+from dragoman.gateway.host_check import is_loopback
+from dragoman.gateway.token_types import TokenIdentity
 
 # No token can have this principal: a command line has no NUL.
 NOBODY: Final = TokenIdentity("", "\0nobody", ("read", "prompt"))

@@ -23,20 +23,25 @@ from urllib.parse import parse_qs
 import msgspec
 
 from dragoman import limits
+from dragoman.dialects.handshake.initialize import spoken_version
 from dragoman.errors import LinkClosed
 from dragoman.gateway.client_side import ClientSide
-from dragoman.gateway.connection import Full, GatewayConnection
+from dragoman.gateway.connection import GatewayConnection
 from dragoman.gateway.elephant import RPC, SSE, Elephant
 from dragoman.gateway.envelope import Envelope, NotAMessage, peek
-from dragoman.gateway.guard import Guard, Headers, Refusal, TokenIdentity, value_of
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.headers import Headers, value_of
+from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.http_replies import Bodies, Stop, answer, message_in, number_in, refuse
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.idle_sockets import IdleSockets, peer_of
 from dragoman.gateway.metrics import metrics_of
 from dragoman.gateway.pages import Pages
-from dragoman.gateway.precheck import refused
+from dragoman.gateway.precheck import precheck
 from dragoman.gateway.replay_buffer import StreamReader
+from dragoman.gateway.session_streams import Full
 from dragoman.gateway.streaming import GOODBYE, Event, Receive, Send, send_messages, stream_events
+from dragoman.gateway.token_types import TokenIdentity
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -68,16 +73,20 @@ class Gateway:
 
     def __init__(self, hub: Hub, guard: Guard, elephant: Elephant | None = None) -> None:
         self._hub = hub
+        self._connections = hub.connections
+        self._sessions = hub.sessions
+        self._access = hub.access
+        self._monitor = hub.monitor
         self._guard = guard
         self._elephant = elephant
-        self._pages = Pages(hub, guard)
+        self._pages = Pages(hub.connections, hub.access.ceilings, guard)
         self._bodies = Bodies() if elephant is None else elephant.bodies
-        self.callers: Final = IdleSockets(time.monotonic)
+        self.idle_sockets: Final = IdleSockets(time.monotonic)
         self._routes = self._routed()
 
     async def __call__(self, scope: "Scope", receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
-            with self.callers.asks(scope.get("client")):
+            with self.idle_sockets.asks(scope.get("client")):
                 await self._answer(scope, receive, send)
 
     async def _answer(self, scope: "Scope", receive: Receive, send: Send) -> None:
@@ -85,7 +94,7 @@ class Gateway:
         scheme = "https" if scope["scheme"] in ("https", "wss") else "http"
         refusal = self._guard.refusal(headers, scheme)
         if refusal is None and scope["path"] not in OPEN_PATHS and not self._pages.is_open(scope["path"]):
-            entered = self._enter(scope)
+            entered = self._authenticate(scope)
             if isinstance(entered, Refusal):
                 refusal = entered
             else:
@@ -93,15 +102,15 @@ class Gateway:
         if refusal is not None:
             await self._refuse(scope, send, refusal.status, refusal.reason)
             return
-        began = False
+        has_begun = False
 
-        async def noted(event: Event) -> None:
-            nonlocal began
-            began = True
+        async def send_and_note(event: Event) -> None:
+            nonlocal has_begun
+            has_begun = True
             await send(event)
 
         try:
-            await self._routes(scope, receive, noted)
+            await self._routes(scope, receive, send_and_note)
         except Stop as stop:
             await self._refuse(scope, send, stop.status, stop.reason, allow=stop.allow)
         except Full:
@@ -109,20 +118,20 @@ class Gateway:
         except LinkClosed:
             await self._refuse(scope, send, 404, "There is no such connection.")
         except Exception as error:
-            self._hub.report(error)
-            if not began:
+            self._monitor.report(error)
+            if not has_begun:
                 await self._refuse(scope, send, 500, "Something went wrong here.")
 
-    def _enter(self, scope: "Scope") -> TokenIdentity | Refusal:
+    def _authenticate(self, scope: "Scope") -> TokenIdentity | Refusal:
         client, server = scope.get("client") or ("", 0), scope.get("server") or ("", 0)
         method = scope.get("method", "GET")
         if self._elephant is not None and scope["path"] in (RPC, SSE):
-            return self._elephant.enter(scope["headers"], peer_of(*client), peer_of(*server), method)
-        return self._guard.enter(scope["headers"], client[0], method)
+            return self._elephant.authenticate(scope["headers"], peer_of(*client), peer_of(*server), method)
+        return self._guard.authenticate(scope["headers"], client[0], method)
 
     async def _refuse(self, scope: "Scope", send: Send, status: int, reason: str, *, allow: str = "") -> None:
         address = (scope.get("client") or ("",))[0]
-        self._hub.refused(status, scope.get("method", "WEBSOCKET"), scope["path"], address)
+        self._monitor.on_refusal(status, scope.get("method", "WEBSOCKET"), scope["path"], address)
         await refuse(scope, send, status, reason, allow=allow)
 
     def _routed(self) -> "ASGIApp":
@@ -155,7 +164,7 @@ class Gateway:
                 await self._get(scope, receive, send)
             case "DELETE":
                 client_side = self._client_side(scope)
-                await self._hub.end(client_side, with_work=True)
+                await self._connections.close(client_side, with_work=True)
                 await answer(send, 202)
             case _:
                 raise Stop(405, "Use POST, GET or DELETE.")
@@ -166,9 +175,9 @@ class Gateway:
         if kind != "application/json":
             raise Stop(415, "The body must be application/json.")
         async with self._bodies.read(scope, receive, BODY_BYTES) as body:
-            await self._take(scope, body, send)
+            await self._receive_post(scope, body, send)
 
-    async def _take(self, scope: "Scope", body: bytes, send: Send) -> None:
+    async def _receive_post(self, scope: "Scope", body: bytes, send: Send) -> None:
         headers: Headers = scope["headers"]
         message = message_in(body)
         if value_of(headers, CONNECTION) is None:
@@ -183,30 +192,29 @@ class Gateway:
             connection.names_sessions = True
         one_stream = not connection.names_sessions and message.session_id in client_side.sessions
         body, message = _with_session(body, message, named, must_be_named=not one_stream)
-        if not message.method and not connection.was_asked(message.id):
+        if not message.method and not connection.was_sent(message.id):
             raise Stop(400, "No request with this id was sent on this connection.")
         await connection.feed(body, message, number=number_in(value_of(headers, NUMBER)))
         await answer(send, 202)
 
     async def _initialize(self, token_identity: TokenIdentity, body: bytes, message: Envelope, send: Send) -> None:
-        client_side = self._hub.connect("http", token_identity)
+        client_side = self._connections.open("http", token_identity)
         connection = client_side.connection
-        connection.version = min(message.version, 2)
-        connection.is_open = client_side.sessions.__contains__
+        connection.version = spoken_version(message.version)
         try:
             await connection.feed(body, number=1)
             async with asyncio.timeout(limits.START_SECONDS + 1):
-                said = await asyncio.shield(connection.hello)
+                reply = await asyncio.shield(connection.initialize_reply)
         except BaseException as error:
-            await self._hub.end(client_side, with_work=True)
-            if isinstance(error, TimeoutError) or connection.hello.cancelled():
+            await self._connections.close(client_side, with_work=True)
+            if isinstance(error, TimeoutError) or connection.initialize_reply.cancelled():
                 raise Stop(503, "The agent did not answer.") from None
             raise
         more = [(CONNECTION, connection.id.encode())]
-        if b'"error"' in said and "error" in msgspec.json.decode(said):
-            await self._hub.end(client_side, with_work=True)
+        if b'"error"' in reply and "error" in msgspec.json.decode(reply):
+            await self._connections.close(client_side, with_work=True)
             more = []
-        await answer(send, 200, said, more)
+        await answer(send, 200, reply, more)
 
     async def _get(self, scope: "Scope", receive: Receive, send: Send) -> None:
         headers: Headers = scope["headers"]
@@ -220,28 +228,28 @@ class Gateway:
         after = number_in(value_of(headers, b"last-event-id"))
         buffer = connection.main
         if session_id is not None:
-            if session_id not in client_side.sessions and not await self._hub.exists(session_id, scope["identity"]):
+            if session_id not in client_side.sessions and not await self._access.exists(session_id, scope["identity"]):
                 raise Stop(404, "There is no such session.")
-            if client_side.ended:  # while we looked
+            if client_side.is_closed:  # while the store was asked
                 raise Stop(404, "There is no such connection.")
-            buffer = connection.stream(session_id)
+            buffer = connection.streams.of_session(session_id)
             connection.names_sessions = True
         if buffer.reader is not None and after is None:
             raise Stop(409, "This stream has a reader already. Send Last-Event-ID to replace that reader.")
         reader = buffer.read(after)
         if session_id is not None:
-            connection.opened(session_id)
-            shared = self._hub.sessions.get(session_id)
+            connection.streams.on_stream_opened(session_id)
+            shared = self._sessions.get(session_id)
             if shared is not None:
-                shared.enter(client_side)
-        client_side.looked()
+                shared.subscribe(client_side)
+        client_side.on_reader_change()
         await stream_events(reader, receive, send)
 
     def _client_side(self, scope: "Scope") -> ClientSide:
         connection_id = value_of(scope["headers"], CONNECTION)
         if connection_id is None:
             raise Stop(400, "Acp-Connection-Id is missing.")
-        client_side = self._hub.find(connection_id, scope["identity"])
+        client_side = self._connections.find(connection_id, scope["identity"])
         if client_side is None:
             raise Stop(404, "There is no such connection.")
         if scope["identity"].cookie:
@@ -255,7 +263,7 @@ class Gateway:
         await receive()  # websocket.connect
         headers: Headers = _with_query(scope)
         resumed = value_of(headers, CONNECTION) is not None
-        client_side = self._client_side(scope) if resumed else self._hub.connect("websocket", scope["identity"])
+        client_side = self._client_side(scope) if resumed else self._connections.open("websocket", scope["identity"])
         connection = client_side.connection
         if connection.kind != "websocket":
             raise Stop(404, "There is no such connection.")
@@ -268,13 +276,13 @@ class Gateway:
         if resumed:
             note = {"jsonrpc": "2.0", "method": "_dragoman/resumed", "params": {"received": connection.received}}
             await send({"type": "websocket.send", "text": msgspec.json.encode(note).decode()})
-        client_side.looked()
+        client_side.on_reader_change()
         goodbye = asyncio.Event()
-        await send_messages(reader, self._hear(connection, reader, receive, send, goodbye), send)
+        await send_messages(reader, self._receive_frames(connection, reader, receive, send, goodbye), send)
         if goodbye.is_set() and connection.main.reader is None:
-            await self._hub.end(client_side, with_work=True)
+            await self._connections.close(client_side, with_work=True)
 
-    async def _hear(
+    async def _receive_frames(
         self, connection: GatewayConnection, reader: StreamReader, receive: Receive, send: Send, goodbye: asyncio.Event
     ) -> None:
         """Feed the text frames of a WebSocket to the connection, until the client disconnects, another WebSocket has
@@ -289,20 +297,20 @@ class Gateway:
             text = event.get("text")
             if not isinstance(text, str):
                 continue
-            pause = self._guard.pause(connection.token_identity)
-            if pause:
-                await asyncio.sleep(pause)
+            delay = self._guard.message_delay(connection.token_identity)
+            if delay:
+                await asyncio.sleep(delay)
             frame = text.encode("utf-8", "replace")
             if len(frame) > limits.FRAME_BYTES:
                 await send({"type": "websocket.close", "code": _TOO_BIG, "reason": ""})
                 return
-            turned_away = refused(frame)
-            if turned_away is not None:
-                connection.refuse(reader, turned_away.code, turned_away.reason)
+            rejected = precheck(frame)
+            if rejected is not None:
+                connection.reject(reader, rejected.code, rejected.reason)
                 continue
             if not connection.version:
                 try:
-                    connection.version = min(peek(frame).version, 2)
+                    connection.version = spoken_version(peek(frame).version)
                 except NotAMessage:
                     pass
             try:
@@ -320,7 +328,7 @@ class Gateway:
 
     async def _ready(self, scope: "Scope", receive: Receive, send: Send) -> None:
         _only_get(scope)
-        if self._hub.closing:
+        if self._hub.is_stopping:
             raise Stop(503, "The server is stopping.")
         await answer(send, 200, b'{"status":"ready"}')
 

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
-from dragoman.gateway.guard import TokenIdentity, TokenLimits
+from dragoman.gateway.token_types import TokenIdentity, TokenLimits
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Extension, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, OptionsChanged

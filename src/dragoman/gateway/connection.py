@@ -1,154 +1,108 @@
 """One client's connection as the agent's side sees it: a transport that outlives the sockets it is reached by.
 
-Over HTTP what is said goes to the stream of its session, or to the connection's own; over a WebSocket, and for
-clients of the elephant dialect, everything goes to one. Nothing is ever refused for want of room: a stream keeps its
-last messages and says what it had to let go.
+Owns the numbers of the messages that came in, the reply to `initialize`, and when the connection was last read. Which
+stream a message goes to is decided by `SessionStreams`, what is kept of a stream by `ReplayBuffer`.
 
-Where a client asks something of a session whose stream it never opened, it is one that has a single stream: that
-session's messages come on the connection's stream for as long as the client waits for an answer, or opens the other.
+What a client that reconnects may see: every message that it was not sent yet, or did not confirm by its number, again
+from the buffer; a gap, reported, where the buffer was too small; and each of its own messages received once, however
+often it sent it.
 """
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
-from dragoman import limits
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed
 from dragoman.gateway.budget import ByteBudget
-from dragoman.gateway.envelope import Envelope, NotAMessage, peek
-from dragoman.gateway.guard import TokenIdentity
-from dragoman.gateway.replay_buffer import BUFFER_BYTES, GONE, ReplayBuffer, StreamPosition, StreamReader
+from dragoman.gateway.envelope import Envelope
+from dragoman.gateway.logbook import connection_name
+from dragoman.gateway.replay_buffer import ReplayBuffer, StreamReader
+from dragoman.gateway.session_streams import Full, Kind, SessionStreams
+from dragoman.gateway.token_types import TokenIdentity
 from dragoman.transports.contract import Receiver
 from dragoman.wire.framing import one_line
 
-Kind = Literal["http", "websocket", "elephant"]
+__all__ = ["Full", "GatewayConnection", "Kind"]
 
-# Sessions with a stream of their own in one connection.
-STREAMS: Final = 256
-# What all streams of one connection keep together; with many of them each keeps less.
-HELD_BYTES: Final = 16 * limits.MIB
-# Sessions that had a stream, whose numbers go on if they have one again; past this the oldest are forgotten.
-_PLACES: Final = 4096
-# Questions of ours whose answers are still taken; past this the oldest are forgotten.
-_ASKED: Final = 4096
+_log = logging.getLogger(__name__)
+
 # A client that does not stop asking is not read for so long at most; then its message is refused.
 _READ_SECONDS: Final = 30.0
 
 
-class Full(Exception):
-    """The connection takes no more now."""
-
-
 class GatewayConnection:
-    """A `Transport` for a link in the role of the agent. `principal` and `scopes` are those of the token."""
+    """A `Transport` for a link in the role of the agent.
+
+    `token_identity` is what it was opened by (with the newest cookie, where there were several), `version` the protocol
+    version that its client asked for (0: not known yet), `received` how many messages came in, as the client counts
+    them, and `alone_since` the loop time at which its last reader went.
+    """
 
     def __init__(
         self,
         kind: Kind,
         token_identity: TokenIdentity,
         on_sent: Callable[[float], None] | None = None,
-        held: ByteBudget | None = None,
+        budget: ByteBudget | None = None,
     ) -> None:
         self.id: Final = secrets.token_hex(16)
         self.kind: Final = kind
-        self.token_identity = token_identity  # what it was opened by; the newest cookie, where there were several
-        self._on_sent = on_sent
-        self._held = held
-        self.main: Final = ReplayBuffer(self._on_reader_change, on_sent=on_sent, held=held)
-        self.session_buffers: Final[dict[str, ReplayBuffer]] = {}
+        self.token_identity = token_identity
+        self.streams: Final = SessionStreams(kind, self._update_readers, on_sent, budget)
         self.names_sessions = False  # it has used Acp-Session-Id
         self.version = 0
-        self.received = 0  # messages that came in, as the client counts them
-        self.on_reader_change = _nothing
-        self.is_open: Callable[[str], bool] = _is_open  # whether a session of its client is
-        self.closed = False
+        self.received = 0
+        self.is_closed = False
         self._loop = asyncio.get_running_loop()
         self.opened_at: Final = self._loop.time()
         self.alone_since = self.opened_at
-        self.hello: asyncio.Future[bytes] = self._loop.create_future()
-        self._greeted = False
+        self.initialize_reply: asyncio.Future[bytes] = self._loop.create_future()  # of a client over HTTP
+        self._is_initialized = False
+        self._on_reader_change: Callable[[], None] | None = None
         self._receiver: Receiver | None = None
-        self._rest = b""
-        self._on_main: set[str] = set()
-        self._places: dict[str, StreamPosition] = {}  # of session_buffers whose stream was let go
-        self._waiting: dict[Id, str] = {}  # requests of theirs that belong to a session
-        self._asked: dict[Id, None] = {}  # requests of ours
-        self._reading = asyncio.Event()
-        self._reading.set()
+        self._partial_line = b""
+        self._may_read = asyncio.Event()
+        self._may_read.set()
         self._feeding = asyncio.Lock()
 
-    # -- who reads ---------------------------------------------------------------------------------------------------
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "initialized" if self._is_initialized else "new"
+        return (
+            f"<GatewayConnection {connection_name(self.id)} {self.kind} {state} received={self.received} "
+            f"{self.streams!r}>"
+        )
+
+    def attach(self, *, on_reader_change: Callable[[], None], is_open: Callable[[str], bool]) -> None:
+        """Connect the client side: `on_reader_change` is called when a stream gets or loses its reader, or its reader
+        has caught up; `is_open` tells whether a session of the client is open."""
+        self._on_reader_change = on_reader_change
+        self.streams.is_open = is_open
+
+    @property
+    def main(self) -> ReplayBuffer:
+        """Return the connection's own stream."""
+        return self.streams.main
 
     @property
     def readers(self) -> int:
         """Return how many of its streams have a reader."""
-        return (self.main.reader is not None) + sum(w.reader is not None for w in self.session_buffers.values())
+        return self.streams.readers
 
     @property
     def dialect(self) -> str:
-        """The dialect its client speaks by name; empty where the version decides."""
+        """Return the name of the dialect that its client speaks; empty where the version decides."""
         return "elephant" if self.kind == "elephant" else ""
 
-    def buffer_of(self, session_id: str) -> ReplayBuffer:
-        """Where a session's messages go now."""
-        if self.kind != "http" or session_id in self._on_main:
-            return self.main
-        return self.session_buffers.get(session_id, self.main)
+    # -- messages of the client --------------------------------------------------------------------------------------
 
-    def stream(self, session_id: str) -> ReplayBuffer:
-        """The stream of a session."""
-        buffer = self.session_buffers.get(session_id)
-        if buffer is None:
-            if len(self.session_buffers) >= STREAMS:
-                self._evict_stream()
-            place = self._places.pop(session_id, None)
-            buffer = ReplayBuffer(self._on_reader_change, on_sent=self._on_sent, held=self._held, place=place)
-            self.session_buffers[session_id] = buffer
-            share = min(BUFFER_BYTES, HELD_BYTES // (len(self.session_buffers) + 1))
-            for each in (self.main, *self.session_buffers.values()):
-                each.limit = share
-        return buffer
-
-    def opened(self, session_id: str) -> None:
-        """Note that the stream of this session has a reader: its messages go there from now on, unless a request of
-        the session is still to be answered on the main stream."""
-        if session_id not in self._waiting.values():
-            self._on_main.discard(session_id)
-
-    def forget(self, session_id: str) -> None:
-        """The session is over. Its client may come back to it, with a number; so numbers go on."""
-        buffer = self.session_buffers.pop(session_id, None)
-        if buffer is not None:
-            buffer.close(GONE)
-            buffer.release()
-            if buffer.last:
-                self._places[session_id] = buffer.place
-            if len(self._places) > _PLACES:
-                del self._places[next(iter(self._places))]
-        self._on_main.discard(session_id)
-
-    # -- what the client says ----------------------------------------------------------------------------------------
-
-    def was_asked(self, id: Id) -> bool:
-        """Whether we have asked this client something under this id."""
-        return id in self._asked
-
-    def expect(self, message: Envelope) -> None:
-        """A message is about to be heard: its answer, if it wants one, goes where its session's messages go."""
-        session_id = message.session_id
-        if self.kind != "http" or session_id is None or message.method.startswith("$/"):
-            return
-        buffer = self.stream(session_id)
-        if not buffer.opened and message.is_request:
-            self._on_main.add(session_id)
-            for frame in buffer.drain():
-                self.main.put(frame)
-        if message.is_request:
-            self._waiting[message.id] = session_id
+    def was_sent(self, id: Id) -> bool:
+        """Return whether we have sent this client a request under this id."""
+        return self.streams.was_sent(id)
 
     async def feed(
         self,
@@ -158,19 +112,22 @@ class GatewayConnection:
         number: int | None = None,
         reader: StreamReader | None = None,
     ) -> None:
-        """A message of the client. Waits while the agent's side does not read; `Full` if it does not begin to.
+        """Receive a message of the client. Waits while the agent's side does not read; raise `Full` if it does not
+        begin to within `_READ_SECONDS`, and `LinkClosed` if the connection is over.
 
         `number` is the client's own, where it counts; over a WebSocket that is read by `reader` it is the next one.
-        What came before, or from a reader that was ended meanwhile, is not heard: its client will say it elsewhere.
-        It has arrived when it is handed on, and not before.
+        A message with a number that was received already, or from a reader that was ended meanwhile, is ignored: its
+        client sends it elsewhere. It counts as received when it is handed on, and not before.
         """
+        # One at a time: two POSTs at once would otherwise overtake each other behind the wait.
         async with self._feeding:
             try:
                 async with asyncio.timeout(_READ_SECONDS):
-                    await self._reading.wait()
+                    await self._may_read.wait()
             except TimeoutError:
+                _log.warning("a client sends faster than its agent reads; a message was refused")
                 raise Full from None
-            if self._receiver is None or self.closed:
+            if self._receiver is None or self.is_closed:
                 raise LinkClosed("the connection has ended")
             if reader is not None:
                 if reader.code:
@@ -179,17 +136,18 @@ class GatewayConnection:
             if number is not None and number <= self.received:
                 return
             if message is not None:
-                self.expect(message)
+                self.streams.expect_answer(message)
             if number is not None:
                 self.received = number
+            # A link reads lines. JSON has line breaks only between its values, where a space means the same.
             self._receiver.data_received(one_line(frame) + b"\n")
 
-    def refuse(self, reader: StreamReader, code: int, reason: str) -> None:
-        """A message of the client is not even looked at; it counts as one all the same."""
+    def reject(self, reader: StreamReader, code: int, reason: str) -> None:
+        """Reject a message of the client that was not decoded, with an error without an id; it counts as received."""
         if not reader.code:
             self.received += 1
             error = {"code": code, "message": reason}
-            self.main.put(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}))
+            self.main.append(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}))
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
@@ -197,106 +155,58 @@ class GatewayConnection:
         self._receiver = receiver
 
     def write(self, data: bytes | memoryview) -> int:
-        if not self.closed:
-            *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
+        """Take everything: a stream that is full evicts its oldest messages, and holds its agent before that."""
+        if not self.is_closed:
+            *lines, self._partial_line = (self._partial_line + bytes(data)).split(b"\n")
             for line in lines:
                 if line:
-                    self._say(line)
+                    self._send(line)
         return len(data)
 
     def pause_reading(self) -> None:
-        self._reading.clear()
+        self._may_read.clear()
 
     def resume_reading(self) -> None:
-        self._reading.set()
+        self._may_read.set()
 
     def close_writing(self) -> None:
-        """There is no half of a connection here."""
+        """Do nothing: a connection here has no half that could be closed."""
 
     async def close(self) -> None:
-        if self.closed:
+        if self.is_closed:
             return
-        self.closed = True
-        self._reading.set()
-        for buffer in (self.main, *self.session_buffers.values()):
-            buffer.close(GONE)
-            buffer.release()
-        if not self.hello.done():
-            self.hello.cancel()
+        self.is_closed = True
+        self._may_read.set()
+        self.streams.close()
+        if not self.initialize_reply.done():
+            self.initialize_reply.cancel()
         if self._receiver is not None:
             self._receiver.connection_lost(None)
 
     # -- small steps -------------------------------------------------------------------------------------------------
 
-    def _say(self, line: bytes) -> None:
-        if not self._greeted and self.kind != "elephant":
-            line = self._greet(line)
+    def _send(self, line: bytes) -> None:
+        if not self._is_initialized and self.kind != "elephant":
+            line = self._on_first_reply(line)
             if self.kind == "http":
-                return
-        if self.kind == "websocket":
-            self.main.put(line)
-        else:
-            self._buffer_for(line).put(line)
+                return  # it is the body of the POST, and in no stream
+        self.streams.route(line).append(line)
 
-    def _greet(self, line: bytes) -> bytes:
-        """The first thing we say answers `initialize`; it names the connection, where it was made."""
-        answer = msgspec.json.decode(line)
-        if isinstance(answer.get("result"), dict):
-            self._greeted = True
-            answer["result"]["connectionId"] = self.id
-            line = msgspec.json.encode(answer)
-        if self.kind == "http" and not self.hello.done():
-            self._greeted = True
-            self.hello.set_result(line)
+    def _on_first_reply(self, line: bytes) -> bytes:
+        """Put the connection's id into the reply to `initialize`, which is the first thing that is sent: granian drops
+        the header of a WebSocket that has it too. An error leaves a WebSocket to try again, and ends a POST."""
+        reply = msgspec.json.decode(line)
+        if isinstance(reply.get("result"), dict):
+            self._is_initialized = True
+            reply["result"]["connectionId"] = self.id
+            line = msgspec.json.encode(reply)
+        if self.kind == "http" and not self.initialize_reply.done():
+            self._is_initialized = True
+            self.initialize_reply.set_result(line)
         return line
 
-    def _buffer_for(self, line: bytes) -> ReplayBuffer:
-        try:
-            message = peek(line)
-        except NotAMessage:
-            return self.main
-        if message.method:
-            session_id = message.session_id
-            if message.is_request:
-                self._asked[message.id] = None
-                if len(self._asked) > _ASKED:
-                    del self._asked[next(iter(self._asked))]
-        else:
-            session_id = self._waiting.pop(message.id, None)
-        if session_id is None or self.kind == "elephant":
-            return self.main
-        try:
-            buffer = self.stream(session_id)
-        except Full:
-            return self.main
-        if session_id not in self._on_main:
-            return buffer
-        if buffer.opened and session_id not in self._waiting.values():
-            self._on_main.discard(session_id)  # from the next message on
-        return self.main
-
-    def _evict_stream(self) -> None:
-        """Forget one stream: the oldest without a reader that is empty or whose session is closed; else the oldest
-        whose session is closed, though it has a reader; else raise `Full`. A session with a request that is not
-        answered yet does not count as closed."""
-        waited_for = set(self._waiting.values())
-        over = [name for name in self.session_buffers if not self.is_open(name) and name not in waited_for]
-        unread = [name for name, buffer in self.session_buffers.items() if buffer.reader is None]
-        for name in (*(name for name in unread if name in over or not self.session_buffers[name].size), *over):
-            self.forget(name)
-            return
-        raise Full
-
-    def _on_reader_change(self) -> None:
+    def _update_readers(self) -> None:
         if not self.readers:
             self.alone_since = self._loop.time()
-        self.on_reader_change()
-
-
-def _is_open(session_id: str) -> bool:
-    """Default `is_open` callback: every session counts as open."""
-    return True
-
-
-def _nothing() -> None:
-    """Default `on_room` callback: do nothing."""
+        if self._on_reader_change is not None:
+            self._on_reader_change()

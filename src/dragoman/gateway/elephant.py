@@ -25,16 +25,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from dragoman import limits
+from dragoman.dialects.vendors.named import nearest_version
 from dragoman.gateway.anonymous import NOBODY, needs_no_token
 from dragoman.gateway.client_side import ClientSide
-from dragoman.gateway.connection import Full
+from dragoman.gateway.connections import Connections
 from dragoman.gateway.elephant_stream import stream
-from dragoman.gateway.guard import Guard, Headers, Refusal, TokenIdentity, value_of
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.headers import Headers, value_of
+from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.http_replies import Bodies, Stop, answer, message_in
-from dragoman.gateway.hub import Hub
 from dragoman.gateway.idle_sockets import SocketPeer
 from dragoman.gateway.peer_user import is_own
+from dragoman.gateway.session_streams import Full
 from dragoman.gateway.streaming import Receive, Send
+from dragoman.gateway.token_types import TokenIdentity
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -68,19 +72,21 @@ class Elephant:
     """The two paths. `open_to_own_user`: programs of the user that runs this server need no token, which is for
     loopback addresses only."""
 
-    def __init__(self, hub: Hub, guard: Guard, *, open_to_own_user: bool) -> None:
-        self._hub = hub
+    def __init__(self, connections: Connections, guard: Guard, *, open_to_own_user: bool) -> None:
+        self._connections = connections
         self._guard = guard
         self._open_to_own_user = open_to_own_user
         self.bodies: Final = Bodies()
-        self._connections: dict[_Client, str] = {}
+        self._connection_ids: dict[_Client, str] = {}
 
-    def enter(self, headers: Headers, client: SocketPeer, server: SocketPeer, method: str) -> TokenIdentity | Refusal:
+    def authenticate(
+        self, headers: Headers, client: SocketPeer, server: SocketPeer, method: str
+    ) -> TokenIdentity | Refusal:
         """Return the pass of a client that has shown a token or needs none; `client` and `server` are the two ends."""
         may_have_none = self._open_to_own_user and needs_no_token(headers, client.address)
         if may_have_none and is_own(client, server):
             return self._guard.admit(NOBODY)
-        entered = self._guard.enter(headers, client.address, method)
+        entered = self._guard.authenticate(headers, client.address, method)
         if may_have_none and isinstance(entered, Refusal) and entered.status == 401:
             return Refusal(401, _NOT_OURS)
         return entered
@@ -91,17 +97,17 @@ class Elephant:
             raise Stop(405, "Use POST.", allow="POST")
         client = _client_of(scope)
         async with self.bodies.read(scope, receive, BODY_BYTES) as body:
-            status = await self._hear(client, body)
+            status = await self._receive(client, body)
         await answer(send, status)
 
-    async def _hear(self, client: _Client, body: bytes) -> int:
+    async def _receive(self, client: _Client, body: bytes) -> int:
         message = message_in(body)
         if message.method:
             again = message.method == "initialize" and message.is_request
-            client_side = await self._anew(client) if again else self._client_side(client)
+            client_side = await self._reinitialized(client) if again else self._client_side(client)
         else:
             asker = self._find(client)
-            if asker is None or not asker.connection.was_asked(message.id):
+            if asker is None or not asker.connection.was_sent(message.id):
                 raise Stop(400, "No request with this id was sent to this client.")
             client_side = asker
         connection = client_side.connection
@@ -126,42 +132,42 @@ class Elephant:
     # -- who is who --------------------------------------------------------------------------------------------------
 
     def _find(self, client: _Client) -> ClientSide | None:
-        client_side = self._hub.connections.get(self._connections.get(client, ""))
-        return None if client_side is None or client_side.ended else client_side
+        client_side = self._connections.get(self._connection_ids.get(client, ""))
+        return None if client_side is None or client_side.is_closed else client_side
 
     def _client_side(self, client: _Client) -> ClientSide:
         """The connection of a client; a new one where there is none."""
         return self._find(client) or self._new(client)
 
-    async def _anew(self, client: _Client) -> ClientSide:
+    async def _reinitialized(self, client: _Client) -> ClientSide:
         """The connection to say `initialize` on."""
         old = self._find(client)
         if old is None or old.link.hellos is None:
             return old or self._new(client)
         new = self._new(client)
-        await self._hub.end(old, with_work=False)
+        await self._connections.close(old, with_work=False)
         return new
 
     def _new(self, client: _Client) -> ClientSide:
-        alive = {known: id for known, id in self._connections.items() if self._find(known) is not None}
-        self._connections = alive
+        alive = {known: id for known, id in self._connection_ids.items() if self._find(known) is not None}
+        self._connection_ids = alive
         if client not in alive and len(alive) >= CLIENTS:
-            self._forget_one()
-        client_side = self._hub.connect("elephant", client.token_identity)
-        client_side.connection.version = 1
+            self._evict_one()
+        client_side = self._connections.open("elephant", client.token_identity)
+        client_side.connection.version = nearest_version("elephant")
         client_side.connection.main.limit = HELD_BYTES
-        self._connections[client] = client_side.connection.id
+        self._connection_ids[client] = client_side.connection.id
         return client_side
 
-    def _forget_one(self) -> None:
+    def _evict_one(self) -> None:
         """Make room; `Full` where every client reads."""
-        subscribers = [self._hub.connections[id] for id in self._connections.values()]
+        subscribers = [self._connections[id] for id in self._connection_ids.values()]
         alone = [client_side for client_side in subscribers if not client_side.connection.readers]
         if not alone:
             raise Full
         longest = min(alone, key=lambda client_side: client_side.connection.alone_since)
-        self._connections = {who: id for who, id in self._connections.items() if id != longest.connection.id}
-        self._hub.end_soon(longest)
+        self._connection_ids = {who: id for who, id in self._connection_ids.items() if id != longest.connection.id}
+        self._connections.close_soon(longest)
 
 
 def _client_of(scope: "Scope") -> _Client:

@@ -47,7 +47,7 @@ async def stream(
 
 async def _say_all(client_side: ClientSide, reader: StreamReader, gone: "asyncio.Future[None]", send: Send) -> bool:
     """Whether it was us who ended it."""
-    client_side.looked()
+    client_side.on_reader_change()
     ended = asyncio.shield(gone)
     return await pump(reader, ended, lambda batch: send(part(_events(client_side, batch))), PING_SECONDS)
 
@@ -55,7 +55,7 @@ async def _say_all(client_side: ClientSide, reader: StreamReader, gone: "asyncio
 async def _end(client_side: ClientSide, reader: StreamReader, send: Send) -> None:
     buffer = client_side.connection.main
     while reader.code not in _NOT_THE_LAST and buffer.has_after(reader.after):
-        await send(part(_events(client_side, buffer.take(reader))))
+        await send(part(_events(client_side, buffer.next_batch(reader))))
     await send(part(b": ended %d\n\n" % reader.code, more=False))
 
 

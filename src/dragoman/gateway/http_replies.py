@@ -13,8 +13,8 @@ import msgspec
 from dragoman import limits
 from dragoman.gateway.budget import ByteBudget, ByteBudgets
 from dragoman.gateway.envelope import Batched, Envelope, NotAMessage, peek
-from dragoman.gateway.guard import Headers, value_of
-from dragoman.gateway.precheck import refused
+from dragoman.gateway.headers import Headers, value_of
+from dragoman.gateway.precheck import precheck
 from dragoman.gateway.streaming import Receive, Send
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ async def _discard(receive: Receive) -> None:
 
 def message_in(body: bytes) -> Envelope:
     """A glance at the message that a body is."""
-    turned_away = refused(body)
-    if turned_away is not None:
-        raise Stop(turned_away.status, turned_away.reason)
+    rejected = precheck(body)
+    if rejected is not None:
+        raise Stop(rejected.status, rejected.reason)
     try:
         message = peek(body)
     except Batched:

@@ -45,48 +45,48 @@ class Logbook:
         self._clock = clock
         self._lines: deque[bytes] = deque()
         self._dropped = 0
-        self._told: deque[float] = deque(maxlen=_REFUSALS)
-        self._something = threading.Condition()
+        self._refusals: deque[float] = deque(maxlen=_REFUSALS)
+        self._changed = threading.Condition()
         self._ending = False
         self._writer: threading.Thread | None = None
 
-    def tells(self, level: Level) -> bool:
-        """Whether a line of this level is written."""
+    def is_on(self, level: Level) -> bool:
+        """Return whether a line of this level is written."""
         return self._write is not None and LEVELS.index(level) <= self._level
 
     def error(self, event: str, **fields: object) -> None:
         """Something has failed that should not."""
-        self._tell("error", event, fields)
+        self._log("error", event, fields)
 
     def info(self, event: str, **fields: object) -> None:
         """What a person who runs this wants to know: comings, goings, beginnings, ends."""
-        self._tell("info", event, fields)
+        self._log("info", event, fields)
 
     def debug(self, event: str, **fields: object) -> None:
         """Every request."""
-        self._tell("debug", event, fields)
+        self._log("debug", event, fields)
 
     def refusal(self, **fields: object) -> None:
         """Log a refused request, unless `_REFUSALS` were logged in the last second."""
         now = self._clock()
-        if len(self._told) == _REFUSALS and now - self._told[0] < 1:
+        if len(self._refusals) == _REFUSALS and now - self._refusals[0] < 1:
             return
-        self._told.append(now)
-        self._tell("info", "refused", fields)
+        self._refusals.append(now)
+        self._log("info", "refused", fields)
 
     def close(self) -> None:
         """Write what waits, within a bound."""
-        with self._something:
+        with self._changed:
             self._ending = True
-            self._something.notify()
+            self._changed.notify()
         if self._writer is not None:
             self._writer.join(_LAST_SECONDS)
 
-    def _tell(self, level: Level, event: str, fields: dict[str, object]) -> None:
-        if not self.tells(level):
+    def _log(self, level: Level, event: str, fields: dict[str, object]) -> None:
+        if not self.is_on(level):
             return
         at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        with self._something:
+        with self._changed:
             if len(self._lines) >= _WAITING:
                 self._dropped += 1
                 return
@@ -94,7 +94,7 @@ class Logbook:
                 fields = {**fields, "dropped": self._dropped}
                 self._dropped = 0
             self._lines.append(msgspec.json.encode({"time": at, "level": level, "event": event, **fields}) + b"\n")
-            self._something.notify()
+            self._changed.notify()
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_all, name="logbook", daemon=True)
                 self._writer.start()
@@ -102,11 +102,11 @@ class Logbook:
     def _write_all(self) -> None:
         assert self._write is not None
         while True:
-            with self._something:
+            with self._changed:
                 while not self._lines:
                     if self._ending:
                         return
-                    self._something.wait()
+                    self._changed.wait()
                 lines = b"".join(self._lines)
                 self._lines.clear()
             try:

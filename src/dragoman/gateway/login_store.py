@@ -56,7 +56,7 @@ class LoginStore:
         self._clock = clock
         self._file = file
         # By the cookie's own digest, the one used last at the end.
-        self._kept = {} if file is None else {one.cookie: one for one in sorted(file.read(), key=_used)}
+        self._logins = {} if file is None else {one.cookie: one for one in sorted(file.read(), key=_used)}
         self._version = self._written = 0
         self._writing: asyncio.Task[None] | None = None
 
@@ -65,42 +65,42 @@ class LoginStore:
         halves = LoginHalves(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
         now = self._clock()
         login = StoredLogin(_digest(halves.cookie), _digest(halves.page_key), token_digest, now, now)
-        same = [digest for digest, kept in self._kept.items() if kept.token == token_digest]
+        same = [digest for digest, kept in self._logins.items() if kept.token == token_digest]
         for digest in same[: max(len(same) + 1 - COOKIES_EACH, 0)]:
-            del self._kept[digest]
-        self._kept[login.cookie] = login
-        while len(self._kept) > COOKIES:
-            del self._kept[next(iter(self._kept))]
+            del self._logins[digest]
+        self._logins[login.cookie] = login
+        while len(self._logins) > COOKIES:
+            del self._logins[next(iter(self._logins))]
         self._version += 1
         return halves
 
     def token_digest(self, digest: str, page_key: str) -> str | None:
         """The token that a login stands for, by the digest of its cookie and its page key itself; None where the two
         do not belong together, or do not count any more. It was used now."""
-        kept = self._kept.get(digest)
+        kept = self._logins.get(digest)
         shown = _digest(page_key[:_LENGTH])
         # Compared in any case: how long it takes says nothing.
         fits = hmac.compare_digest(shown, shown[::-1] if kept is None else kept.page_key)
-        if kept is None or not fits or not self.counts(digest):
+        if kept is None or not fits or not self.is_valid(digest):
             return None
         self.touch(digest)
         return kept.token
 
     def touch(self, digest: str) -> None:
         """It is in use, so it is not forgotten for another while; one that is over stays over."""
-        if self.counts(digest):
-            kept = self._kept.pop(digest)
-            self._kept[digest] = msgspec.structs.replace(kept, used=self._clock())
+        if self.is_valid(digest):
+            kept = self._logins.pop(digest)
+            self._logins[digest] = msgspec.structs.replace(kept, used=self._clock())
             self._version += 1
 
-    def counts(self, digest: str) -> bool:
+    def is_valid(self, digest: str) -> bool:
         """Whether it does now; looking is not using."""
-        kept = self._kept.get(digest)
+        kept = self._logins.get(digest)
         return kept is not None and self._is_alive(kept)
 
     def end(self, digest: str) -> None:
         """It counts no more."""
-        if self._kept.pop(digest, None) is not None:
+        if self._logins.pop(digest, None) is not None:
             self._version += 1
 
     async def save(self) -> None:
@@ -111,7 +111,7 @@ class LoginStore:
                 self._writing = asyncio.create_task(self._write(self._file))
             await asyncio.shield(self._writing)
 
-    async def save_now_and_then(self) -> None:
+    async def save_at_intervals(self) -> None:
         """Write when each was used last, for as long as the server runs."""
         while True:
             await asyncio.sleep(SAVE_SECONDS)
@@ -119,9 +119,9 @@ class LoginStore:
 
     async def _write(self, file: LoginFile) -> None:
         version = self._version
-        self._kept = {digest: kept for digest, kept in self._kept.items() if self._is_alive(kept)}
+        self._logins = {digest: kept for digest, kept in self._logins.items() if self._is_alive(kept)}
         try:
-            await asyncio.to_thread(file.write, list(self._kept.values()))
+            await asyncio.to_thread(file.write, list(self._logins.values()))
         finally:
             self._written = version
             self._writing = None

@@ -76,15 +76,15 @@ class Metrics:
         self.ends: Final[Counter[str]] = Counter()
         self.refused: Final[Counter[int]] = Counter()
 
-    def answered(self, method: str, seconds: float) -> None:
-        """A request was answered. `method` is one of ours, never the client's own word."""
+    def on_reply(self, method: str, seconds: float) -> None:
+        """Count a reply. `method` is a name of `method_of`, never the client's own."""
         histogram = self.answers.get(method)
         if histogram is None:
             histogram = self.answers[method] = Histogram(ANSWER)
         histogram.observe(seconds)
 
-    def ended(self, stop_reason: object, seconds: float) -> None:
-        """A turn is over."""
+    def on_turn_end(self, stop_reason: object, seconds: float) -> None:
+        """Count a turn that is over, and how it ended."""
         self.turn.observe(seconds)
         self.ends[stop_reason if isinstance(stop_reason, str) and stop_reason in _ENDS else "other"] += 1
 
@@ -97,31 +97,34 @@ def method_of(request: Request) -> str:
 
 
 def metrics_of(hub: "Hub") -> bytes:
-    """The exposition format, version 0.0.4."""
+    """Return all metrics in the exposition format of Prometheus, version 0.0.4."""
     return ("\n".join(_lines(hub)) + "\n").encode()
 
 
 def _lines(hub: "Hub") -> Iterator[str]:
     connections = [client_side.connection for client_side in hub.connections.values()]
-    buffers = [buffer for one in connections for buffer in (one.main, *one.session_buffers.values())]
+    buffers = hub.connections.buffers()
     unread = [buffer.unread for buffer in buffers]
     gauges = {
         "connections": (len(connections), "Connections that are open or can be resumed."),
         "streams": (sum(one.readers for one in connections), "Streams that have a reader."),
-        "agents": (sum(not agent_side.asleep for agent_side in hub.agent_sides), "Agents that run."),
-        "agents_asleep": (sum(one.asleep for one in hub.agent_sides), "Agents that are started when they are needed."),
+        "agents": (hub.agents.processes, "Agents that run."),
+        "agents_asleep": (len(hub.agents) - hub.agents.processes, "Agents that are started when they are needed."),
         "sessions": (len(hub.sessions), "Sessions that are open."),
-        "turns": (sum(shared.running for shared in hub.sessions.values()), "Turns that run."),
-        "questions": (sum(one.waits for one in hub.sessions.values()), "Sessions that wait for a client's answer."),
+        "turns": (len(hub.sessions.running()), "Turns that run."),
+        "questions": (
+            sum(one.has_questions for one in hub.sessions.values()),
+            "Sessions that wait for a client's answer.",
+        ),
         "held_bytes": (sum(buffer.size for buffer in buffers), "Messages kept for replay."),
         "unread_bytes": (sum(unread), "Messages that wait for a reader, of all streams."),
         "unread_bytes_most": (max(unread, default=0), "The same of the stream that is furthest behind."),
-        "streams_behind": (sum(buffer.behind for buffer in buffers), "Streams whose reader the agent waits for."),
+        "streams_behind": (sum(buffer.is_behind for buffer in buffers), "Streams whose reader the agent waits for."),
     }
     for name, (value, about) in gauges.items():
         yield from _head(name, "gauge", about)
         yield f"dragoman_{name} {value}"
-    measured = hub.measured
+    measured, counts = hub.monitor.metrics, hub.monitor.counts
     yield from _head("turns_ended_total", "counter", "Turns by the way they ended.")
     for end, count in sorted(measured.ends.items()):
         yield f'dragoman_turns_ended_total{{end="{end}"}} {count}'
@@ -129,8 +132,8 @@ def _lines(hub: "Hub") -> Iterator[str]:
     for status, count in sorted(measured.refused.items()):
         yield f'dragoman_refused_total{{status="{status}"}} {count}'
     yield from _head("events_total", "counter", "What happened since the start.")
-    for name in sorted(hub.counts):
-        yield f'dragoman_events_total{{event="{name}"}} {hub.counts[name]}'
+    for name in sorted(counts):
+        yield f'dragoman_events_total{{event="{name}"}} {counts[name]}'
     for name, histogram in (("chunk_seconds", measured.chunk), ("turn_seconds", measured.turn)):
         yield from _head(name, "histogram", _HELP[name])
         yield from histogram.lines(f"dragoman_{name}")

@@ -1,27 +1,38 @@
-"""The open requests of an agent to its clients.
+"""The open requests of an agent to its clients: who is asked, whose answer counts, and when the gateway answers itself.
 
 A permission or an elicitation goes to every subscriber that may answer it. The first answer counts, and the request is
-cancelled at the others. Any other request goes to one subscriber at a time. While no client that may answer is
-connected, a request waits for at most `ALONE_SECONDS` and is then rejected (`answer_for_absent_clients`).
+cancelled at the others. Any other request goes to one subscriber at a time: a file is read, and a terminal runs, in one
+place.
+
+Each client that was asked is in one of these states; the question ends with the first that can end it:
+
+| client | what follows |
+|---|---|
+| has answered | that is the answer |
+| is connected and asked | the question waits for it |
+| is away (no stream has a reader), asked | it may come back: the question waits for at most `ALONE_SECONDS` |
+| has failed: replied with an error, or with what cannot be read | it does not count any more, though it is there |
+| is gone: its link is closed | it does not count any more; another client may come, for at most `ALONE_SECONDS` |
+
+Where only clients are left that have failed, the gateway answers at once (`answer_for_absent_clients`).
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.errors import INTERNAL_ERROR, DragomanError, PeerError, RequestFailed
 from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.identity import Identity
-from dragoman.vocabulary.services import (
-    Elicit,
-    PermissionAnswer,
-    RequestPermission,
-    default_answer,
-)
+from dragoman.vocabulary.services import Elicit, PermissionAnswer, RequestPermission, default_answer
 
 if TYPE_CHECKING:
     from dragoman.gateway.client_side import ClientSide
+    from dragoman.gateway.monitor import Monitor
     from dragoman.gateway.shared_session import SharedSession
+
+_log = logging.getLogger(__name__)
 
 # Time to notice that a train has left its tunnel, and to come back.
 ALONE_SECONDS: Final = 600.0
@@ -43,80 +54,115 @@ class AnsweredPermission(NamedTuple):
 OnPermission = Callable[[AnsweredPermission], None]
 
 
+class PermissionRecorder:
+    """Pass every answer to a permission to `on_permission`; None: the agent records them itself."""
+
+    def __init__(self, on_permission: OnPermission | None, monitor: "Monitor") -> None:
+        self._on_permission = on_permission
+        self._monitor = monitor
+
+    async def record(self, request: Request, reply: Reply, identity: Identity, *, is_answered: bool) -> None:
+        """Record an answer, if it is one to a permission. Waits until that is done, so usually for the disk; a failure
+        is reported, and the agent gets its answer all the same."""
+        if self._on_permission is None:
+            return
+        if isinstance(request, RequestPermission) and isinstance(reply, PermissionAnswer):
+            with self._monitor.reporting():
+                answered = AnsweredPermission(request, reply, identity, is_answered)
+                await asyncio.to_thread(self._on_permission, answered)
+
+
 class OpenQuestion:
     """One request of the agent to the subscribers of a session, until it is answered, rejected or cancelled."""
 
     def __init__(self, shared: "SharedSession", request: Request) -> None:
+        self.answerer: ClientSide | None = None  # the client whose answer counts
         self._shared = shared
         self._request = request
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[Reply] = self._loop.create_future()
-        self._asked: dict[ClientSide, asyncio.Task[Reply]] = {}
+        self._tasks: dict[ClientSide, asyncio.Task[Reply]] = {}
+        self._failed: set[ClientSide] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self.answerer: ClientSide | None = None  # the client whose answer counts
-        # A person may answer anywhere; a file is read, and a terminal runs, in one place.
-        self._for_all: Final = isinstance(request, (RequestPermission, Elicit))
+        self._is_for_all: Final = isinstance(request, (RequestPermission, Elicit))
 
-    async def answer(self) -> Reply:
-        """The first answer there is."""
-        self.look()
+    def __repr__(self) -> str:
+        state = "answered" if self._answer.done() else "alone" if self._timer is not None else "open"
+        kind = type(self._request).__name__
+        return f"<OpenQuestion {kind} {state} asked={len(self._tasks)} failed={len(self._failed)}>"
+
+    async def wait_until_answered(self) -> Reply:
+        """Ask the subscribers, wait for the first answer and return it."""
+        self.recheck()
         return await self._answer
 
-    def ask(self, subscriber: "ClientSide") -> None:
-        """Ask one of them."""
-        if self._answer.done() or subscriber in self._asked or not subscriber.may_answer(self._request):
+    def send_to(self, subscriber: "ClientSide") -> None:
+        """Ask a subscriber, unless it was asked, may not answer, or another one is being asked for what goes to one."""
+        if self._answer.done() or subscriber in self._tasks or not subscriber.may_answer(self._request):
             return
-        if not self._for_all and any(not task.done() for task in self._asked.values()):
+        if not self._is_for_all and self._is_pending:
             return
-        task = self._asked[subscriber] = self._loop.create_task(subscriber.answer(self._request))
-        task.add_done_callback(lambda task: self._answered(subscriber, task))
+        task = self._tasks[subscriber] = self._loop.create_task(subscriber.ask(self._request))
+        task.add_done_callback(lambda task: self._on_done(subscriber, task))
 
-    def look(self) -> None:
-        """Send the request to subscribers that may answer it and were not asked yet, as `ask` allows.
-
-        Start the `ALONE_SECONDS` timer if no client that may answer is connected; stop it if one is.
-        """
-        alone = not any(
-            subscriber.connected and subscriber.may_answer(self._request) for subscriber in self._shared.subscribers
-        )
-        if not alone and self._timer is not None:
+    def recheck(self) -> None:
+        """Ask the subscribers that may answer and were not asked yet, as `send_to` allows; start or stop the timer of
+        `ALONE_SECONDS`. Called whenever a subscriber joins, leaves, fails, or gets or loses its reader."""
+        is_alone = not any(self._may_still_answer(subscriber) for subscriber in self._shared.subscribers)
+        if not is_alone and self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        elif alone and self._timer is None and not self._answer.done():
-            self._timer = self._loop.call_later(ALONE_SECONDS, self._nobody)
-        for subscriber in _in_turn(self._shared):
-            self.ask(subscriber)
+        elif is_alone and self._timer is None and not self._answer.done():
+            self._timer = self._loop.call_later(ALONE_SECONDS, self._reject)
+        for subscriber in self._in_order():
+            self.send_to(subscriber)
+        if self._failed and not self._is_pending:
+            self._reject()  # clients are there, and none of them can answer it: to wait for another would be no help
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Cancel the wait for an answer, the timer, and the request at every client that has not answered it."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if not self._answer.done():
             self._answer.cancel()
-        for task in self._asked.values():
+        for task in self._tasks.values():
             task.cancel()
 
-    def _answered(self, subscriber: "ClientSide", task: "asyncio.Task[Reply]") -> None:
+    @property
+    def _is_pending(self) -> bool:
+        return any(not task.done() for task in self._tasks.values())
+
+    def _may_still_answer(self, subscriber: "ClientSide") -> bool:
+        return subscriber.is_connected and subscriber not in self._failed and subscriber.may_answer(self._request)
+
+    def _in_order(self) -> "list[ClientSide]":
+        """Return the subscribers in the order in which they are asked: connected ones first, and among equals the
+        client that started the agent, since the agent was initialized with its capabilities."""
+        origin = self._shared.agent_side.origin
+        return sorted(self._shared.subscribers, key=lambda one: (not one.is_connected, one is not origin))
+
+    def _on_done(self, subscriber: "ClientSide", task: "asyncio.Task[Reply]") -> None:
         if task.cancelled():
             return
         error = task.exception()
         if self._answer.done():
             return
-        if error is None:
-            self.answerer = subscriber
-            self._answer.set_result(task.result())
-        elif isinstance(error, PeerError):  # it said no, or what cannot be read
-            if not self._for_all:
+        match error:
+            case None:
+                self.answerer = subscriber
+                self._answer.set_result(task.result())
+            case PeerError() if self._is_for_all:
+                _log.debug("a client cannot answer a question: %s", type(error).__name__)
+                self._failed.add(subscriber)
+                self.recheck()
+            case DragomanError() if not isinstance(error, PeerError):
+                self.recheck()  # its connection is gone; others may come
+            case _:
+                # What goes to one client fails with it; anything that is no `DragomanError` is a bug of ours.
                 self._answer.set_exception(error)
-            elif all(other.done() for other in self._asked.values()):
-                self._nobody()  # every client that was asked has failed to answer
-        elif not isinstance(error, DragomanError):
-            self._answer.set_exception(error)
-        else:
-            self.look()  # its connection is gone; others may come
 
-    def _nobody(self) -> None:
+    def _reject(self) -> None:
         if self._answer.done():
             return
         try:
@@ -131,14 +177,3 @@ def answer_for_absent_clients(request: Request) -> Reply:
     if answer is None:
         raise RequestFailed(INTERNAL_ERROR, "No connected client can answer this request")
     return answer
-
-
-def _in_turn(shared: "SharedSession") -> "Iterable[ClientSide]":
-    """Return the subscribers in the order in which they are asked.
-
-    Connected ones come first; among equals the client that started the agent, since the agent got its capabilities.
-    """
-    return sorted(
-        shared.subscribers,
-        key=lambda subscriber: (not subscriber.connected, subscriber is not shared.agent_side.origin),
-    )

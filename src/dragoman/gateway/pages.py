@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from dragoman.gateway.guard import Guard, Headers, TokenIdentity, has_our_header, value_of
+from dragoman.gateway.ceilings import Ceilings
+from dragoman.gateway.connections import Connections
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.headers import Headers, has_our_header, value_of
 from dragoman.gateway.http_replies import Stop, answer
-from dragoman.gateway.hub import Hub
 from dragoman.gateway.streaming import Receive, Send
+from dragoman.gateway.token_types import TokenIdentity
 from dragoman.version import VERSION
 
 if TYPE_CHECKING:
@@ -67,8 +70,9 @@ class _File(NamedTuple):
 class Pages:
     """The routes of the page. `folder` is the folder it offers for a new session; None: the current directory."""
 
-    def __init__(self, hub: Hub, guard: Guard, folder: str | None = None) -> None:
-        self._hub = hub
+    def __init__(self, connections: Connections, ceilings: Ceilings, guard: Guard, folder: str | None = None) -> None:
+        self._connections = connections
+        self._ceilings = ceilings
         self._guard = guard
         self._folder = os.getcwd() if folder is None else folder
         self._files = _read_files()
@@ -106,11 +110,11 @@ class Pages:
         token_identity: TokenIdentity = scope["identity"]
         if token_identity.cookie:
             raise Stop(400, "Show the token: Authorization: Bearer TOKEN.")
-        halves = self._guard.cookie_for(token_identity)
+        halves = self._guard.log_in(token_identity)
         if halves is None:
             raise Stop(401, "A valid token is needed.")
-        await self._guard.cookies.save()
-        cookie = self._guard.cookies.header(halves.cookie, secure=_is_secure(scope))
+        await self._guard.logins.save()
+        cookie = self._guard.logins.header(halves.cookie, secure=_is_secure(scope))
         await answer(send, 200, self._about(token_identity, pageKey=halves.page_key), [(b"set-cookie", cookie), *_SAFE])
 
     async def _me(self, scope: "Scope", send: Send) -> None:
@@ -119,16 +123,16 @@ class Pages:
     async def _logout(self, scope: "Scope", send: Send) -> None:
         token_identity: TokenIdentity = scope["identity"]
         if token_identity.cookie:
-            self._guard.cookies.end(token_identity.cookie)
-            await self._guard.cookies.save()
-            for client_side in list(self._hub.connections.values()):
+            self._guard.logins.end(token_identity.cookie)
+            await self._guard.logins.save()
+            for client_side in list(self._connections.values()):
                 if client_side.connection.token_identity.cookie == token_identity.cookie:
-                    await self._hub.end(client_side, with_work=False)
-        gone = self._guard.cookies.header("", secure=_is_secure(scope))
+                    await self._connections.close(client_side, with_work=False)
+        gone = self._guard.logins.header("", secure=_is_secure(scope))
         await answer(send, 204, b"", [(b"set-cookie", gone), *_SAFE])
 
     def _about(self, token_identity: TokenIdentity, **more: str) -> bytes:
-        folder = self._hub.ceilings.first_folder(self._folder, token_identity)
+        folder = self._ceilings.first_folder(self._folder, token_identity)
         me = {"name": token_identity.token, "scopes": token_identity.scopes, "folder": folder, "version": VERSION}
         return msgspec.json.encode(me | more)
 

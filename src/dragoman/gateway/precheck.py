@@ -32,8 +32,8 @@ _NO_JSON: Final = PrecheckRefusal(PARSE_ERROR, 400, "The message is no JSON obje
 _TOO_MANY: Final = PrecheckRefusal(INVALID_REQUEST, 413, f"The message has more than {VALUES} values.")
 
 
-def refused(frame: bytes) -> PrecheckRefusal | None:
-    """Whether a frame is turned away; one with nothing in it is for the link to skip."""
+def precheck(frame: bytes) -> PrecheckRefusal | None:
+    """Return why a frame is refused before it is decoded; None: decode it. An empty one is for the link to skip."""
     start = frame[:1] if frame[:1] in (b"{", b"[", b"") else frame.lstrip(_BLANK)[:1]
     if start not in (b"{", b"[", b""):
         return _NO_JSON

@@ -9,13 +9,13 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.errors import INVALID_REQUEST, RequestFailed
-from dragoman.gateway.guard import TokenIdentity
+from dragoman.gateway.token_types import TokenIdentity
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.hello import ClientCapabilities, ClientHello, Implementation
 
 
-def reads(token_identity: TokenIdentity) -> bool:
+def may_read(token_identity: TokenIdentity) -> bool:
     """Return whether a token may see sessions: it has the scope `read` or `prompt`."""
     return token_identity.may("read") or token_identity.may("prompt")
 

@@ -2,9 +2,17 @@
 
 Promises
 - Messages have numbers 1, 2, 3, …; a reader that comes back names the last one it has and gets the next.
-- At most `WINDOW_BYTES` are kept (an empty window takes one message of any size). What was let go before a reader
-  had it is a gap, and the reader is told how many messages it misses.
-- A reader that stops reading is ended with a stated code; the window stays, and it can come back.
+- At most `BUFFER_BYTES` are kept (an empty buffer takes one message of any size). What was evicted before a reader had
+  it is a gap, and the reader is sent how many messages it misses.
+- A reader that stops reading is ended with a stated code; the buffer stays, and it can come back.
+
+    evicted │ given to the reader, kept for coming back │ unread
+            ^ _first                                    ^ _given          ^ last
+
+A reader is one of these: keeping up; behind (more than half of the buffer is unread: the agent waits for it); catching
+up (it came to a full buffer: what it gets too late is a gap, and does not end it); stalled (behind, and takes less than
+a batch in `STALL_SECONDS`: it is ended with `TOO_SLOW`). Before its first reader a stream counts as behind for
+`STALL_SECONDS`, because the client is probably on its way.
 """
 
 import asyncio
@@ -18,17 +26,17 @@ from dragoman.gateway.budget import ByteBudget
 
 # All that is held for one stream, with or without a reader.
 BUFFER_BYTES: Final = limits.OUTBOX_BYTES
-# A reader that is behind by half of the window makes the agent wait; the other half is left for coming back.
+# A reader that is behind by half of the buffer makes the agent wait; the other half is left for coming back.
 LAG: Final = 2
 LAG_BYTES: Final = BUFFER_BYTES // LAG
-# What an agent may still say after it was asked to wait: even a small window keeps it for a reader that is here.
+# What an agent may still send after it was held: even a small buffer keeps it for a reader that is here.
 BURST_BYTES: Final = 512 * limits.KIB
 # Taken by one write: what a socket takes at once, and few enough to be fair.
 BATCH_BYTES: Final = 64 * limits.KIB
 # A reader that is behind and takes less than a batch in this time has stopped reading.
 STALL_SECONDS: Final = 10.0
 # What all streams of one principal hold together, and those of all principals; some more, if many of them are new: a
-# stream that speaks while it is too much keeps an equal share, and what others hold is let go when they speak.
+# stream that is written while it is too much keeps an equal share, and what others hold is evicted when they are.
 HELD_EACH_BYTES: Final = 256 * limits.MIB
 HELD_ALL_BYTES: Final = 1024 * limits.MIB
 # What a message costs beside its bytes.
@@ -49,10 +57,10 @@ class StreamMessage(NamedTuple):
 
 
 class StreamPosition(NamedTuple):
-    """Where the numbers of a window are: the newest message, and the last one that was given to a reader."""
+    """Where the numbers of a stream are: the newest message, and the last one that was given to a reader."""
 
     last: int
-    seen: int
+    given: int
 
 
 class StreamBatch(NamedTuple):
@@ -68,13 +76,13 @@ class StreamReader:
     def __init__(self, buffer: "ReplayBuffer", after: int) -> None:
         self.after = after
         self.code = 0  # not 0: it was ended, and why
-        self.taken = 0  # bytes, ever
-        self.moved = 0  # grows with every step in which something reaches it
-        self.catching_up = False  # it came to a full window: what it gets too late is a gap, and does not end it
-        self.nudged = False
+        self.sent_bytes = 0  # ever
+        self.steps = 0  # grows whenever something reaches it, however slowly
+        self.is_catching_up = False  # see above
+        self.is_nudged = False
         self.ended: Final = asyncio.Event()
         self._buffer = buffer
-        self._since = 0.0  # when the oldest message of the batch on its way was put
+        self._since = 0.0  # when the oldest message of the batch on its way was appended
 
     async def batch(self) -> StreamBatch | None:
         """Wait for the next messages and return them; None if the reader was ended, or nudged while there are none.
@@ -87,32 +95,33 @@ class StreamReader:
             self._since = 0.0
         if not buffer.has_after(self.after):
             await buffer.wait(self)
-        nudged, self.nudged = self.nudged, False
-        if self.code or (nudged and not buffer.has_after(self.after)):
+        is_nudged, self.is_nudged = self.is_nudged, False
+        if self.code or (is_nudged and not buffer.has_after(self.after)):
             return None
         self._since, buffer.since = buffer.since, 0.0
-        return buffer.take(self)
+        return buffer.next_batch(self)
 
     def nudge(self) -> None:
-        """Let it look up, though there is nothing: a stream that is silent for too long is taken for dead."""
-        self.nudged = True
+        """Let `batch` return, though there may be no message: a stream that is silent for long is taken for dead."""
+        self.is_nudged = True
         self._buffer.wake()
 
     def end(self, code: int) -> None:
-        """No more for this one."""
+        """End the reader with a code; a second call does nothing."""
         if not self.code:
             self.code = code
             self.ended.set()
-            self._buffer.leave(self)
+            self._buffer.detach(self)
 
     def leave(self) -> None:
-        """It went away by itself."""
+        """End the reader because its client has gone."""
         self.end(GONE)
 
 
 class ReplayBuffer:
-    """One stream. `on_room` is called when a reader that was behind has caught up, or is gone; `on_sent` with the
-    seconds that the oldest message of a batch took from here through the socket."""
+    """The messages of one stream. `on_reader_change` is called when a reader that was behind has caught up, or is gone;
+    `on_sent` with the seconds that the oldest message of a batch took from here through the socket. `budget` is shared
+    with other streams; `position` continues the numbers of an earlier buffer of the same stream."""
 
     def __init__(
         self,
@@ -120,50 +129,58 @@ class ReplayBuffer:
         *,
         limit: int = BUFFER_BYTES,
         on_sent: Callable[[float], None] | None = None,
-        held: ByteBudget | None = None,
-        place: StreamPosition | None = None,
+        budget: ByteBudget | None = None,
+        position: StreamPosition | None = None,
     ) -> None:
         self.reader: StreamReader | None = None
-        self.opened = False
-        self.last = 0 if place is None else place.last  # the number of the newest message
+        self.was_opened = False
+        self.last = 0 if position is None else position.last  # the number of the newest message
         self.size = 0
         self.limit = limit
-        self.since = 0.0  # when the oldest message that a reader waits for was put; 0: none, or there was no reader
+        self.since = (
+            0.0  # when the oldest message that a reader waits for was appended; 0: none, or there was no reader
+        )
         self._on_reader_change = on_reader_change
         self._on_sent = on_sent
         self._frames: deque[bytes] = deque()
-        self._held = ByteBudget(HELD_EACH_BYTES) if held is None else held
-        self._held.join()
+        self._budget = ByteBudget(HELD_EACH_BYTES) if budget is None else budget
+        self._budget.join()
         self._released = False
-        self._seen = 0 if place is None else place.seen  # the last message that was given to a reader
-        self._unread = 0  # bytes behind `_seen`
+        self._given = 0 if position is None else position.given  # the last message that was given to a reader
+        self._unread = 0  # bytes behind `_given`
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._awaited_until = self._loop.time() + STALL_SECONDS
-        self._watch: asyncio.TimerHandle | None = None
+        self._first_reader_until = self._loop.time() + STALL_SECONDS
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        state = "new" if not self.was_opened else "unread" if self.reader is None else "read"
+        return (
+            f"<ReplayBuffer {state} last={self.last} kept={len(self._frames)} bytes={self.size} unread={self._unread}>"
+        )
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    def put(self, frame: bytes) -> None:
-        """The next message. Takes everything; what no longer fits is let go from the other end."""
+    def append(self, frame: bytes) -> None:
+        """Append a message. Takes everything; what no longer fits is evicted at the other end."""
         cost = len(frame) + _OVERHEAD
         self._frames.append(frame)
         self.last += 1
         self.size += cost
         self._unread += cost
-        too_much = self._held.add(cost) if not self._released else False
+        too_much = self._budget.add(cost) if not self._released else False
         if self.size > self.limit:
-            self._let_go(self.limit)
+            self._evict(self.limit)
         if too_much:
-            self._let_go(min(self._held.share, self.limit))
+            self._evict(min(self._budget.share, self.limit))
         if self.reader is not None:
             if not self.since:
                 self.since = self._loop.time()
             self._wake.set()
-            if self._watch is None and self._unread * LAG > self.limit:
-                self._watch_reader(self.reader)
-        elif self._watch is None and self.behind:
-            self._watch = self._loop.call_at(self._awaited_until, self._on_reader_timeout)
+            if self._timer is None and self._unread * LAG > self.limit:
+                self._check_reader_later(self.reader)
+        elif self._timer is None and self.is_behind:
+            self._timer = self._loop.call_at(self._first_reader_until, self._on_reader_timeout)
 
     @property
     def unread(self) -> int:
@@ -171,53 +188,54 @@ class ReplayBuffer:
         return self._unread
 
     @property
-    def behind(self) -> bool:
-        """Whether a reader that is here, or is about to come for the first time, should be waited for."""
+    def is_behind(self) -> bool:
+        """Return whether a reader that is here, or is about to come for the first time, should be waited for."""
         if self._unread * LAG <= self.limit:
             return False
-        return self.reader is not None or (not self.opened and self._loop.time() < self._awaited_until)
+        return self.reader is not None or (not self.was_opened and self._loop.time() < self._first_reader_until)
 
     def drain(self) -> list[bytes]:
         """Return every unread frame and count it as read; the caller puts them into another stream."""
-        frames = list(islice(self._frames, max(self._seen + 1 - self._first, 0), None))
-        self._seen, self._unread = self.last, 0
+        frames = list(islice(self._frames, max(self._given + 1 - self._first, 0), None))
+        self._given, self._unread = self.last, 0
         return frames
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def read(self, after: int | None) -> StreamReader:
-        """Read from behind a message; None, or a number we never gave: from where the last reader was."""
+        """Return a new reader, behind the message number `after`; None, or a number that was never given: from where
+        the last reader was. A reader that is here is ended: two would each get a part."""
         if self.reader is not None:
             self.reader.end(REPLACED)
         if after is not None and 0 <= after <= self.last:
-            self._seen = after
-        start = max(self._seen + 1 - self._first, 0)
+            self._given = after
+        start = max(self._given + 1 - self._first, 0)
         self._unread = sum(len(frame) + _OVERHEAD for frame in islice(self._frames, start, None))
-        self.opened = True
-        self.since = 0.0  # what waited for a reader was not on its way
-        self.reader = StreamReader(self, self._seen)
-        self.reader.catching_up = self._unread * LAG > self.limit
-        if self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
+        self.was_opened = True
+        self.since = 0.0  # what waited for a reader was not on its way, so `on_sent` must not measure it
+        self.reader = StreamReader(self, self._given)
+        self.reader.is_catching_up = self._unread * LAG > self.limit
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         return self.reader
 
     def has_after(self, number: int) -> bool:
-        """Whether there is a newer message than this."""
+        """Return whether there is a message newer than this number."""
         return number < self.last
 
     async def wait(self, reader: StreamReader) -> None:
-        """Until there may be something new for this reader, or it was ended."""
-        while not (reader.code or reader.nudged or self.has_after(reader.after)):
+        """Wait until there may be something new for this reader, or it was ended or nudged."""
+        while not (reader.code or reader.is_nudged or self.has_after(reader.after)):
             self._wake.clear()
             await self._wake.wait()
 
     def wake(self) -> None:
-        """There may be something new."""
+        """Let a waiting reader look again."""
         self._wake.set()
 
-    def take(self, reader: StreamReader) -> StreamBatch:
-        """The next messages for a reader."""
+    def next_batch(self, reader: StreamReader) -> StreamBatch:
+        """Return the next messages for a reader, of about `BATCH_BYTES`, and count them as given."""
         missed = max(self._first - 1 - reader.after, 0)
         number = reader.after + missed
         messages: list[StreamMessage] = []
@@ -228,44 +246,45 @@ class ReplayBuffer:
             number += 1
             messages.append(StreamMessage(number, frame))
             size += len(frame)
-        reader.after = self._seen = number
-        reader.taken += size
-        reader.moved += 1
-        was_behind = self.behind
+        reader.after = self._given = number
+        reader.sent_bytes += size
+        reader.steps += 1
+        was_behind = self.is_behind
         self._unread -= size + _OVERHEAD * len(messages)
-        if was_behind and not self.behind:
-            reader.catching_up = False
+        if was_behind and not self.is_behind:
+            reader.is_catching_up = False
             self._on_reader_change()
         return StreamBatch(missed, messages)
 
     def sent(self, since: float) -> None:
-        """A batch has left, whose oldest message was put then."""
+        """Report that a batch has left, whose oldest message was appended at the loop time `since`."""
         if self._on_sent is not None:
             self._on_sent(self._loop.time() - since)
 
-    def leave(self, reader: StreamReader) -> None:
-        """This reader is gone."""
+    def detach(self, reader: StreamReader) -> None:
+        """Remove a reader that was ended, unless another has replaced it."""
         if self.reader is reader:
             self.reader = None
             self._wake.set()
+            # Not at once: a reader that is replaced would look like one that is gone, and stop a question's clock anew.
             self._loop.call_soon(self._on_reader_change)
 
     def close(self, code: int) -> None:
-        """End the reader."""
+        """End the reader, if there is one, with a code."""
         if self.reader is not None:
             self.reader.end(code)
 
     @property
-    def place(self) -> "StreamPosition":
-        """Where its numbers are, for a window that is made in its place."""
-        return StreamPosition(self.last, self._seen)
+    def position(self) -> "StreamPosition":
+        """Return where its numbers are, for a buffer that is made in its place."""
+        return StreamPosition(self.last, self._given)
 
     def release(self) -> None:
         """Give the bytes of this stream back to its `ByteBudget`, and leave it. A second call does nothing."""
         if not self._released:
             self._released = True
-            self._held.add(-self.size)
-            self._held.join(-1)
+            self._budget.add(-self.size)
+            self._budget.join(-1)
 
     # -- small steps -------------------------------------------------------------------------------------------------
 
@@ -273,10 +292,11 @@ class ReplayBuffer:
     def _first(self) -> int:
         return self.last - len(self._frames) + 1
 
-    def _let_go(self, limit: int) -> None:
+    def _evict(self, limit: int) -> None:
         frames = self._frames
         reader = self.reader
-        burst = BATCH_BYTES if self._held.over else BURST_BYTES
+        # A reader that is here gets what the agent sends before it notices that it is held, however small the share.
+        burst = BATCH_BYTES if self._budget.over else BURST_BYTES
         before = self.size
         while self.size > limit and len(frames) > 1:
             number = self._first
@@ -284,27 +304,27 @@ class ReplayBuffer:
                 break
             cost = len(frames.popleft()) + _OVERHEAD
             self.size -= cost
-            if number > self._seen:
+            if number > self._given:
                 self._unread -= cost
         if not self._released:
-            self._held.add(self.size - before)
-        if reader is not None and not reader.catching_up and reader.after + 1 < self._first:
+            self._budget.add(self.size - before)
+        if reader is not None and not reader.is_catching_up and reader.after + 1 < self._first:
             reader.end(TOO_SLOW)
 
     def _on_reader_timeout(self) -> None:
-        """The first reader was waited for long enough."""
-        self._watch = None
+        """Let the agent go on: the first reader was waited for long enough."""
+        self._timer = None
         self._on_reader_change()
 
-    def _watch_reader(self, reader: StreamReader) -> None:
-        taken = reader.taken
+    def _check_reader_later(self, reader: StreamReader) -> None:
+        sent_bytes = reader.sent_bytes
 
-        def look() -> None:
-            self._watch = None
-            if self.reader is reader and self.behind:
-                if reader.taken - taken < BATCH_BYTES:
+        def check() -> None:
+            self._timer = None
+            if self.reader is reader and self.is_behind:
+                if reader.sent_bytes - sent_bytes < BATCH_BYTES:
                     reader.end(TOO_SLOW)
                 else:
-                    self._watch_reader(reader)
+                    self._check_reader_later(reader)
 
-        self._watch = self._loop.call_later(STALL_SECONDS, look)
+        self._timer = self._loop.call_later(STALL_SECONDS, check)

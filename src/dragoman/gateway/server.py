@@ -17,7 +17,8 @@ from dragoman.gateway.anonymous import only_this_machine
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.dead_peers import find_dead_peers
 from dragoman.gateway.elephant import Elephant
-from dragoman.gateway.guard import LOOPBACK, Guard, is_loopback
+from dragoman.gateway.guard import Guard
+from dragoman.gateway.host_check import LOOPBACK, is_loopback
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.idle_sockets import connected_to, hang_up
 from dragoman.gateway.login_file import LoginFile
@@ -65,10 +66,10 @@ class GatewayServer:
         self.host: Final = host
         self.port: Final = port
         hosts = {host, *allowed_hosts} | (LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else set())
-        self._guard = Guard(tokens.valid, hosts, port, time.monotonic, self._cookies(logins))
+        self._guard = Guard(tokens.valid, hosts, port, time.monotonic, self._login_store(logins))
         # Under any other host name another machine may reach the server.
         self.open_to_own_user: Final = elephant and only_this_machine((host, *allowed_hosts))
-        paths = Elephant(hub, self._guard, open_to_own_user=self.open_to_own_user) if elephant else None
+        paths = Elephant(hub.connections, self._guard, open_to_own_user=self.open_to_own_user) if elephant else None
         self._app = Gateway(hub, self._guard, paths)
         self._tls = (certificate, key)
         self._address = host
@@ -111,7 +112,7 @@ class GatewayServer:
         )
         self._serving = asyncio.create_task(self._granian.serve())
         sweeping = self.hub.sweep(self._guard.is_valid, self._guard.is_logged_in)
-        saving = self._guard.cookies.save_now_and_then()
+        saving = self._guard.logins.save_at_intervals()
         self._sweeping = [asyncio.create_task(work) for work in (sweeping, self._hang_up_on_silence(), saving)]
         async with asyncio.timeout(_READY_SECONDS):
             while not await self._answers():
@@ -119,7 +120,7 @@ class GatewayServer:
                     raise StartFailed(f"cannot listen on {self.host}:{self.port}")
                 await asyncio.sleep(0.01)
         find_dead_peers(self.port)
-        self.hub.log.info("listening", host=self.host, port=self.port, tls=certificate is not None)
+        self.hub.monitor.log.info("listening", host=self.host, port=self.port, tls=certificate is not None)
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Let turns end, end every stream, then the server. Bounded."""
@@ -131,7 +132,7 @@ class GatewayServer:
             sweeping.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
-                await self._guard.cookies.save()
+                await self._guard.logins.save()
         await asyncio.sleep(0)
         self._granian.stop()
         with suppress(Exception):
@@ -142,18 +143,18 @@ class GatewayServer:
         with suppress(asyncio.CancelledError, Exception):
             await self._serving
 
-    def _cookies(self, folder: Path | None) -> LoginStore:
+    def _login_store(self, folder: Path | None) -> LoginStore:
         """The logins of this address and port: another server with the same folder has a file of its own."""
         if folder is None:
             return LoginStore(self.port, time.time)
         name = f"logins-{self.host.replace(':', '_').replace('/', '_')}-{self.port}.json"
-        file = LoginFile(folder / name, lambda reason: self.hub.log.error("logins", file=name, reason=reason))
+        file = LoginFile(folder / name, lambda reason: self.hub.monitor.log.error("logins", file=name, reason=reason))
         return LoginStore(self.port, time.time, file)
 
     async def _all_said(self) -> None:
         """Wait until no request is being answered, for at most `_SAID_SECONDS`."""
         for _ in range(round(_SAID_SECONDS / _LOOK_SECONDS)):
-            if not self._app.callers.answered:
+            if not self._app.idle_sockets.answered:
                 return
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -162,7 +163,7 @@ class GatewayServer:
         while True:
             await asyncio.sleep(idle_sockets.LOOK_SECONDS)
             connected = await asyncio.to_thread(connected_to, self.port)
-            hopeless = self._app.callers.hopeless(connected)
+            hopeless = self._app.idle_sockets.hopeless(connected)
             if hopeless:
                 await asyncio.to_thread(hang_up, self.port, hopeless)
 

@@ -1,7 +1,7 @@
 """Whose session it is, what its agent calls it, and in which folder it was made; over restarts too.
 
 A session belongs to the principal that made it. An agent whose every process counts its own ids may give one id to
-sessions of several principals. A process that did not make those cannot tell them apart (`is_unclear`), so they are
+sessions of several principals. A process that did not make those cannot tell them apart (`is_ambiguous`), so they are
 not listed, and are opened in no other process.
 
 One line a session, appended; a line that was cut off by a crash is skipped, and so are those of other agents. Without
@@ -36,39 +36,39 @@ class SessionDirectory:
         if file is not None:
             self._read(file)
 
-    def of(self, session_id: str) -> str | None:
+    def owner(self, session_id: str) -> str | None:
         """Return the session's principal; None if the session was not made through this gateway."""
         owned = self._owned.get(session_id)
         return None if owned is None else owned.principal
 
     def agent_id(self, session_id: str) -> str:
-        """What its agent calls it."""
+        """Return its agent's id for it."""
         owned = self._owned.get(session_id)
         return session_id if owned is None else owned.agent_id
 
     def cwd(self, session_id: str) -> str:
-        """The folder it was made in; empty where that is not known."""
+        """Return the folder it was made in; empty where that is not known."""
         owned = self._owned.get(session_id)
         return "" if owned is None else owned.cwd
 
-    def named(self, agent_id: str) -> list[str]:
-        """The sessions that the agent calls so, the newest last."""
+    def sessions_named(self, agent_id: str) -> list[str]:
+        """Return the sessions to which the agent has given this id, the newest last."""
         return self._named.get(agent_id, [])
 
-    def is_unclear(self, session_id: str) -> bool:
+    def is_ambiguous(self, session_id: str) -> bool:
         """Return whether the agent has given this session's id to a session of another principal too."""
-        principal = self.of(session_id)
-        return any(self.of(other) != principal for other in self.named(self.agent_id(session_id)))
+        principal = self.owner(session_id)
+        return any(self.owner(other) != principal for other in self.sessions_named(self.agent_id(session_id)))
 
     def claim(self, session_id: str, principal: str, agent_id: str = "", cwd: str = "") -> bool:
-        """From now on it is this principal's; False: it is another's already, and stays so."""
+        """Make this principal the owner of a session, in memory; return False if another one is, and stays so."""
         owned = self._owned.setdefault(session_id, _Owned(principal, agent_id or session_id, cwd))
         known = self._named.setdefault(owned.agent_id, [])
         if session_id not in known:
             known.append(session_id)
         return owned.principal == principal
 
-    def keep(self, session_id: str) -> None:
+    def persist(self, session_id: str) -> None:
         """Append a claimed session to the file and sync it, so that it has the same owner after a restart.
 
         Blocks for the disk; raises `OSError`. Does nothing without a file.

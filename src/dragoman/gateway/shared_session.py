@@ -9,20 +9,25 @@ Promises
 - The agent is read at the pace of the fastest reader. Without any reader the turn goes on.
 - An option or a title that one client sets is sent to the others (`setting_changes`).
 - A request of the agent is sent to the subscribers, and to those that join while it is open (`open_questions`).
+
+A session is idle, or a turn runs, or a replay runs: never a turn and a replay at once. It ends by `end`, and is then
+removed by its `AgentSide`; a client may find the object in its hands after that, so every wait is followed by a look
+into `SharedSessions`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.logbook import principal_name, session_name
-from dragoman.gateway.open_questions import OpenQuestion
+from dragoman.gateway.open_questions import OpenQuestion, PermissionRecorder
 from dragoman.gateway.setting_changes import SettingChanges
 from dragoman.gateway.turn_buffer import TurnBuffer
-from dragoman.vocabulary.asking import ExtensionNote, Reply, Request
+from dragoman.vocabulary.asking import ExtensionNote, R, Reply, Request
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
     AnyEvent,
@@ -40,247 +45,287 @@ from dragoman.vocabulary.requests import CancelTurn, OptionsSet, ResumeSession, 
 if TYPE_CHECKING:
     from dragoman.gateway.agent_side import AgentSide
     from dragoman.gateway.client_side import ClientSide
+    from dragoman.gateway.monitor import Monitor
+    from dragoman.gateway.session_access import SessionAccess
 
 # What a short piece of text takes in memory, about; it is not measured, because pieces come by the hundred thousand.
 SHORT_BYTES: Final = 256
 # Subscribers of one session; each is sent every event. A person has some screens; a larger audience needs a relay.
-WATCHERS: Final = 64
+SUBSCRIBERS: Final = 64
 
 
 class SharedSession:
-    """One open session. `life` is the process that has it open; `opening` is what opens it in the next one.
+    """One open session. Clients call it `id`, its agent `agent_id`.
 
-    Clients call it `id`, its agent `agent_id`."""
+    `process_number` is the agent's process that has it open, `resume_request` is what opens it in the next one (None:
+    only read-only clients have opened it), and `open_reply` the reply to its opening, kept up to date.
+    """
 
-    def __init__(self, session_id: str, agent_side: "AgentSide", agent_id: str) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        agent_side: "AgentSide",
+        agent_id: str,
+        *,
+        access: "SessionAccess",
+        monitor: "Monitor",
+        recorder: PermissionRecorder,
+    ) -> None:
         self.id: Final = session_id
         self.agent_id: Final = agent_id
         self.agent_side: Final = agent_side
         self.subscribers: Final[list[ClientSide]] = []
-        self.quiet: Final = asyncio.Event()  # no turn runs
-        self.quiet.set()
-        self.retelling: asyncio.Future[None] | None = None
-        self.life = 0
-        self.opening: ResumeSession | None = None
-        self.opened = SessionOpened()
-        self._changes = SettingChanges()
+        self.idle: Final = asyncio.Event()  # no turn runs
+        self.idle.set()
+        self.replay: asyncio.Future[None] | None = None  # done when the replay that runs is over
+        self.process_number = 0
+        self.resume_request: ResumeSession | None = None
+        self.open_reply = SessionOpened()
         self.prompted_by = ""  # the principal that has prompted last
-        self._listener: ClientSide | None = None  # who is told a story again
+        self._access = access
+        self._monitor = monitor
+        self._recorder = recorder
+        self._changes = SettingChanges()
+        self._replay_client: ClientSide | None = None
         self._questions: set[OpenQuestion] = set()
-        self._began = 0.0
         self._turn_buffer: Final = TurnBuffer()
-        self._turns = 0
-        self._told_before = False  # whether the session has a story from before we opened it
+        self._turns = 0  # that began since it was opened here
+        self._turn_began_at = 0.0
+        self._has_earlier_turns = False  # from before it was opened here
         self._loop = asyncio.get_running_loop()
 
-    @property
-    def running(self) -> bool:
-        """Whether a turn runs."""
-        return not self.quiet.is_set()
+    def __repr__(self) -> str:
+        state = "turn" if self.is_running else "replay" if self.replay is not None else "idle"
+        return (
+            f"<SharedSession {session_name(self.id)} {state} subscribers={len(self.subscribers)} "
+            f"questions={len(self._questions)} turns={self._turns} {self._turn_buffer!r}>"
+        )
 
     @property
-    def waits(self) -> bool:
+    def is_running(self) -> bool:
+        """Return whether a turn runs."""
+        return not self.idle.is_set()
+
+    @property
+    def has_questions(self) -> bool:
         """Return whether a request of the agent to its clients is open."""
         return bool(self._questions)
 
-    def is_open(self, opening: ResumeSession | None, opened: SessionOpened, *, fresh: bool) -> None:
-        """The agent has it open, and says how. `fresh`: there was nothing before; no `opening`: as before.
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a turn or a replay runs, or a question is open: its agent is needed."""
+        return self.is_running or self.has_questions or self.replay is not None
 
-        A client that may not have it with the folders it has now is here no longer.
+    def on_opened(self, resume_request: ResumeSession | None, reply: SessionOpened, *, is_new: bool) -> None:
+        """Note that the agent has it open. `is_new`: it has no history; no `resume_request`: as it was before.
+
+        Unsubscribe the clients that may not reach it with the folders it has now.
         """
-        self.opening = opening or self.opening
+        self.resume_request = resume_request or self.resume_request
         for subscriber in list(self.subscribers):
-            if not self.agent_side.hub.is_mine(self.id, subscriber.connection.token_identity):
-                self.leave(subscriber)
-        self.opened = opened
+            if not self._access.may_reach(self.id, subscriber.connection.token_identity):
+                self.unsubscribe(subscriber)
+        self.open_reply = reply
         self._changes.clear()
-        self.life = self.agent_side.life
-        self._told_before = self._told_before or not fresh
+        self.process_number = self.agent_side.process_number
+        self._has_earlier_turns = self._has_earlier_turns or not is_new
 
-    def is_open_again(self, opener: "ClientSide", opening: ResumeSession | None, opened: SessionOpened) -> None:
+    def on_reopened(self, opener: "ClientSide", resume_request: ResumeSession | None, reply: SessionOpened) -> None:
         """Note that the agent has opened it again for `opener`; send the other clients options that have changed."""
-        before = self.opened.config_options
-        self.is_open(opening, opened, fresh=False)
-        if opened.config_options and before and opened.config_options != before:
-            self._tell_others(opener, OptionsChanged(opened.config_options))
+        before = self.open_reply.config_options
+        self.on_opened(resume_request, reply, is_new=False)
+        if reply.config_options and before and reply.config_options != before:
+            self._send_to_others(opener, OptionsChanged(reply.config_options))
 
-    # -- who is here -------------------------------------------------------------------------------------------------
+    # -- subscribers -------------------------------------------------------------------------------------------------
 
     @property
     def is_full(self) -> bool:
-        """Return whether there are as many subscribers as there may be (`WATCHERS`)."""
-        return len(self.subscribers) >= WATCHERS
+        """Return whether there are as many subscribers as there may be (`SUBSCRIBERS`)."""
+        return len(self.subscribers) >= SUBSCRIBERS
 
-    def refuse_if_full(self, subscriber: "ClientSide") -> None:
-        """`RequestFailed` where there is no room for it, and it is not here already."""
-        if self.is_full and subscriber not in self.subscribers:
+    def refuse_if_full(self, client_side: "ClientSide") -> None:
+        """Raise `RequestFailed` if this client is not subscribed and there are too many subscribers."""
+        if self.is_full and client_side not in self.subscribers:
             raise RequestFailed(INVALID_REQUEST, "Too many watch this session already", {"retry": True})
 
-    def enter(self, subscriber: "ClientSide") -> None:
-        """Hear what is said from now on, and what is asked already."""
-        if subscriber not in self.subscribers and not self.is_full:
-            self.subscribers.append(subscriber)
-            subscriber.sessions[self.id] = self
+    def subscribe(self, client_side: "ClientSide") -> None:
+        """Send a client every event from now on, and the questions that are open. Nothing happens if it is subscribed
+        already, or if there are too many."""
+        if client_side not in self.subscribers and not self.is_full:
+            self.subscribers.append(client_side)
+            client_side.sessions[self.id] = self
             for question in list(self._questions):
-                question.ask(subscriber)
+                question.send_to(client_side)
 
-    def leave(self, subscriber: "ClientSide") -> None:
-        """Hear no more."""
-        subscriber.sessions.pop(self.id, None)
-        if subscriber in self.subscribers:
-            self.subscribers.remove(subscriber)
-            self.looked()
-        self.agent_side.pace()
-        self.agent_side.settle()
+    def unsubscribe(self, client_side: "ClientSide") -> None:
+        """Send a client no more. Its open questions wait for another client; its agent may be closed."""
+        client_side.sessions.pop(self.id, None)
+        if client_side in self.subscribers:
+            self.subscribers.remove(client_side)
+            self.recheck_questions()
+        self.agent_side.update_reading()
+        self.agent_side.close_if_unused()
 
     @property
-    def behind(self) -> bool:
+    def is_behind(self) -> bool:
         """Return whether the agent should wait: a subscriber is behind, and no other one that reads keeps up."""
-        waits = False
+        is_behind = False
         for subscriber in self.subscribers:
-            buffer = subscriber.connection.buffer_of(self.id)
-            if buffer.behind:
-                waits = True
+            buffer = subscriber.connection.streams.buffer_of(self.id)
+            if buffer.is_behind:
+                is_behind = True
             elif buffer.reader is not None:
                 return False
-        return waits
+        return is_behind
 
-    def looked(self) -> None:
+    def recheck_questions(self) -> None:
         """Re-check the open questions after a subscriber left, or after a stream of one got or lost its reader."""
         for question in list(self._questions):
-            question.look()
+            question.recheck()
 
-    # -- what the agent says -----------------------------------------------------------------------------------------
+    # -- events of the agent -----------------------------------------------------------------------------------------
 
-    def hear(self, event: AnyEvent, size: int = SHORT_BYTES) -> None:
-        """Something happened; it took so many bytes to say."""
-        listener = self._listener
-        if listener is not None:
-            self._mark(event)
-            listener.tell(self.id, event)
+    def receive(self, event: AnyEvent, size: int = SHORT_BYTES) -> None:
+        """Apply an event of the agent, of about `size` bytes, and send it to the subscribers.
+
+        During a replay it is a piece of history: it goes to the client that has asked for it, and is not held.
+        """
+        if self._replay_client is not None:
+            self._apply(event)
+            self._replay_client.send_event(self.id, event)
             return
         self._turn_buffer.append(event, size)
         subscribers = self.subscribers
+        # Text is by far the most frequent event, and changes nothing here.
         if event.__class__ is not AgentMessageChunk:
-            self._mark(event)
+            self._apply(event)
             if isinstance(event, (OptionsChanged, SessionInfoChanged)):
                 subscribers = self._changes.on_update(event, subscribers)
         for subscriber in subscribers:
-            subscriber.tell(self.id, event)
+            subscriber.send_event(self.id, event)
         if event.__class__ is Idle:
-            self.agent_side.ended(self.id)
+            self.agent_side.on_turn_end(self.id)
 
-    def join(self, subscriber: "ClientSide", *, replay: bool) -> SessionOpened:
-        """Subscribe `subscriber` to a session whose turn runs, and return how the session was opened.
+    def join(self, client_side: "ClientSide", *, replay: bool) -> SessionOpened:
+        """Subscribe a client to a session whose turn runs, and return how the session was opened.
 
         With `replay` the turn is sent first, as far as it is held, also to a client that has subscribed before, as with
-        every load. Then the state follows: running, or waiting for an answer.
+        every load. Then the state follows: running, or waiting for an answer. All in one step of the loop, so that no
+        event is missed or sent twice between the replay and the subscription.
         """
         if replay:
-            if self._turn_buffer.missing or self._told_before or self._turns > 1:
+            if self._turn_buffer.missing or self._has_earlier_turns or self._turns > 1:
                 missed = {"sessionId": self.id, "missed": self._turn_buffer.missing}
-                subscriber.note(ExtensionNote("_gateway/missed", missed))
+                client_side.send_notification(ExtensionNote("_gateway/missed", missed))
             for event in self._turn_buffer.snapshot():
-                subscriber.tell(self.id, event)
-        subscriber.tell(self.id, RequiresAction() if self._questions else Running())
-        self.enter(subscriber)
-        return self.opened
+                client_side.send_event(self.id, event)
+        client_side.send_event(self.id, RequiresAction() if self._questions else Running())
+        self.subscribe(client_side)
+        return self.open_reply
 
-    def options_set(self, reply: Reply) -> None:
-        """An option was changed."""
+    def on_options_reply(self, reply: Reply) -> None:
+        """Remember the options that the agent has replied with."""
         if isinstance(reply, OptionsSet):
-            self.opened = replace(self.opened, config_options=reply.config_options)
+            self.open_reply = replace(self.open_reply, config_options=reply.config_options)
 
     def on_setting_reply(self, setter: "ClientSide", reply: Reply) -> None:
         """Send the other clients an option or a title that `setter` has changed; `reply` is the agent's answer."""
-        is_known = isinstance(reply, OptionsSet) and reply.config_options == self.opened.config_options
-        self.options_set(reply)
+        is_known = isinstance(reply, OptionsSet) and reply.config_options == self.open_reply.config_options
+        self.on_options_reply(reply)
         event = None if is_known else self._changes.on_reply(setter, reply)
         if event is not None:
-            self._tell_others(setter, event)
+            self._send_to_others(setter, event)
 
-    def _tell_others(self, setter: "ClientSide", event: AnyEvent) -> None:
+    def _send_to_others(self, setter: "ClientSide", event: AnyEvent) -> None:
         for subscriber in self.subscribers:
             if subscriber is not setter:
-                subscriber.tell(self.id, event)
+                subscriber.send_event(self.id, event)
 
-    def _mark(self, event: AnyEvent) -> None:
-        """What an event says about the session itself."""
+    def _apply(self, event: AnyEvent) -> None:
+        """Apply what an event changes of the session itself."""
         match event:
             case Running() | RequiresAction():
-                if not self.running:
-                    self._begin()
+                if not self.is_running:
+                    self._begin_turn()
             case Idle():
-                self._finish(event)
+                self._end_turn(event)
             case OptionsChanged():
-                self.opened = replace(self.opened, config_options=event.config_options)
+                self.open_reply = replace(self.open_reply, config_options=event.config_options)
             case CommandsChanged():
-                self.opened = replace(self.opened, available_commands=event.available_commands)
+                self.open_reply = replace(self.open_reply, available_commands=event.available_commands)
             case _:
                 pass
 
-    def _begin(self) -> None:
-        self.quiet.clear()
+    def _begin_turn(self) -> None:
+        self.idle.clear()
         self._turn_buffer.begin()
         self._turns += 1
-        self._began = self._loop.time()
-        whose = principal_name(self.prompted_by) or None
-        self.agent_side.hub.log.info("turn_begun", session=session_name(self.id), principal=whose)
+        self._turn_began_at = self._loop.time()
+        principal = principal_name(self.prompted_by) or None
+        self._monitor.log.info("turn_begun", session=session_name(self.id), principal=principal)
 
-    def _finish(self, event: Idle) -> None:
+    def _end_turn(self, event: Idle) -> None:
         self._turn_buffer.clear()
-        if self.running:
-            self.quiet.set()
-            seconds = self._loop.time() - self._began
-            self.agent_side.hub.measured.ended(event.stop_reason, seconds)
+        # An agent may call an idle session idle again, with a load for instance: that ends no turn.
+        if self.is_running:
+            self.idle.set()
+            seconds = self._loop.time() - self._turn_began_at
+            self._monitor.metrics.on_turn_end(event.stop_reason, seconds)
             if event.stop_reason != "error":
-                self.agent_side.went_well()
+                self.agent_side.reset_failures()
             end = event.stop_reason if isinstance(event.stop_reason, str) else None
-            self.agent_side.hub.log.info(
-                "turn_ended", session=session_name(self.id), end=end, seconds=round(seconds, 3)
-            )
+            self._monitor.log.info("turn_ended", session=session_name(self.id), end=end, seconds=round(seconds, 3))
+
+    # -- the end of a turn, or of all --------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        """Ask the agent to end its turn."""
+        """Ask the agent to end its turn. Does not wait; an agent without a process has no turn."""
         link = self.agent_side.link
         if link.can_send:
             link.send_notification_now(CancelTurn(self.agent_id))
 
     def interrupt(self, why: str) -> None:
-        """The agent is gone: a turn that it left open ends here, and so does what it has asked."""
-        if self.running:
-            self.hear(Idle("error", Failure(INTERNAL_ERROR, why)))
+        """End the running turn with the error `why`, and cancel the open questions: the agent's process is gone."""
+        if self.is_running:
+            self.receive(Idle("error", Failure(INTERNAL_ERROR, why)))
         for question in list(self._questions):
-            question.give_up()
+            question.cancel()
 
     def end(self, why: str) -> None:
         """End the running turn and the open questions with `why`, and unsubscribe every client."""
         self.interrupt(why)
         for subscriber in list(self.subscribers):
-            self.leave(subscriber)
+            self.unsubscribe(subscriber)
 
-    async def told_to(self, subscriber: "ClientSide", work: Callable[[], Awaitable[Reply]]) -> Reply:
+    # -- replays -----------------------------------------------------------------------------------------------------
+
+    async def replay_to(self, client_side: "ClientSide", work: Callable[[], Awaitable[R]]) -> R:
         """Wait for `work`, which makes the agent replay its history, and return its reply.
 
-        Meanwhile only `subscriber` is sent events, and no prompt is sent. During a turn `work` runs without that.
+        Meanwhile only this client is sent events, and no prompt is sent. During a turn `work` runs without that.
         """
-        assert self.retelling is None  # a caller waits until a running replay is over
-        if self.running:
+        assert self.replay is None  # a caller waits until a running replay is over
+        if self.is_running:
             return await work()
-        self._listener = subscriber
-        self.retelling = asyncio.get_running_loop().create_future()
+        self._replay_client = client_side
+        self.replay = self._loop.create_future()
         try:
             return await work()
         finally:
-            self._listener = None
-            told, self.retelling = self.retelling, None
-            told.set_result(None)
+            self._replay_client = None
+            replay, self.replay = self.replay, None
+            replay.set_result(None)
 
-    def story_told(self) -> None:
-        """Send events to every subscriber again: the agent has replied, so its replay is complete."""
-        self._listener = None
+    def end_replay(self) -> None:
+        """Send events to every subscriber again: the agent has replied, so its replay is complete.
 
-    # -- what the agent asks -----------------------------------------------------------------------------------------
+        Called when the reply is received, which is earlier than `replay_to` goes on: an event in the same read, behind
+        the reply, is for all.
+        """
+        self._replay_client = None
+
+    # -- requests of the agent ---------------------------------------------------------------------------------------
 
     async def ask(self, request: Request) -> Reply:
         """Send a request of the agent to the subscribers, wait for an answer, record it and return it.
@@ -290,11 +335,52 @@ class SharedSession:
         question = OpenQuestion(self, request)
         self._questions.add(question)
         try:
-            reply = await question.answer()
+            reply = await question.wait_until_answered()
         finally:
             self._questions.discard(question)
-            question.give_up()
+            question.cancel()
         answerer = question.answerer
         identity = Identity(principal_name(self.prompted_by) or None) if answerer is None else answerer.identity
-        await self.agent_side.hub.record_answer(request, reply, identity, is_answered=answerer is not None)
+        # Before the agent gets it, so that no command runs whose permission is not on disk.
+        await self._recorder.record(request, reply, identity, is_answered=answerer is not None)
         return reply
+
+
+class SharedSessions(Mapping[str, SharedSession]):
+    """The open sessions of a server, by the ids that clients know. `accepts_turns` is False once the server stops."""
+
+    def __init__(self) -> None:
+        self.accepts_turns = True
+        self._sessions: dict[str, SharedSession] = {}
+
+    def __repr__(self) -> str:
+        return f"<SharedSessions open={len(self)} running={len(self.running())}>"
+
+    def __getitem__(self, session_id: str) -> SharedSession:
+        return self._sessions[session_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sessions)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def add(self, shared: SharedSession) -> None:
+        """Register a session; it must not be registered already."""
+        self._sessions[shared.id] = shared
+
+    def remove(self, shared: SharedSession) -> None:
+        """Remove a session, if its id does not stand for a newer one already."""
+        if self._sessions.get(shared.id) is shared:
+            del self._sessions[shared.id]
+
+    def running(self) -> list[SharedSession]:
+        """Return the sessions with a turn that runs."""
+        return [shared for shared in self._sessions.values() if shared.is_running]
+
+    async def wait_until_idle(self, seconds: float) -> None:
+        """Wait until no turn runs in the sessions that are open now, for at most so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for shared in list(self._sessions.values()):
+                    await shared.idle.wait()

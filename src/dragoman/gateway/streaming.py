@@ -67,7 +67,7 @@ async def _say(batch: StreamBatch | None, reader: StreamReader, send: Send) -> N
         await send({"type": "websocket.send", "text": gap(batch.missed).decode()})
     for message in batch.messages:
         await send({"type": "websocket.send", "text": message.frame.decode("utf-8", "replace")})
-        reader.moved += 1
+        reader.steps += 1
 
 
 async def pump(

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from dragoman.errors import UsageError
-from dragoman.gateway.guard import SCOPES, Scope, Token, TokenLimits, Unsure, digest_of
+from dragoman.gateway.token_types import SCOPES, Scope, Token, TokenLimits, Unsure, digest_of
 from dragoman.host.private_file import write_private
 
 # Larger than any real file of tokens, so a wrong file is not read whole.

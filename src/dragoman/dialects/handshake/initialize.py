@@ -134,6 +134,12 @@ def requested_version(params: msgspec.Raw) -> tuple[int, JsonDict]:
     return requested, body
 
 
+def spoken_version(requested: int) -> int:
+    """Return the version that a peer which asks for `requested` is answered in, as far as its number alone tells; 0
+    where it gave none."""
+    return min(requested, SPOKEN[-1])
+
+
 def encode_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     """Encode the result of `initialize`."""
     # The schema forbids to offer a terminal login to a client that has not said that it can run one.

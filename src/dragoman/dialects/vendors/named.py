@@ -58,6 +58,11 @@ def check_name(name: str) -> None:
         raise UsageError(f"there is no dialect {name!r}; there are {', '.join(NAMES)}")
 
 
+def nearest_version(name: str) -> int:
+    """Return the version of the protocol that a named dialect comes closest to: its peers lose least with that."""
+    return pinned(name) or (2 if name == JUNE else 1)
+
+
 def pinned(name: str) -> int | None:
     """Return the version that `v1` or `v2` pins; None for every other name."""
     return {"v1": 1, "v2": 2}.get(name)

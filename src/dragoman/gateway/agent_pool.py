@@ -1,0 +1,109 @@
+"""The agents of a gateway: started for a connection or for a session, bounded in number, stopped when idle.
+
+What an `AgentSide` needs of the server is handed to it here: the source of its processes, the registry of sessions, the
+rules about them, the monitor, and the recorder of permissions.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Final
+
+from dragoman.errors import INTERNAL_ERROR, RequestFailed
+from dragoman.gateway.agent_restart import start_failure
+from dragoman.gateway.agent_side import AgentSide
+from dragoman.gateway.agent_source import AgentSource
+from dragoman.gateway.monitor import Monitor
+from dragoman.gateway.open_questions import PermissionRecorder
+from dragoman.gateway.session_access import SessionAccess
+from dragoman.gateway.shared_session import SharedSessions
+from dragoman.vocabulary.hello import ClientHello
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client_side import ClientSide
+
+_log = logging.getLogger(__name__)
+
+
+class AgentPool(Collection[AgentSide]):
+    """The agent sides of one server, those without a process included."""
+
+    def __init__(
+        self,
+        source: AgentSource,
+        sessions: SharedSessions,
+        access: SessionAccess,
+        monitor: Monitor,
+        recorder: PermissionRecorder,
+    ) -> None:
+        self.source: Final = source
+        self.sessions: Final = sessions
+        self.access: Final = access
+        self.monitor: Final = monitor
+        self.recorder: Final = recorder
+        self._agent_sides: set[AgentSide] = set()
+
+    def __repr__(self) -> str:
+        return f"<AgentPool agents={len(self)} processes={self.processes}>"
+
+    def __contains__(self, agent_side: object) -> bool:
+        return agent_side in self._agent_sides
+
+    def __iter__(self) -> Iterator[AgentSide]:
+        return iter(self._agent_sides)
+
+    def __len__(self) -> int:
+        return len(self._agent_sides)
+
+    @property
+    def processes(self) -> int:
+        """Return how many processes run."""
+        return sum(agent_side.has_process for agent_side in self._agent_sides)
+
+    async def start(self, origin: "ClientSide", hello: ClientHello) -> AgentSide:
+        """Start an agent for a connection, or for one of its sessions, and initialize it with `hello`. Waits for the
+        agent; raise `RequestFailed` where there is none."""
+        agent_side = None
+        try:
+            await self.free_slot()
+            agent_side = AgentSide(self, origin)
+            # Before the handshake: a slot is taken from here on, and the end of the server has to find it.
+            self._agent_sides.add(agent_side)
+            await agent_side.initialize(hello)
+        except BaseException as error:
+            if agent_side is not None:
+                await agent_side.close()
+            raise start_failure(error) from error
+        return agent_side
+
+    async def free_slot(self) -> None:
+        """Make sure that one more process may run: stop the one that has been idle for longest, if there are as many as
+        may be. Waits for its end; raise `RequestFailed` if all are busy."""
+        if not self.source.most or self.processes < self.source.most:
+            return
+        for agent_side in sorted(self._agent_sides, key=lambda one: one.idle_since):
+            stopping = agent_side.stop_process()
+            if stopping is not None:
+                _log.debug("stopping %r to make room for another process", agent_side)
+                await asyncio.shield(stopping)
+                return
+        _log.warning("all %d agent processes are busy: a client was refused one", self.source.most)
+        raise RequestFailed(INTERNAL_ERROR, "Too many agents are at work here; try again later", {"retry": True})
+
+    def started_for(self, origin: "ClientSide") -> set[AgentSide]:
+        """Return the agents that were started for a connection."""
+        return {agent_side for agent_side in self._agent_sides if agent_side.origin is origin}
+
+    def stop_idle(self, now: float) -> None:
+        """Stop the processes that have been idle for long enough at the loop time `now`."""
+        for agent_side in list(self._agent_sides):
+            with self.monitor.reporting():
+                agent_side.stop_if_idle(now)
+
+    def remove(self, agent_side: AgentSide) -> None:
+        """Remove an agent that is closed for good."""
+        self._agent_sides.discard(agent_side)
+
+    async def close(self) -> None:
+        """Close every agent. Waits for the ends of their processes, which are bounded."""
+        await asyncio.gather(*(agent_side.close() for agent_side in list(self._agent_sides)), return_exceptions=True)

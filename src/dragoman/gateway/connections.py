@@ -1,0 +1,140 @@
+"""The connections of a gateway: opened within limits, found again by their principal, closed when their time is over.
+
+A connection without a reader is kept for `kept_seconds`, so that its client can come back to it and miss nothing; turns
+that it has started go on after that until they end.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Final
+
+from dragoman import limits
+from dragoman.gateway.agent_pool import AgentPool
+from dragoman.gateway.budget import ByteBudgets
+from dragoman.gateway.client_side import ClientSide
+from dragoman.gateway.connection import Full, GatewayConnection, Kind
+from dragoman.gateway.logbook import connection_name, principal_name
+from dragoman.gateway.monitor import BackgroundTasks
+from dragoman.gateway.replay_buffer import GOING_AWAY, HELD_ALL_BYTES, HELD_EACH_BYTES, ReplayBuffer
+from dragoman.gateway.token_types import TokenIdentity
+
+_log = logging.getLogger(__name__)
+
+KEPT_SECONDS: Final = limits.RECONNECT_SECONDS
+# Each costs some tens of kibibytes while it is idle.
+CONNECTIONS: Final = 4096
+CONNECTIONS_EACH: Final = 2048
+# When the server stops, readers may get the messages that are still buffered, until no reader gets any in so many
+# checks in a row, and for at most so long.
+_CHECK_SECONDS: Final = 0.01
+_LAST_CHECKS: Final = 100
+_DRAIN_SECONDS: Final = 10.0
+
+
+class Connections(Mapping[str, ClientSide]):
+    """The connections of one server, by their ids. `accepts` is False once the server stops."""
+
+    def __init__(self, pool: AgentPool, background: BackgroundTasks, kept_seconds: float = KEPT_SECONDS) -> None:
+        self.accepts = True
+        self.kept_seconds = kept_seconds
+        self.budgets: Final = ByteBudgets(HELD_EACH_BYTES, HELD_ALL_BYTES)
+        self._pool = pool
+        self._monitor = pool.monitor
+        self._background = background
+        self._client_sides: dict[str, ClientSide] = {}
+
+    def __repr__(self) -> str:
+        readers = sum(client_side.is_connected for client_side in self.values())
+        return f"<Connections open={len(self)} connected={readers}>"
+
+    def __getitem__(self, connection_id: str) -> ClientSide:
+        return self._client_sides[connection_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._client_sides)
+
+    def __len__(self) -> int:
+        return len(self._client_sides)
+
+    def open(self, kind: Kind, token_identity: TokenIdentity) -> ClientSide:
+        """Make a connection. Raise `Full` when there are too many, of this principal or in all."""
+        own = sum(client_side.principal == token_identity.principal for client_side in self.values())
+        if not self.accepts or len(self) >= CONNECTIONS or own >= CONNECTIONS_EACH:
+            _log.warning("a connection was refused: %d are open", len(self))
+            raise Full
+        budget = self.budgets.of(token_identity.principal)
+        connection = GatewayConnection(kind, token_identity, self._monitor.metrics.chunk.observe, budget)
+        client_side = ClientSide(connection, self._pool, self._background, self.close_soon)
+        self._client_sides[connection.id] = client_side
+        self._monitor.counts["connections"] += 1
+        name, principal = connection_name(connection.id), principal_name(token_identity.principal)
+        self._monitor.log.info("connection_opened", connection=name, principal=principal, kind=kind)
+        return client_side
+
+    def find(self, connection_id: str, token_identity: TokenIdentity) -> ClientSide | None:
+        """Return a connection of this principal, which may do no more than the token that asks for it; any other is as
+        unknown as one that never was."""
+        client_side = self.get(connection_id)
+        if client_side is None or client_side.is_closed or client_side.principal != token_identity.principal:
+            return None
+        return client_side if token_identity.covers(client_side.connection.token_identity) else None
+
+    async def close(self, client_side: ClientSide, *, with_work: bool) -> None:
+        """Close a connection; `with_work`: cancel the turns that only it watches. Waits for its link."""
+        connection = client_side.connection
+        if self._client_sides.pop(connection.id, None) is not None:
+            seconds = round(asyncio.get_running_loop().time() - connection.opened_at, 3)
+            name, principal = connection_name(connection.id), principal_name(client_side.principal)
+            self._monitor.log.info("connection_closed", connection=name, principal=principal, seconds=seconds)
+        await client_side.close(with_work=with_work)
+
+    def close_soon(self, client_side: ClientSide) -> None:
+        """Close a connection in the background, without its work; do nothing if it is closed."""
+        if not client_side.is_closed:
+            self._background.start(self.close(client_side, with_work=False))
+
+    async def close_expired(
+        self, now: float, is_valid: Callable[[TokenIdentity], bool], is_logged_in: Callable[[TokenIdentity], bool]
+    ) -> None:
+        """Close the connections that have had no reader for `kept_seconds` at the loop time `now`, or whose token or
+        login is no longer valid. A token that was revoked also stops the work of its connection: a login that is over
+        does not, its user may just have closed the browser."""
+        for client_side in list(self.values()):
+            with self._monitor.reporting():
+                connection = client_side.connection
+                if not is_valid(connection.token_identity):
+                    await self.close(client_side, with_work=True)
+                elif not is_logged_in(connection.token_identity) or (
+                    not connection.readers and now - connection.alone_since > self.kept_seconds
+                ):
+                    await self.close(client_side, with_work=False)
+
+    async def drain(self) -> None:
+        """Wait until every reader has all of its buffer, or no reader got anything in `_LAST_CHECKS` checks in a row;
+        for at most `_DRAIN_SECONDS`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                await self._drain()
+
+    async def close_all(self) -> None:
+        """End every stream with a code that says so, and close every connection with its work."""
+        for buffer in self.buffers():
+            buffer.close(GOING_AWAY)
+        await asyncio.gather(*(self.close(client_side, with_work=True) for client_side in list(self.values())))
+
+    def buffers(self) -> list[ReplayBuffer]:
+        """Return the buffers of all streams."""
+        return [buffer for client_side in self.values() for buffer in client_side.connection.streams.all()]
+
+    async def _drain(self) -> None:
+        before, checks = -1, 0
+        while checks < _LAST_CHECKS:
+            readers = [buffer.reader for buffer in self.buffers() if buffer.reader is not None and buffer.unread]
+            if not readers:
+                return
+            steps = sum(reader.steps for reader in readers)
+            checks = 0 if steps != before else checks + 1
+            before = steps
+            await asyncio.sleep(_CHECK_SECONDS)
