@@ -1,7 +1,7 @@
 """The dialect of Agentao's ACP appendix: version 1 with a strict beginning, open modes and free-form models.
 
 Five updates, each as the appendix has it: a call is announced pending, and its content is sent once, when it ends,
-because its clients append what others replace. What went wrong is told as a thought.
+because its clients append what others replace. A failure is sent as a thought.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,9 @@ from dragoman.dialects.handshake.initialize import (
     DecodedAgentHello,
     DecodedClientHello,
     client_hello_1,
-    decode_agent_1,
     requested_version,
 )
-from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json, object_field
+from dragoman.dialects.handshake.json_fields import JsonDict, object_field
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
@@ -37,9 +36,9 @@ from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
 NAME: Final = "agentao"
-# What its client is told in this dialect before it has said hello.
+# The error before `initialize` (row 8.4.6). Elsewhere the code means that a resource was not found.
 NOT_INITIALIZED: Final = -32002
-# The modes with a meaning; any other is the client's own name for something.
+# The modes with a meaning (row 8.4.20); any other is the client's own name for something, recorded and echoed.
 PRESETS: Final = ("read-only", "workspace-write", "full-access", "plan")
 _CATEGORY: Final = "model"
 _CALL: Final = frozenset({"toolCallId", "title", "kind", "status", "rawInput"})
@@ -55,7 +54,7 @@ _BEGINNING: Final = 4000
 
 
 def decode_client(params: Raw) -> DecodedClientHello:
-    """Capabilities must be there. Files may be offered under the appendix's names, and users can always be asked."""
+    """Decode `initialize`; `PeerMistake` without capabilities, which the appendix requires (row 8.4.1)."""
     _, body = requested_version(params)
     if not isinstance(body.get("clientCapabilities"), dict):
         raise PeerMistake(INVALID_PARAMS, "clientCapabilities must be an object")
@@ -63,9 +62,10 @@ def decode_client(params: Raw) -> DecodedClientHello:
     can, fs = hello.capabilities, object_field(object_field(body, "clientCapabilities"), "fs")
     can = replace(
         can,
+        # The appendix's names (row 8.4.2). Only in this dialect: elsewhere an unknown key must mean unsupported.
         read_text_file=can.read_text_file or fs.get("readFile") is True,
         write_text_file=can.write_text_file or fs.get("writeFile") is True,
-        # Questions are asked by the appendix's own method.
+        # Questions are asked by the appendix's own method, which every client of it has: they need not advertise it.
         elicitation_form=False,
         elicitation_url=False,
         meta={**(can.meta or {}), EXTENSIONS: [{"method": ASK_USER}]},
@@ -74,7 +74,7 @@ def decode_client(params: Raw) -> DecodedClientHello:
 
 
 def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
-    """Text only, no way to log in, the extensions in `_meta`."""
+    """Encode the answer to `initialize`: text only, no way to log in, the extensions in `_meta` (row 8.4.4)."""
     can = agent.capabilities
     capabilities = {
         "loadSession": can.load,
@@ -114,10 +114,10 @@ class AgentAgentao(VendorAgent):
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(client, vendor_agent.limited_agent(agent))
-        # Requests that are answered with the mode they name.
+        # `session/set_mode` by id, until it is answered with the mode that it named, not with an empty object.
         self._modes_asked: dict[Id, str] = {}
 
-    # -- hearing -----------------------------------------------------------------------------------------------------
+    # -- requests of the client --------------------------------------------------------------------------------------
 
     def decode_named_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode as `super()` does, but modes, models and MCP servers follow the document's own rules."""
@@ -139,17 +139,21 @@ class AgentAgentao(VendorAgent):
         session_id, mode = body["sessionId"], body["modeId"]
         self._modes_asked[id] = mode
         if mode not in PRESETS:
+            # Also a mode of ours that is none of the appendix's, such as `ask`: its client cannot mean that.
             return requests.RecordNote(session_id, "mode name", mode)
         told = self._sessions.get(session_id)
         if told is not None and not told.mode[1]:
+            # The document's error for an agent without permission modes.
             del self._modes_asked[id]
             raise PeerMistake(INVALID_REQUEST, "The session has no permission modes")
         return requests.SetOption(session_id, told.mode[0] if told is not None else "mode", mode)
 
     def _decode_option(self, params: Raw) -> Request:
         body = _fields(params, "sessionId", "configId", "value", closed=True)
+        # The appendix has one option, and rejects every other field: `apiKey` and `baseUrl` in particular (row 8.4.17).
         if body["configId"] != "model":
             raise PeerMistake(INVALID_REQUEST, "configId must be model")
+        # Split at the first slash, because models of some providers have one in their own name (row 8.4.16).
         provider, slash, model = body["value"].partition("/")
         named = f"{provider.lower()}/{model}" if slash else self._of_provider(body["sessionId"], body["value"])
         return requests.SetOption(body["sessionId"], self._model_id(body["sessionId"]), named)
@@ -159,13 +163,14 @@ class AgentAgentao(VendorAgent):
         session_id, model = body["sessionId"], body["model"].strip()
         if not model:
             raise PeerMistake(INVALID_PARAMS, "model must not be empty")
+        # A known session without a model option: the method is then one that this agent does not have.
         if session_id in self._sessions and not self._sessions[session_id].model[0]:
             raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
         self._extension_requests[id] = SET_MODEL_ADAPTER
         return requests.SetOption(session_id, self._model_id(session_id), self._of_provider(session_id, model))
 
     def _of_provider(self, session_id: str, model: str) -> str:
-        """A bare model is one of the provider that is used now."""
+        """Return a bare model name with the provider of the session's current model."""
         known = self._sessions.get(session_id)
         return model if known is None else of_provider(model, known.model[1])
 
@@ -173,7 +178,7 @@ class AgentAgentao(VendorAgent):
         known = self._sessions.get(session_id)
         return known.model[0] if known is not None and known.model[0] else "model"
 
-    # -- answering ---------------------------------------------------------------------------------------------------
+    # -- replies -----------------------------------------------------------------------------------------------------
 
     def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """Reply as `super()` does, but `session/set_mode` is answered with the mode it named."""
@@ -189,12 +194,12 @@ class AgentAgentao(VendorAgent):
         return super().encode_failure(id, request, error)
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
-        """The options are always there, if only as an empty list."""
+        """Encode as `super()` does; `configOptions` is always there, if only as an empty list."""
         said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
         return msgspec.json.encode({"configOptions": [], **said})
 
     def _encode_options(self, found: list[options.Option]) -> Any:
-        """The model, and no other."""
+        """Encode the model option, and no other: the appendix has only that."""
         return super()._encode_options([option for option in found if getattr(option, "category", None) == _CATEGORY])
 
     def encode_request(self, request: Request) -> RequestMessage:
@@ -206,7 +211,7 @@ class AgentAgentao(VendorAgent):
         params["toolCall"] = {"kind": "other", **params["toolCall"], "status": "pending"}
         return replace(call, params=msgspec.json.encode(params))
 
-    # -- telling -----------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
         """Encode as `super()` does, but a tool call that ends carries its whole content."""
@@ -221,12 +226,12 @@ class AgentAgentao(VendorAgent):
         return [w.SessionUpdateAgentThoughtChunk(content=text)]
 
     def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
-        """The user reads what went wrong, the client gets the error."""
+        """Encode the failure twice: as a thought, which the user reads, and as the error of the prompt."""
         told = self.text_message(session_id, "agent_thought_chunk", error.message)
         return [*told, *super().encode_failed_turn(session_id, id, error)]
 
     def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
-        """Pending first; content at the end, once; text where a message is something else."""
+        """Return a call pending first, its content once at its end, and any other block of a message as text."""
         if update["sessionUpdate"] == "tool_call":
             announced = {"kind": "other", **update, "status": "pending"}
             if update.get("status", "pending") == "pending":
@@ -235,6 +240,7 @@ class AgentAgentao(VendorAgent):
         if update["sessionUpdate"] == "tool_call_update":
             if "status" not in update or update["status"] == "pending":
                 return []
+            # Its clients append content (row 8.4.10): sent whole at every update, it would be shown again each time.
             rest = {name: value for name, value in update.items() if name != "content"}
             return [update if update["status"] in _FINAL and update.get("content") else rest]
         if isinstance(update.get("content"), dict) and update["content"].get("type") != "text":
@@ -243,20 +249,23 @@ class AgentAgentao(VendorAgent):
 
 
 def as_text(block: JsonDict) -> str:
-    """A block that is no text, in words."""
+    """Return a block that is no text in words, such as the uri of a link."""
     heard = v1.CODEC.decode(wire.decode(msgspec.json.encode(block), w.ContentBlock), content.UnknownContent)
     return content.text_of([heard])
 
 
 def refuse_servers(request: "requests.NewSession | requests.ResumeSession", *kinds: type) -> None:
-    """Servers that are reached in a way the document does not have."""
+    """Raise `PeerMistake` for an MCP server of these kinds, which a document does not have."""
     servers = request.mcp_servers or []
     if any(isinstance(server, (*kinds, requests.UnknownMcp)) for server in servers):
         raise PeerMistake(INVALID_PARAMS, "This agent cannot reach an MCP server of that type")
 
 
 def _check_servers(params: Raw) -> None:
-    """Nothing is filled in here: the servers are a list, each with a name."""
+    """Raise `PeerMistake` unless the servers are a list, each with a name.
+
+    The plain dialect fills in a missing list; the appendix has this error for it.
+    """
     body: Any = plain(params) if params else {}
     servers = body.get("mcpServers") if isinstance(body, dict) else None
     if not isinstance(servers, list):
@@ -266,7 +275,7 @@ def _check_servers(params: Raw) -> None:
 
 
 def _fields(params: Raw, *names: str, closed: bool = False) -> dict[str, str]:
-    """These fields, each a text that is not empty; where `closed`, and no other."""
+    """Return these fields, each a text that is not empty; `PeerMistake` otherwise, and for more fields if `closed`."""
     body: Any = plain(params) if params else {}
     if not isinstance(body, dict):
         raise PeerMistake(INVALID_PARAMS, "Invalid params")
@@ -290,6 +299,7 @@ class ClientAgentao(ClientV1):
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(client, agent)
+        # The content so far of calls that have not ended, by session and call.
         self._shown: dict[tuple[str, str], list[tools.ToolContent]] = {}
 
     def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
@@ -304,17 +314,19 @@ class ClientAgentao(ClientV1):
         if not isinstance(event, events.ToolCallUpdate) or not isinstance(event.content, list):
             return told
         key = (told.session_id, event.tool_call_id)
+        # Both forms are in use and neither says which it is: content that repeats what was there replaces it.
         before = self._shown.pop(key, [])
         whole = event.content if repeats(event.content, before) else [*before, *event.content]
         if event.status not in tools.FINAL_STATUSES:
             self._shown[key] = whole[:_ITEMS]
+            # Re-inserted at every update, so the first one is the call that has been silent for longest.
             while len(self._shown) > _CALLS:
                 del self._shown[next(iter(self._shown))]
         return SessionEvent(told.session_id, replace(event, content=whole[:_ITEMS]))
 
 
 def repeats(now: Sequence[tools.ToolContent], before: Sequence[tools.ToolContent]) -> bool:
-    """Whether content is what was there before, each text of it at least as far as it went."""
+    """Return whether content begins as the content before did, with each text at least as long as it was."""
     return len(now) >= len(before) and all(map(_goes_on, now, before))
 
 
@@ -326,23 +338,16 @@ def _goes_on(now: tools.ToolContent, before: tools.ToolContent) -> bool:
             return now == before
 
 
-def encode_client(hello: ClientHello) -> bytes:
-    """Version 1; capabilities are always there."""
-    from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
-
-    return encode_any_client(hello, (1,))
-
-
 def decode_agent(result: Raw) -> DecodedAgentHello:
-    """An agent of version 1."""
-    return DecodedAgentHello(1, decode_agent_1(as_object(decode_json(result))), NAME)
+    """Decode the answer to `initialize`."""
+    return vendor_agent.decode_agent(result, NAME)
 
 
 DIALECT: Final = NamedDialect(
     decode_client,
     encode_agent,
     AgentAgentao,
-    encode_client,
+    vendor_agent.encode_client,
     decode_agent,
     ClientAgentao,
     DialectRules(requires_same_servers=True, accepts_unlisted_models=True, opens_missing_session=True),

@@ -1,7 +1,7 @@
 """The dialect of elephant.ai's ACP surface: version 1 with four modes of its own and six updates.
 
 `full` is the mode in which every tool is offered and asks as it does by default; it never is the one that asks nothing.
-What the user says is repeated to the client. Where an error has data, that is a text.
+The user's prompt is repeated to the client. Where an error has data, that is a text.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import Id, Out
-from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
-from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
-from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json
+from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello
+from dragoman.dialects.handshake.json_fields import JsonDict
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.vendors import vendor_agent
 from dragoman.dialects.vendors.agentao import refuse_servers
@@ -29,7 +28,7 @@ from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire import v1 as w
 
 NAME: Final = "elephant"
-# Its modes, and what each is here.
+# Its modes, and what each is here (row 8.3.11).
 MODES: Final = {"full": "ask", "read-only": "read-only", "safe": "safe", "sandbox": "sandbox"}
 _SHOWN: Final = (
     ("full", "Full Access", "All tools available"),
@@ -37,7 +36,8 @@ _SHOWN: Final = (
     ("safe", "Safe Mode", "Excludes potentially dangerous tools"),
     ("sandbox", "Sandbox Mode", "Disable local file/shell tools; use sandbox_* tools instead"),
 )
-# What the client is told of a mode of ours that it could not have chosen: the nearest that is no stricter than true.
+# What the client is sent for a mode of ours that it could not have chosen: the nearest that promises no more than is
+# true. Another client of the session, or the command line, may have set it.
 _NEAREST: Final = {ours: theirs for theirs, ours in MODES.items()} | {"plan": "read-only"}
 _MESSAGE: Final = frozenset({"content"})
 
@@ -50,12 +50,13 @@ class IgnoredLogin(Note, frozen=True, gc=False):
 
 
 def decode_client(params: Raw) -> DecodedClientHello:
-    """Whatever version is asked for, it is answered with 1."""
+    """Decode `initialize`; whatever version is asked for, it is answered with 1 (row 8.3.4)."""
     return vendor_agent.decode_client(params, NAME)
 
 
 def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
-    """Pictures and sounds are taken; where the model cannot see or hear them it is told what was there."""
+    """Encode the answer to `initialize` with the document's capabilities."""
+    # The document claims pictures and sounds in any case; a model that cannot take them is told what was there.
     capabilities = {
         "loadSession": agent.capabilities.load,
         "promptCapabilities": {"audio": True, "image": True, "embeddedContext": True},
@@ -97,6 +98,7 @@ class AgentElephant(VendorAgent):
 
         Raise `PeerMistake` for a mode that is not in `MODES` and for an MCP server that is not started by a command.
         """
+        # The document accepts it although no login method is ever advertised (row 8.3.5).
         if method == "authenticate":
             body: Any = plain(params) if params else None
             if not isinstance(body, dict) or not isinstance(body.get("methodId"), str):
@@ -113,37 +115,40 @@ class AgentElephant(VendorAgent):
         return request
 
     def vendor_error(self, error: WireError) -> WireError:
-        """What an error has beside its message is a text here."""
+        """Return an error with the document's codes; its data is a text (row 8.3.17)."""
         error = super().vendor_error(error)
         return error if error.data is None else error._replace(data=_in_words(error.data))
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
-        """The document's modes, as far as the session has them."""
+        """Encode as `super()` does, with the document's modes, as far as the session has them."""
         said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
         if isinstance(said.get("modes"), dict):
+            # A mode that the session lacks could not be set; one that the document lacks could not be shown.
             there = [mode["id"] for mode in said["modes"]["availableModes"]]
             known = [{"id": id, "name": name, "description": about} for id, name, about in _SHOWN if MODES[id] in there]
             said["modes"] = {"currentModeId": _mode(said["modes"]["currentModeId"]), "availableModes": known}
         return msgspec.json.encode(said)
 
     def _reply_options_set(self, id: Id, request: requests.SetOption, reply: requests.OptionsSet) -> Sequence[Out]:
-        """A mode that was set is told as well."""
+        """Reply as `super()` does, and send the mode as an update too, as the document has it."""
         outs = super()._reply_options_set(id, request, reply)
         mode = self._session(request.session_id).mode[1]
         return [*outs, *self._notify(request.session_id, [w.CurrentModeUpdate(current_mode_id=mode)])]
 
     def _is_echo(self, session_id: str, message_id: str) -> bool:
-        """The live prompt is repeated here; whether it is one must be known all the same."""
+        """Return False: in this document the running prompt is repeated to the client."""
+        # Asked all the same: `PendingPrompt` learns from it which message is the prompt.
         super()._is_echo(session_id, message_id)
         return False
 
     def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
-        """A call is in progress from its first word; modes have their own names."""
+        """Return a call `in_progress` from its announcement on (row 8.3.15), and modes by the document's names."""
         name = update["sessionUpdate"]
         if name == "current_mode_update":
             return [{**update, "currentModeId": _mode(update["currentModeId"])}]
         if name == "tool_call":
             first = {**update, "status": "in_progress"}
+            # An announced call has no content and no end in this document: both follow as an update.
             ended = update.get("status") in ("completed", "failed") or update.get("content")
             return [
                 first,
@@ -161,6 +166,7 @@ def _mode(ours: str) -> str:
 def _in_words(data: object) -> str:
     if isinstance(data, str):
         return data
+    # Our own errors have one field, `reason`, whose value is the text to show.
     if isinstance(data, dict) and len(data) == 1 and isinstance(next(iter(data.values())), str):
         return str(next(iter(data.values())))
     return msgspec.json.encode(data).decode()
@@ -170,7 +176,7 @@ def _in_words(data: object) -> str:
 
 
 class ClientElephant(ClientV1):
-    """The client's side: what such an agent says is version 1. A server to be started says that it is one."""
+    """The client's side: version 1, but every MCP server has a `type`, which such an agent requires (row 8.3.6)."""
 
     def encode_request(self, request: Request) -> Any:
         """Encode as `super()` does, and give every MCP server a type."""
@@ -182,16 +188,17 @@ class ClientElephant(ClientV1):
         return replace(call, params=msgspec.json.encode(params))
 
 
-def encode_client(hello: ClientHello) -> bytes:
-    """Version 1."""
-    return encode_any_client(hello, (1,))
-
-
 def decode_agent(result: Raw) -> DecodedAgentHello:
-    """An agent of version 1."""
-    return DecodedAgentHello(1, decode_agent_1(as_object(decode_json(result))), NAME)
+    """Decode the answer to `initialize`."""
+    return vendor_agent.decode_agent(result, NAME)
 
 
 DIALECT: Final = NamedDialect(
-    decode_client, encode_agent, AgentElephant, encode_client, decode_agent, ClientElephant, DialectRules(modes=MODES)
+    decode_client,
+    encode_agent,
+    AgentElephant,
+    vendor_agent.encode_client,
+    decode_agent,
+    ClientElephant,
+    DialectRules(modes=MODES),
 )

@@ -1,7 +1,7 @@
-"""The dialect of iac-code's protocol reference: version 1 with `models`, and every update in two spellings.
+"""The dialect of iac-code's protocol reference: version 1 with `models`, and every update in two forms.
 
 An update has `sessionUpdate` and `type`, `content` and `text`, `rawInput` and `raw_input`: the reference names the one,
-the program it is about sends the other. Errors and compaction are told as messages. Fork and resume work although
+the program it is about sends the other. Errors and compaction are sent as messages. Fork and resume work although
 only list and close are advertised.
 """
 
@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from dragoman.dialects.codec.dialect_base import text_frame_head
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import DecodedReply, Id, Out, RequestMessage, ResultMessage, SessionEvent
-from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
-from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
-from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json
+from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello
+from dragoman.dialects.handshake.json_fields import JsonDict
 from dragoman.dialects.tolerance import updates as tolerance
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
@@ -43,13 +42,14 @@ from dragoman.wire.envelope import ErrorResponse, Notification, RequestEnvelope,
 from dragoman.wire.jsonrpc import CANCEL_REQUEST
 
 NAME: Final = "iac-code"
+# The protocol had this method before it had options; iac-code's program still has it (row 8.1.4).
 SET_MODEL: Final = "session/set_model"
 _CATEGORY: Final = "model"
 _MESSAGE: Final = frozenset({"content", "text", "type"})
 _CALL: Final = frozenset({"toolCallId", "title", "kind", "status", "content", "locations", "type"})
 _RAW: Final = {"rawInput": "raw_input", "rawOutput": "raw_output"}
 _ENDS: Final = ("completed", "failed")
-# What the reference calls otherwise than the protocol and the program do.
+# What the reference calls otherwise than the protocol and the program do (rows 8.1.12 and 8.1.13).
 _CONFIG_SET: Final = "config/set"
 _OTHERWISE: Final = {
     "session/list": "sessions/list",
@@ -60,12 +60,13 @@ _SETTERS: Final = {"session/set_mode": ("mode", "modeId"), SET_MODEL: (_CATEGORY
 
 
 def decode_client(params: Raw) -> DecodedClientHello:
-    """Whatever version is asked for, it is answered with 1."""
+    """Decode `initialize`; whatever version is asked for, it is answered with 1."""
     return vendor_agent.decode_client(params, NAME)
 
 
 def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
-    """What the reference's table has, as far as it is there."""
+    """Encode the answer to `initialize`: the capabilities of the reference's table, as far as the agent has them."""
+    # Fork and resume are not advertised there, and are served all the same (row 8.1.5).
     can = agent.capabilities
     capabilities = {
         "loadSession": can.load,
@@ -76,7 +77,7 @@ def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
 
 
 def models_of(found: list[options.Option]) -> JsonDict:
-    """The model option as the `models` that it once was."""
+    """Return the model option as the `models` field, as the protocol once had it."""
     for option in found:
         if isinstance(option, options.Select) and option.category == _CATEGORY:
             listed = [
@@ -119,9 +120,10 @@ class AgentIacCode(VendorAgent):
         can = agent.capabilities
         limited = vendor_agent.limited_agent(agent, resume=can.resume, fork=can.fork, list=can.list, close=can.close)
         super().__init__(client, limited)
+        # `session/set_model` by id: answered with an empty object, not with all options.
         self._plain_models: set[Id] = set()
 
-    # -- hearing -----------------------------------------------------------------------------------------------------
+    # -- requests of the client --------------------------------------------------------------------------------------
 
     def decode_named_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode as `super()` does, but `session/set_model` sets the model option.
@@ -145,12 +147,12 @@ class AgentIacCode(VendorAgent):
         return requests.SetOption(body["sessionId"], option, body["modelId"])
 
     def vendor_error(self, error: WireError) -> WireError:
-        """A session that is not there is a bad parameter; there is no code for a login."""
+        """Return an error with the reference's codes, which has none for a login (rows 8.1.20 and 8.1.21)."""
         if error.code == NOT_FOUND:
             return WireError(INVALID_PARAMS, "Invalid params", {"session_id": "Session not found"})
         return error._replace(code=INTERNAL_ERROR) if error.code == AUTH_REQUIRED else error
 
-    # -- answering ---------------------------------------------------------------------------------------------------
+    # -- replies -----------------------------------------------------------------------------------------------------
 
     def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """Reply as `super()` does, but `session/set_model` is answered with an empty object."""
@@ -165,12 +167,12 @@ class AgentIacCode(VendorAgent):
         return super().encode_failure(id, request, error)
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
-        """Modes and models."""
+        """Encode as `super()` does, with the models in their own field."""
         said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
         return msgspec.json.encode(said | models_of(reply.config_options or []))
 
     def encode_end(self, event: events.Idle) -> bytes:
-        """The reason, and the tokens of the turn: the reference has them always, so zeros where no model told any."""
+        """Encode the stop reason and the tokens of the turn; zeros where the model counts none (row 8.1.10)."""
         said = plain(Raw(super().encode_end(event)))
         used = event.usage if isinstance(event.usage, events.Usage) else events.Usage(0, 0, 0)
         tokens = (("inputTokens", used.input_tokens), ("outputTokens", used.output_tokens))
@@ -188,11 +190,12 @@ class AgentIacCode(VendorAgent):
             about["input"] = about["rawInput"]
         return replace(call, params=msgspec.json.encode(params))
 
-    # -- telling -----------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
         """Encode as `super()` does; a compaction becomes a message, a call that ends has its whole content."""
         match event:
+            # The reference has no update for it, and sends a message of its own (row 8.1.16).
             case events.CompactionUpdate(status="completed"):
                 return self.text_message(session_id, "agent_message_chunk", "[The conversation was summarised]\n")
             case events.CompactionUpdate() | events.CompactionSummaryChunk():
@@ -210,12 +213,12 @@ class AgentIacCode(VendorAgent):
         return [w.SessionUpdateAgentThoughtChunk(content=w.TextContent(text=f"\n[{notice.severity.title()}] {text}\n"))]
 
     def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
-        """The user reads what went wrong, the client gets the error."""
+        """Encode the failure twice: as a message, which the user reads, and as the error of the prompt."""
         told = self.text_message(session_id, "agent_message_chunk", f"[Error] {error.message}\n")
         return [*told, *super().encode_failed_turn(session_id, id, error)]
 
     def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
-        """A call begins in progress, its input follows, its end has its result."""
+        """Return a call `in_progress` first (row 8.1.17), then its input, and at its end its result."""
         if update["sessionUpdate"] == "tool_call":
             first = {**update, "status": "in_progress"}
             later = {name: value for name, value in update.items() if name in ("toolCallId", "rawInput")}
@@ -229,17 +232,18 @@ class AgentIacCode(VendorAgent):
         if update["sessionUpdate"] == "tool_call_update":
             if update.get("status", "pending") == "pending":
                 return [{**update, "status": "in_progress"}]
+            # The reference has the result as raw output; what the call shows is the nearest, where it has none.
             if update.get("status") in _ENDS and "rawOutput" not in update:
                 said = vendor_agent.shown_text(update) or ("It failed" if update["status"] == "failed" else "")
                 return [{**update, "rawOutput": said} if said else update]
         return [update]
 
     def only_known_fields(self, update: JsonDict) -> JsonDict:
-        """Only the document's fields, each under both names."""
+        """Return an update with the reference's fields only, each under both names."""
         return super().only_known_fields(twice(update))
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
-        """The text stands in it twice."""
+        """Return the frame around the text in three parts: it is there in `content` and in `text`."""
         self._session(session_id).spoken[message_id] = None
         if kind not in self.update_fields:
             return ()
@@ -247,7 +251,7 @@ class AgentIacCode(VendorAgent):
 
 
 def twice(update: JsonDict) -> JsonDict:
-    """An update under the names of both spellings."""
+    """Return an update with every field under the reference's name and the program's."""
     said = {**update, "type": update["sessionUpdate"]}
     inner = update.get("content")
     if isinstance(inner, dict) and inner.get("type") == "text":
@@ -265,8 +269,9 @@ class ClientIacCode(ClientV1):
     """
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        # The agent serves both without advertising them (row 8.1.5); one that does not answers "method not found".
         super().__init__(client, replace(agent, capabilities=replace(agent.capabilities, resume=True, fork=True)))
-        self._models: dict[str, options.Select] = {}
+        self._models: dict[str, options.Select] = {}  # of sessions that were opened with `models`
         self._runs_rejected_calls = True  # whatever it calls itself
         self._flat: set[Id] = set()  # permissions that are answered with a plain word
 
@@ -309,6 +314,7 @@ class ClientIacCode(ClientV1):
             return super().encode_reply(id, request, reply)
         self._flat.discard(id)
         assert isinstance(reply, services.PermissionAnswer)
+        # Fail closed: only a choice that allows, among the options of the request, is sent as `allowed`.
         said = {"outcome": "denied"}
         if refusals.encode_refusal(request, reply) is None and isinstance(reply.outcome, services.Selected):
             said = {"outcome": "allowed", "option_id": reply.outcome.option_id}
@@ -321,7 +327,7 @@ class ClientIacCode(ClientV1):
 
 
 def _placed(result: Raw, cwd: str) -> Raw:
-    """A list of one folder, whose sessions need not say that they are of it."""
+    """Return a list of the sessions of one folder, with that folder in each: the reference leaves it out."""
     body: Any = plain(result)
     if not isinstance(body, dict) or not isinstance(body.get("sessions"), list):
         return result
@@ -330,11 +336,12 @@ def _placed(result: Raw, cwd: str) -> Raw:
 
 
 def _counted(event: events.AnyEvent) -> events.AnyEvent:
-    """The end of a turn with its tokens, from where the program has them: `_meta`, under the names of Python."""
+    """Return the end of a turn with its tokens from `_meta`, where the program has them, in snake case."""
     if not isinstance(event, events.Idle) or isinstance(event.usage, events.Usage):
         return event
     used = event.meta.get("usage") if isinstance(event.meta, dict) else None
     named = used if isinstance(used, dict) else {}
+    # All three or none: a sum that does not fit its parts would be worse than no count.
     counts = [named.get(f"{kind}_tokens") for kind in ("total", "input", "output")]
     total, read, written = (count if type(count) is int and count >= 0 else None for count in counts)
     if total is None or read is None or written is None:
@@ -342,14 +349,9 @@ def _counted(event: events.AnyEvent) -> events.AnyEvent:
     return replace(event, usage=events.Usage(total, read, written))
 
 
-def encode_client(hello: ClientHello) -> bytes:
-    """Version 1."""
-    return encode_any_client(hello, (1,))
-
-
 def decode_agent(result: Raw) -> DecodedAgentHello:
-    """An agent of version 1."""
-    return DecodedAgentHello(1, decode_agent_1(as_object(decode_json(result))), NAME)
+    """Decode the answer to `initialize`."""
+    return vendor_agent.decode_agent(result, NAME)
 
 
 # -- the wire --------------------------------------------------------------------------------------------------------
@@ -423,7 +425,7 @@ DIALECT: Final = NamedDialect(
     decode_client,
     encode_agent,
     AgentIacCode,
-    encode_client,
+    vendor_agent.encode_client,
     decode_agent,
     ClientIacCode,
     DialectRules(fetches_as_reading=True, lists_all_sessions=True),

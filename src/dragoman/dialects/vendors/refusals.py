@@ -11,18 +11,22 @@ import msgspec
 from dragoman.vocabulary.hello import AgentHello
 from dragoman.vocabulary.services import PermissionAnswer, RequestPermission, Selected
 
-# What such agents call themselves.
+# The names of such agents in `agentInfo`. No version is compared: a no as `cancelled` is right for fixed ones as well.
 RUN_REJECTED_CALLS: Final = frozenset({"iac-code"})
 
 
 def runs_rejected_calls(agent: AgentHello) -> bool:
-    """Whether an agent takes a chosen no for a yes."""
+    """Return whether an agent is known to run a tool call although the user has rejected it."""
     return agent.info is not None and agent.info.name in RUN_REJECTED_CALLS
 
 
 def encode_refusal(request: RequestPermission, answer: PermissionAnswer) -> bytes | None:
-    """The answer that such an agent hears as a no; None where the answer is a yes. What was chosen is in `_meta`."""
+    """Return the answer that such an agent takes for a no; None where the answer is a yes.
+
+    What was chosen is in `_meta`, where the program's own tests have it.
+    """
     chosen = answer.outcome.option_id if isinstance(answer.outcome, Selected) else ""
+    # An id that is not offered, or that an allowing and a rejecting option share, counts as a no.
     kinds = [option.kind for option in request.options if option.option_id == chosen]
     if kinds and all(kind in ("allow_once", "allow_always") for kind in kinds):
         return None

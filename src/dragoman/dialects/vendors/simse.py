@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from dragoman.dialects.codec.dialect_base import text_chunk_head, text_frame_head
 from dragoman.dialects.contract import DecodedNotification, Id, Out, RequestMessage
-from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
-from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
+from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello
 from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
@@ -41,6 +40,7 @@ from dragoman.wire.envelope import ErrorResponse, Notification, RequestEnvelope,
 from dragoman.wire.jsonrpc import CANCEL_REQUEST
 
 NAME: Final = "simse"
+# The document leaves open how a permission is answered, so the notification's name is ours.
 PERMISSION: Final = "_simse/permission"
 # The extension request by which the application is asked to run a tool for a backend.
 TOOL: Final = "_simse/tool"
@@ -57,7 +57,7 @@ def decode_client(params: Raw) -> DecodedClientHello:
 
 
 def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
-    """The document claims nothing."""
+    """Encode the answer to `initialize`, for clients that send one; the document has no capabilities."""
     return vendor_agent.encode_agent(agent, {})
 
 
@@ -79,9 +79,10 @@ class AgentSimse(VendorAgent):
     )
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        # One plan, in words: the document has no update for plans.
         plain_client = replace(client, capabilities=replace(client.capabilities, plans=False))
         super().__init__(plain_client, vendor_agent.limited_agent(agent, load=False))
-        self._questions = 0
+        self._questions = 0  # permission requests so far: each has its own `requestId`
 
     def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
         """Decode as `super()` does, but ignore updates: they are about tools that we asked no client to run."""
@@ -106,7 +107,7 @@ class AgentSimse(VendorAgent):
         return RequestMessage(_UPDATE, params)
 
     def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
-        """Three updates; a plan is told in words."""
+        """Encode as `super()` does, but a plan is a message, and a call that ends has its whole content."""
         match event:
             case events.PlanUpdate(plan=options.PlanItems(entries=entries)):
                 steps = [f"- [{'x' if step.status == 'completed' else ' '}] {step.content}\n" for step in entries]
@@ -122,7 +123,8 @@ class AgentSimse(VendorAgent):
         return [w.SessionUpdateAgentMessageChunk(content=text)]
 
     def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
-        """A call is told as ours; it ends completed, with an output or an error."""
+        """Return an update as the document has it: a call ends `completed`, with an output or an error (row 8.5.10)."""
+        # Without `toolName` and `input`, which tell a client of this document to run the tool (row 8.5.8).
         name = update["sessionUpdate"]
         if name == "agent_message_chunk" and update["content"].get("type") == "text":
             return [{**update, "text": update["content"]["text"]}]
@@ -143,15 +145,15 @@ class AgentSimse(VendorAgent):
         return [update]
 
     def only_known_fields(self, update: JsonDict) -> JsonDict:
-        """Only the document's fields, and the second name of the update."""
+        """Return an update with the document's fields only, and its second name (row 8.5.6)."""
         return super().only_known_fields({**update, "type": update["sessionUpdate"]})
 
     def update_params(self, session_id: str, update: JsonDict) -> JsonDict:
-        """The update beside its session, and where the protocol has it."""
+        """Return the update beside its session (row 8.5.4), and once more where the protocol has it."""
         return {"sessionId": session_id, **update, "update": update}
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
-        """The text stands in it twice: in the update, and beside the session."""
+        """Return the frame around the text in three parts: it is there in the update, and beside the session."""
         self._session(session_id).spoken[message_id] = None
         if kind not in self.update_fields:
             return ()
@@ -176,8 +178,11 @@ def _in_words(shown: Any) -> str:
 
 
 def _prompt_text(blocks: list[content.Content]) -> str:
-    """The prompt as one text. A file or a link at its beginning is marked as such: the agent reads a slash command from
-    the first character on, and cannot tell what the user typed from what went along."""
+    """Return the prompt as one text (row 8.5.2).
+
+    A file or a link at its beginning is marked as such: the agent reads a slash command from the first character on,
+    and cannot tell what the user typed from what was attached.
+    """
     text = content.text_of(blocks)
     is_typed = bool(blocks) and isinstance(blocks[0], content.Text) and bool(blocks[0].text.strip())
     return text if is_typed or not text.lstrip().startswith("/") else f"[attached]\n{text}"
@@ -203,7 +208,7 @@ class ClientSimse(ClientV1):
 
 
 def _question(session_id: str, update: JsonDict) -> services.RequestPermission:
-    """The four answers are the document's; what it is about is one text."""
+    """Return the permission request that an update stands for, with the document's four options."""
     action, about = update.get("action"), update.get("description")
     title = about if isinstance(about, str) and about else str(action or "Permission needed")
     call = events.ToolCallUpdate(f"permission: {update['requestId']}", title=title, kind="other")
@@ -236,10 +241,12 @@ class SimseAgentAdapter:
             self._initialize_id = message.id
         if not isinstance(message, Notification) or message.method != PERMISSION:
             return AdaptedFrames([frame])
+        # Each request is answered once. A key that is not known was answered, withdrawn, or made up.
         body = as_dict(message.params)
         id = self._asked.pop(_key(body.get("sessionId"), body.get("requestId")), None)
         if id is None:
             return AdaptedFrames([])
+        # Fail closed: a text that is none of the four is a no.
         word = body.get("outcome")
         chosen = {"outcome": "selected", "optionId": word} if word in OUTCOMES else {"outcome": "cancelled"}
         return AdaptedFrames([result_frame(id, {"outcome": chosen})])
@@ -290,8 +297,10 @@ class SimseClientAdapter:
         session_id, update = body.get("sessionId"), _update_in(body)
         if not isinstance(session_id, str):
             return AdaptedFrames([frame])
+        # A permission is handed up only as a request: as an update it would be an unknown one, and never answered.
         if update.get("type", update.get("sessionUpdate")) == "request_permission":
             return AdaptedFrames(self._permission(session_id, update, message.params))
+        # A tool run is both: an update for the screen, and a request to the application, which may serve it or not.
         return AdaptedFrames([frame, *self._tool(session_id, update)])
 
     def send(self, frame: bytes) -> Sequence[bytes]:
@@ -349,21 +358,16 @@ def _tool_ends(message: ResultResponse | ErrorResponse) -> Sequence[JsonDict]:
     return [{"status": "in_progress"}, {"status": "completed", "output": message.result}]
 
 
-def encode_client(hello: ClientHello) -> bytes:
-    """Encode `initialize` of version 1, for agents that know it."""
-    return encode_any_client(hello, (1,))
-
-
 def decode_agent(result: Raw) -> DecodedAgentHello:
-    """An agent of version 1."""
-    return DecodedAgentHello(1, decode_agent_1(as_object(decode_json(result))), NAME)
+    """Decode the answer to `initialize`."""
+    return vendor_agent.decode_agent(result, NAME)
 
 
 DIALECT: Final = NamedDialect(
     decode_client,
     encode_agent,
     AgentSimse,
-    encode_client,
+    vendor_agent.encode_client,
     decode_agent,
     ClientSimse,
     agent_adapter=SimseAgentAdapter,

@@ -20,12 +20,15 @@ from dragoman.dialects.codec.dialect_base import TEXT_FRAME_TAIL, message_id_fie
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import DecodedReply, ErrorMessage, Id, NotificationMessage, Out, RequestMessage
 from dragoman.dialects.handshake.initialize import (
+    DecodedAgentHello,
     DecodedClientHello,
     client_hello_1,
+    decode_agent_1,
     encode_implementation,
     requested_version,
 )
-from dragoman.dialects.handshake.json_fields import JsonDict
+from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
+from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json
 from dragoman.dialects.tolerance.requests import ALIASES
 from dragoman.dialects.v1.agent import AgentV1
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, NOT_FOUND, PeerMistake, WireError
@@ -56,6 +59,16 @@ def encode_agent(agent: AgentHello, capabilities: JsonDict, **more: Any) -> byte
     if agent.info is not None:
         body["agentInfo"] = encode_implementation(agent.info)
     return msgspec.json.encode({**body, **more})
+
+
+def encode_client(hello: ClientHello) -> bytes:
+    """Encode a client's `initialize`: version 1's shape alone, which is all that these documents know."""
+    return encode_any_client(hello, (1,))
+
+
+def decode_agent(result: Raw, name: str) -> DecodedAgentHello:
+    """Decode an agent's answer to `initialize` as version 1, whatever number it has."""
+    return DecodedAgentHello(1, decode_agent_1(as_object(decode_json(result))), name)
 
 
 def shown_text(update: JsonDict) -> str:
@@ -233,8 +246,10 @@ __all__ = [
     "ClientHello",
     "VendorAgent",
     "VendorPermissionOption",
+    "decode_agent",
     "decode_client",
     "encode_agent",
+    "encode_client",
     "limited_agent",
     "shown_text",
     "type_field",

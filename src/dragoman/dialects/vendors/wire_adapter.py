@@ -39,6 +39,8 @@ class WireAdapter(Protocol):
 
 def read_envelope(frame: bytes) -> Envelope | None:
     """Return the message in a frame, read as strictly as the JSON-RPC peer does; None if it is malformed."""
+    # Read as the peer reads it: an adapter that saw another method or id in a frame than the peer does could be used to
+    # smuggle one past it.
     try:
         return parse(frame)
     except BadMessage:
