@@ -67,15 +67,15 @@ class AgentEntry:
     allowed_secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
     def launch(self) -> Launch:
-        """How it is started, as it is written."""
+        """Return how it is started, as it is written, variables included."""
         return Launch(self.command, self.args, self.env, self.cwd)
 
     def texts(self) -> list[str]:
-        """The texts in which `expanded` fills in variables."""
+        """Return the texts in which `expanded` fills in variables."""
         return [*self.args, *self.env.values(), self.cwd, self.url, self.token, self.token_file]
 
     def secrets_wanted(self, environment: Mapping[str, str]) -> list[str]:
-        """The secrets of the user that it would be given: names of variables, and paths of files outside its project.
+        """Return the secrets of the user that it would get: names of variables, and paths of files outside its project.
 
         Empty for what the user has configured: what is named there was meant.
         """
@@ -119,7 +119,7 @@ class AgentEntry:
         )
 
     def _token_path(self, environment: Mapping[str, str]) -> str:
-        """Where the file with the token really is; as it is written, where a variable is missing."""
+        """Return the real path of the file with the token; the path as it is written, where a variable is missing."""
         try:
             file = fill(self.token_file, environment)
         except VariableMissing:
@@ -127,7 +127,7 @@ class AgentEntry:
         return os.path.realpath(os.path.expanduser(file)) if file else ""
 
     def timeouts(self) -> Timeouts:
-        """How long to wait for it."""
+        """Return how long a client waits for it."""
         return Timeouts(self.startup_ms / 1000, self.request_ms / 1000, self.prompt_idle_ms / 1000)
 
     def policy(self, level: Level = "", *, otherwise: Level = "") -> PermissionPolicy:
@@ -151,7 +151,7 @@ class AgentEntry:
         return remote_launch_reason([_filled(word, environment) for word in self.command_line()], environment)
 
     def command_line(self) -> list[str]:
-        """The command and its arguments, or the address, as they are written."""
+        """Return the command and its arguments, or the address, as they are written."""
         return [self.url] if self.url else [self.command, *self.args]
 
 

@@ -20,7 +20,7 @@ ADVERTISED: Mapping[str, object] = QUESTIONS_ADVERTISED
 
 
 def asks_user(request: Extension) -> bool:
-    """Whether an extension request is a question to the user."""
+    """Return whether an extension request is a question to the user."""
     return request.method in QUESTION_EXTENSIONS
 
 

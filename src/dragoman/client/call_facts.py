@@ -70,7 +70,7 @@ class CallFacts(NamedTuple):
 
 
 def call_facts(request: GuardedRequest, shell: str = BASH) -> CallFacts:
-    """What there is to judge by. `shell` is what a terminal's line of text would be run by."""
+    """Return what a request can be judged by. `shell` runs a terminal's line of text."""
     match request:
         case ReadTextFile(path=path):
             return CallFacts("read", (path,))
@@ -99,7 +99,7 @@ def _folder(cwd: object) -> tuple[str, ...]:
 
 
 def _of_call(call: ToolCallUpdate, beside: "Extras | UnsetType") -> CallFacts:
-    """What a call tells. `beside` are fields of the question that this release does not know."""
+    """Return the facts of a tool call. `beside` are fields of the question that this release does not know."""
     found = ToolInput()
     has_diff = False
     if isinstance(call.raw_input, (dict, list, str)):
@@ -164,7 +164,7 @@ def _read_content(found: ToolInput, content: Content) -> None:
 
 
 def _read_uri(found: ToolInput, uri: str) -> None:
-    """A file that the content refers to; other addresses are for the reader, and the call does not reach for them."""
+    """Read the address of a file that the content refers to. Others are for the reader: the call does not use them."""
     if uri.lower().startswith("file:"):
         found.address(uri)
 

@@ -1,4 +1,4 @@
-"""What a caller may give us, callbacks above all: checked where it is given, so a mistake shows before it is sent."""
+"""Checks of what a caller gives us, callbacks above all, where it is given: a mistake is raised before it is sent."""
 
 import inspect
 import os
@@ -10,38 +10,38 @@ from dragoman.errors import UsageError
 
 
 def check_async(callback: Callable[..., Any] | None, name: str, *parameters: str) -> None:
-    """A callback that is awaited, or an error that names the fix."""
+    """Raise `UsageError`, which names the fix, unless a callback can be awaited and has these parameters."""
     if callback is None:
         return
-    function = _function(callback, name, parameters)
+    function = _checked_function(callback, name, parameters)
     if inspect.isroutine(function) and not inspect.iscoroutinefunction(function):
         raise UsageError(f"{name} is awaited: write `async def {_name(function)}({', '.join(parameters)})`")
 
 
 def check_plain(callback: Callable[..., Any] | None, name: str, *parameters: str) -> None:
-    """A callback that is called in passing, or an error that names the fix."""
+    """Raise `UsageError`, which names the fix, unless a callback is a plain function with these parameters."""
     if callback is None:
         return
-    function = _function(callback, name, parameters)
+    function = _checked_function(callback, name, parameters)
     if inspect.iscoroutinefunction(function):
         raise UsageError(f"{name} is called in passing and not awaited: write `def {_name(function)}`, without async")
 
 
 def check_text(value: object, name: str, example: str) -> None:
-    """Raise unless it is text."""
+    """Raise `UsageError`, with an example of the call, unless a value is text."""
     if not isinstance(value, str):
         raise UsageError(f"{name} is text, not {value!r}: write `{example}`")
 
 
 def folder_of(cwd: object) -> str:
-    """Return the absolute path of a folder. No file is touched."""
+    """Return the absolute path of a folder; no file is touched. Raise `UsageError` if it is no path."""
     if not isinstance(cwd, (str, os.PathLike)):
         raise UsageError(f"cwd is a folder, not {cwd!r}: write `client.new_session('.')`")
     return os.path.abspath(os.fspath(cwd))
 
 
 def listed(values: Iterable[Any], kind: Any, name: str, example: str) -> list[Any]:
-    """Return what was given as a list of this kind. Text is iterable, and is never what was meant."""
+    """Return values as a list of one kind. Raise `UsageError` for others, and for text, which is iterable too."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise UsageError(f"{name} is a list, not {values!r}: write `{example}`")
     found = list(values)
@@ -51,7 +51,7 @@ def listed(values: Iterable[Any], kind: Any, name: str, example: str) -> list[An
     return found
 
 
-def _function(callback: Callable[..., Any], name: str, parameters: tuple[str, ...]) -> Callable[..., Any]:
+def _checked_function(callback: Callable[..., Any], name: str, parameters: tuple[str, ...]) -> Callable[..., Any]:
     if not callable(callback):
         raise UsageError(f"{name} is a function, not {callback!r}")
     try:

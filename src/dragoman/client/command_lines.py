@@ -80,7 +80,7 @@ def judged_line(request: CreateTerminal, shell: str = BASH) -> CommandLine:
 
 
 def terminal_environment(request: CreateTerminal, base: Mapping[str, str]) -> dict[str, str]:
-    """`base`, for a line without what would change its meaning, and then the variables that the request names.
+    """Return the variables of a terminal: `base`, then those of the request; for a line, none that change its meaning.
 
     A relative folder of the PATH would let a file of the workspace take the name of a program.
     """
@@ -91,7 +91,7 @@ def terminal_environment(request: CreateTerminal, base: Mapping[str, str]) -> di
 
 
 def line_of(words: Sequence[str]) -> CommandLine:
-    """Words as one command line; `bash -c TEXT` is its text."""
+    """Return words as one command line; `bash -c TEXT` is its text."""
     return text_for_shell(words) or CommandLine(_quoted(words), is_bash=True)
 
 
@@ -107,7 +107,7 @@ def text_for_shell(words: Sequence[str]) -> CommandLine | None:
 
 
 def _is_line(request: CreateTerminal) -> bool:
-    """Agents put a program and its arguments, or a whole line for a shell into the command."""
+    """Return whether the command is a whole line for a shell; else it is a program, whose arguments stand apart."""
     return not request.args and any(character.isspace() for character in request.command)
 
 
@@ -116,7 +116,7 @@ def _is_bash(shell: str) -> bool:
 
 
 def _quoted(words: Sequence[str]) -> str:
-    """Words for a shell, each what it is: the first is a program also where it looks like a variable."""
+    """Return words quoted for a shell; the first is a program also where it looks like a variable."""
     texts = [shlex.quote(word) for word in words]
     if texts and "=" in texts[0] and not texts[0].startswith("'"):
         texts[0] = f"'{texts[0]}'"

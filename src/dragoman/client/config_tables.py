@@ -26,7 +26,7 @@ class ConfigTable:
 
     @property
     def line(self) -> int:
-        """Where it begins."""
+        """Return the line where it begins."""
         return self._located.line(self.place)
 
     def given(self, key: str) -> object:
@@ -42,7 +42,7 @@ class ConfigTable:
         return cast(bool | None, self._typed(key, "true or false", lambda value: isinstance(value, bool)))
 
     def number(self, key: str, most: int, least: int = 1) -> int | None:
-        """A whole number within bounds."""
+        """Return a whole number within bounds; None if the key is not there."""
         number = cast(int | None, self._typed(key, "a whole number", lambda value: type(value) is int))
         if number is not None and not least <= number <= most:
             raise self.wrong(key, f"{key} must be from {least} to {most}")
@@ -62,7 +62,7 @@ class ConfigTable:
         return cast(dict[str, object] | None, self._typed(key, "an object", lambda value: isinstance(value, dict)))
 
     def env(self, key: str) -> dict[str, str] | None:
-        """A map of texts, or a list of `{name, value}`."""
+        """Return a map of texts, written as an object or as a list of `{name, value}`."""
         value = self._value.get(key)
         if isinstance(value, list):
             pairs = [(one.text("name"), one.text("value")) for one in self.tables(key, frozenset({"name", "value"}))]
@@ -80,7 +80,7 @@ class ConfigTable:
         return ConfigTable(self._located, (*self.place, key), self._value.get(key), keys)
 
     def tables(self, key: str, keys: frozenset[str]) -> "list[ConfigTable]":
-        """A list of objects."""
+        """Return a list of objects."""
         found = self._typed(key, "a list", lambda value: isinstance(value, list))
         rows = cast(list[object], found or [])
         return [ConfigTable(self._located, (*self.place, key, at), value, keys) for at, value in enumerate(rows)]
@@ -97,7 +97,7 @@ class ConfigTable:
 
 
 def config_mistake(located: LocatedJson, place: Path, message: str) -> ConfigMistake:
-    """The error for something at a place."""
+    """Return the error for something at a place in the file."""
     return ConfigMistake(located.line(place), message, place)
 
 
@@ -106,7 +106,7 @@ def _is_texts(value: object) -> bool:
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in words."""
+    """Return what a value is, in words."""
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
     return names.get(type(value), "nothing")
 

@@ -99,7 +99,7 @@ class ClientHandlers:
         self._on_notification = on_notification
 
     def capabilities(self) -> ClientCapabilities:
-        """What may be claimed: exactly what was given."""
+        """Return the capabilities to announce: exactly those that have a callback."""
         return ClientCapabilities(
             read_text_file=self._read is not None,
             write_text_file=self._write is not None,

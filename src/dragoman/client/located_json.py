@@ -31,7 +31,7 @@ class LocatedJson(NamedTuple):
     repeated: tuple[ConfigMistake, ...] = ()
 
     def line(self, path: Path) -> int:
-        """The line of a part; of the nearest one around it, if it is not there."""
+        """Return the line of a part; of the nearest one around it, if it is not there."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
@@ -90,7 +90,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _locate(tokens: Iterator[_Token], path: Path, lines: dict[Path, int], repeated: list[ConfigMistake]) -> None:
-    """One value, of a text that is known to be JSON."""
+    """Read one value of a text that is known to be JSON."""
     _locate_from(next(tokens), tokens, path, lines, repeated)
 
 

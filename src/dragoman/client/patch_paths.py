@@ -94,7 +94,7 @@ class _PatchReader:
                 self._block(lines, at)
 
     def _git_header(self, names: str) -> None:
-        """Two names in one line, with nothing but a blank between them."""
+        """Read two names in one line, with nothing but a blank between them."""
         if names.startswith('"') or names.endswith('"'):
             parts = _quoted_pair(names)
         else:
@@ -108,7 +108,7 @@ class _PatchReader:
             self._name(part, prefixed=True)
 
     def _name(self, name: str, *, prefixed: bool = False) -> None:
-        """One name as it stands in a header: perhaps in quotes, with a time after a tab, `a/` or `b/` before it."""
+        """Read one name of a header: perhaps in quotes, with a time behind a tab, `a/` or `b/` before it."""
         name = name.rstrip("\r\n")
         if name.startswith('"'):
             plain, rest = _unquoted(name)
@@ -124,7 +124,7 @@ class _PatchReader:
             self.paths.append(name)
 
     def _block(self, lines: Sequence[str], at: int) -> None:
-        """A search/replace block: the name stands on the line before it, or before the fence it stands in."""
+        """Read a search/replace block: the name stands on the line before it, or before the fence around it."""
         above = [line.strip() for line in lines[max(at - 2, 0) : at]]
         for line in reversed(above):
             if line and not line.startswith(("```", ">>>>>", "=====", ":", "-----")):
@@ -135,7 +135,7 @@ class _PatchReader:
 
 
 def _is_header(before: str, line: str, after: str) -> bool:
-    """Whether a line names a file, by the lines around it: in a hunk, `--- a` is a line that was taken away."""
+    """Return whether a line names a file, by the lines around it: in a hunk, `--- a` is a removed line."""
     if line.startswith("--- "):
         return after.startswith(("+++ ", "@@", "***")) or before.startswith("*** ")
     if line.startswith("+++ "):
@@ -144,7 +144,7 @@ def _is_header(before: str, line: str, after: str) -> bool:
 
 
 def _quoted_pair(names: str) -> list[str]:
-    """Two names of which at least one is in quotes."""
+    """Return two names of which at least one is in quotes."""
     if names.startswith('"'):
         first, rest = _unquoted(names)
         end = len(names) - len(rest)
@@ -154,7 +154,7 @@ def _quoted_pair(names: str) -> list[str]:
 
 
 def _unquoted(text: str) -> tuple[str | None, str]:
-    """A name in git's quotes, and what stands after them; None if that is no such name."""
+    """Return a name in git's quotes, and what stands behind them; None if that is no such name."""
     data = bytearray()
     at = 1
     while at < len(text) and text[at] != '"':

@@ -1,4 +1,4 @@
-"""A policy at work: it answers what the rules decide, asks the user where there is one, and denies the rest.
+"""`PermissionHandler`: answers what the policy decides, asks the user where there is one, and denies the rest.
 
 A client can only judge what an agent asks. One that does not ask is not confined by this.
 """
@@ -67,7 +67,7 @@ Look = Callable[[], Awaitable[bytes | None]]
 REASON_KEY: Final = "dragoman/reason"
 # A person's no is remembered for the turn; an agent that asks for so many different things has had its answer.
 _REMEMBERED: Final = 1_000
-# How often a question is shown because what it is about has changed.
+# How often a question is shown again because what it is about has changed.
 _SHOWN_AGAIN: Final = 3
 # Denials that are kept with their reasons, for a report.
 _DENIALS: Final = 100
@@ -86,12 +86,12 @@ class Denial(NamedTuple):
     is_outside: bool = False
 
     def as_json(self) -> dict[str, str]:
-        """Return it as the result of `dragoman run` tells it."""
+        """Return it as it stands in the result of `dragoman run`."""
         return {"what": self.what, "reason": self.reason}
 
 
 class PermissionHandler:
-    """A policy at work: the `permission` callback of `connect`, and the gate of a `Workspace`.
+    """Answers permission requests by a policy: the `permission` callback of `connect`, and the gate of a `Workspace`.
 
     `denied` counts requests that the policy denied, also those denied because there was no user to ask; `refused`
     counts requests that the user refused.
@@ -126,23 +126,27 @@ class PermissionHandler:
             self._protected,
             self._credential,
             self._git_folder,
-            self._meant,
+            self._expand,
             real=os.path.realpath,
             shell=line_shell(),
         )
-        self._looked_into: dict[str, FolderFacts] = {}
-        self._held: dict[str, str] = {}
+        self._folder_facts: dict[str, FolderFacts] = {}
+        self._credentials_found: dict[str, str] = {}
         self._patterns = PatternSearch()
-        self._said_no: OrderedDict[tuple[str, CallFacts], None] = OrderedDict()
+        self._refusals: OrderedDict[tuple[str, CallFacts], None] = OrderedDict()
         self._asking: dict[tuple[str, CallFacts], asyncio.Future[None]] = {}
         self._questions = Questions()
-        self._granted = GrantedWrites(self._roots)
+        self._granted_writes = GrantedWrites(self._roots)
         self._on_decision = on_decision
-        self._dismissed = False
+        self._is_dismissed = False
+
+    def __repr__(self) -> str:
+        asking, denied, refused = len(self._asking), self.denied, self.refused
+        return f"<PermissionHandler allow={self.policy.allow!r} asking={asking} denied={denied} refused={refused}>"
 
     async def __call__(self, request: RequestPermission) -> "PermissionOption | PermissionAnswer | None":
-        """The option to choose; a rejection with its reason where the answer has room for it."""
-        verdict = self._judge(request)
+        """Return the option to choose; a rejection with its reason where the answer has room for it."""
+        verdict = self._verdict(request)
         if verdict.effect == "ask" and self._ask is not None:
             return await self._ask_user(request, verdict, self._ask)
         option = allow_option(request) if self._allows(verdict) else None
@@ -158,14 +162,14 @@ class PermissionHandler:
         self, request: RequestPermission, verdict: Verdict, ask: Ask
     ) -> "PermissionOption | PermissionAnswer | None":
         shown = self._with_real_places(request)
-        writes = await asyncio.to_thread(self._granted.shown_by, shown)
+        writes = await asyncio.to_thread(self._granted_writes.shown_by, shown)
         try:
-            option = await self._asked(shown, ask)
+            option = await self._ask_person(shown, ask)
         except RequestCancelled:
             return PermissionAnswer(Dismissed())
         is_allowed = option is not None and option.allows
         if is_allowed:
-            self._granted.add(writes)
+            self._granted_writes.add(writes)
         self._record(request, verdict, is_allowed=is_allowed, by="user", option=option)
         return option
 
@@ -176,7 +180,7 @@ class PermissionHandler:
 
         `look` returns the file as it is now. Raise `RequestCancelled` if `dismiss` is called before the user answers.
         """
-        verdict = self._judge(request)
+        verdict = self._verdict(request)
         if verdict.effect == "ask" and self._ask is not None:
             if isinstance(request, WriteTextFile) and await self._is_granted(request, look or _nothing):
                 self._record(request, verdict, is_allowed=True, by="user")  # just now, when it was asked for an edit
@@ -189,18 +193,18 @@ class PermissionHandler:
 
     def deny_outside(self, request: ReadTextFile | WriteTextFile | CreateTerminal, path: str) -> str:
         """Deny what a client lends inside of its roots only, at any level: `path` leads out of them. Returns why."""
-        verdict = self._judge(request)
+        verdict = self._verdict(request)
         if verdict.effect != "reject" or verdict.rule is None:
             reason = f"{path} is outside of the workspace, and a client lends nothing there"
             verdict = Verdict("reject", reason, basis=_OUTSIDE)
         return self._deny(request, verdict)
 
     async def _is_granted(self, request: WriteTextFile, look: Look) -> bool:
-        return self._granted.is_open(request) and self._granted.consume(request, await look())
+        return self._granted_writes.is_open(request) and self._granted_writes.consume(request, await look())
 
-    def _judge(self, request: GuardedRequest) -> Verdict:
-        self._looked_into.clear()
-        self._held.clear()
+    def _verdict(self, request: GuardedRequest) -> Verdict:
+        self._folder_facts.clear()
+        self._credentials_found.clear()
         self._patterns = PatternSearch()
         return judge(request, self.policy, self._where)
 
@@ -214,7 +218,7 @@ class PermissionHandler:
         for _ in range(_SHOWN_AGAIN):
             before = await look()
             question = question_about(request, before, shell=self._where.shell, cwd=self._roots.cwd)
-            option = await self._asked(question, ask)
+            option = await self._ask_person(question, ask)
             if option is None or not option.allows:
                 self._record(request, verdict, is_allowed=False, by="user", option=option)
                 return "the user said no"
@@ -226,14 +230,14 @@ class PermissionHandler:
 
     def new_turn(self) -> None:
         """Forget the answers of the last turn: a no, and a yes to an edit, count until its end."""
-        self._said_no.clear()
-        self._granted.clear()
-        self._dismissed = False
+        self._refusals.clear()
+        self._granted_writes.clear()
+        self._is_dismissed = False
 
     def dismiss(self) -> None:
         """Cancel the open questions, and every question until `new_turn`: the turn was cancelled."""
-        self._dismissed = True
-        self._granted.clear()
+        self._is_dismissed = True
+        self._granted_writes.clear()
         self._questions.dismiss_all()
 
     def _allows(self, verdict: Verdict) -> bool:
@@ -297,15 +301,15 @@ class PermissionHandler:
             return f"allow {self.policy.allow}"
         return verdict.basis or "deny"
 
-    async def _asked(self, request: RequestPermission, ask: Ask) -> PermissionOption | None:
-        """What a person says. The same thing asked again while they think, or after a no, is the same question."""
+    async def _ask_person(self, request: RequestPermission, ask: Ask) -> PermissionOption | None:
+        """Return what the user chooses. A question that is repeated meanwhile, or after a no, gets that answer."""
         key = (request.session_id, call_facts(request, self._where.shell))
         while key in self._asking:
             await asyncio.wait([self._asking[key]])
-        if key in self._said_no:
+        if key in self._refusals:
             self.refused += 1
             return None
-        if self._dismissed:
+        if self._is_dismissed:
             raise _cancelled()
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asking[key] = over
@@ -319,16 +323,16 @@ class PermissionHandler:
         option = reply.option
         if option is None or not option.allows:
             self.refused += 1
-            self._said_no[key] = None
-            if len(self._said_no) > _REMEMBERED:
-                self._said_no.popitem(last=False)
+            self._refusals[key] = None
+            if len(self._refusals) > _REMEMBERED:
+                self._refusals.popitem(last=False)
         return option
 
     def _inside(self, path: str) -> bool:
         return self._parts(path) is not None
 
     def _names(self, path: str) -> list[str]:
-        """What a file may be called in a rule: as it really is, from its root, and from the root as it was given."""
+        """Return the names of a file in a rule: its real path, from its root, and from the root as it was given."""
         if "\0" in path:
             return [path]
         meant = os.path.expanduser(os.path.expandvars(path))  # as an agent's shell may take it
@@ -346,10 +350,10 @@ class PermissionHandler:
         return is_protected_write(place.root, place.parts, look=self._look_into)
 
     def _look_into(self, folder: str) -> FolderFacts:
-        """What matters of a folder, found once for each judgement: a call may name many files in it."""
-        if folder not in self._looked_into:
-            self._looked_into[folder] = look_in(folder)
-        return self._looked_into[folder]
+        """Return the facts of a folder, found once for each judgement: a call may name many files in it."""
+        if folder not in self._folder_facts:
+            self._folder_facts[folder] = look_in(folder)
+        return self._folder_facts[folder]
 
     def _credential(self, path: str) -> str:
         """Return the file with credentials that reading a path would show: itself, or one inside a folder."""
@@ -359,12 +363,12 @@ class PermissionHandler:
         is_folder = os.path.isdir(place.path)
         if is_credential(place.path, self._home, is_folder=is_folder):
             return path
-        if place.path not in self._held:
+        if place.path not in self._credentials_found:
             found = credential_files([place.path], self._home) if is_folder else []
-            self._held[place.path] = found[0] if found else ""
-        return self._held[place.path]
+            self._credentials_found[place.path] = found[0] if found else ""
+        return self._credentials_found[place.path]
 
-    def _meant(self, path: str) -> list[str] | None:
+    def _expand(self, path: str) -> list[str] | None:
         """Return a path, and the files that it means where an agent takes it for a pattern; None: too many."""
         if not is_wild(path) or not self._inside(path):
             return [path]
@@ -386,7 +390,7 @@ class PermissionHandler:
         return ""
 
     def _parts(self, path: str) -> tuple[str, ...] | None:
-        """The way to a path from its root; None if it is outside, or if an agent's shell may take it elsewhere."""
+        """Return the parts of a path below its root; None if it is outside, or if a shell may lead it elsewhere."""
         place = self._place(path)
         return None if place is None else place.parts
 
@@ -399,7 +403,7 @@ class PermissionHandler:
             return None
 
     def _with_real_places(self, request: RequestPermission) -> RequestPermission:
-        """The question with the files that links in its paths lead to, which were judged and are not told."""
+        """Return the question with the files that links in its paths lead to: they are judged, so they are shown."""
         if not isinstance(request.subject, ToolCallSubject):
             return request
         leads = []
@@ -416,7 +420,7 @@ class PermissionHandler:
 
 
 def allow_option(request: RequestPermission) -> PermissionOption | None:
-    """The option that says yes, once before always; never one of another kind."""
+    """Return the option that allows, once before always; None if there is none."""
     for kind in ("allow_once", "allow_always"):
         for option in request.options:
             if option.kind == kind:

@@ -1,6 +1,6 @@
-"""Rules: what an agent may do without a person, and `judge`, which says so. Pure.
+"""`PermissionPolicy`: what an agent may do without a question, and `judge`, which decides by it. Pure.
 
-What a request carries (`call_facts`) is held against a policy. Reject beats ask beats allow.
+What a request carries (`CallFacts`) is compared with a policy. Reject beats ask beats allow.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -68,12 +68,16 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class PermissionPolicy:
-    """What is settled beforehand. Without anything, everything is asked."""
+    """What is allowed and denied without a question; `PermissionPolicy()` asks about everything.
+
+    `allow` is what needs no question: "read" or "edit" inside of the workspace, "all" anything. `rules` come before
+    it, and reject beats ask beats allow. `deny_all` denies everything. `unasked` counts where no user can be asked.
+    Raises `UsageError` for a word that is no level and no answer.
+    """
 
     allow: Level = ""
     rules: tuple[PermissionRule, ...] = ()
     deny_all: bool = False
-    # What a question is worth when there is no person to ask.
     unasked: Literal["allow", "reject"] = "reject"
 
     def __post_init__(self) -> None:
@@ -101,7 +105,7 @@ class PathPosition:
     # The path by which several writes make a git folder that none of them makes alone; empty if none does.
     git_folder: Callable[[Sequence[str]], str] = field(default=lambda paths: "")
     # The paths that one in a call may mean: itself, and those that it is a pattern for; None if they are too many.
-    meant: Callable[[str], Sequence[str] | None] = field(default=lambda path: (path,))
+    matches: Callable[[str], Sequence[str] | None] = field(default=lambda path: (path,))
     # Where an absolute path leads, links and all.
     real: Callable[[str], str] = field(default=lambda path: path)
     # What runs a line of text in a terminal.
@@ -109,10 +113,10 @@ class PathPosition:
 
 
 def judge(request: GuardedRequest, policy: PermissionPolicy, where: PathPosition) -> Verdict:
-    """What the policy says about a request."""
+    """Return what a policy decides about a request."""
     found = call_facts(request, where.shell)
     if isinstance(request, RequestPermission):
-        found = _with_meant(found, where)
+        found = _with_matches(found, where)
     if isinstance(request, WriteTextFile):
         where = replace(where, credential=lambda path: "")  # it is told nothing of what was there
     if policy.deny_all:
@@ -129,11 +133,11 @@ def judge(request: GuardedRequest, policy: PermissionPolicy, where: PathPosition
     return _by_level(policy.allow, found, where)
 
 
-def _with_meant(found: CallFacts, where: PathPosition) -> CallFacts:
-    """Put in place of each path everything that it may mean."""
+def _with_matches(found: CallFacts, where: PathPosition) -> CallFacts:
+    """Return the facts with each path replaced by everything that it may match."""
     paths: dict[str, None] = {}
     for path in found.paths:
-        meant = where.meant(path)
+        meant = where.matches(path)
         if meant is None or len(paths) + len(meant) > _PATHS:
             reason = found.unclear or f"{_short(path)} stands for more files than can be judged"
             return found._replace(unclear=reason, is_cut=True)
@@ -155,14 +159,14 @@ def _by_level(level: Level, found: CallFacts, where: PathPosition) -> Verdict:
         return Verdict("ask", f"{_short(outside[0])} is outside of the workspace")
     if found.kind not in _COVERED[level]:
         return Verdict("ask", _NOT_COVERED.get(found.kind, "it does not say whether it reads or changes files"))
-    guarded = _guarded(found, where)
-    if guarded:
-        return Verdict("ask", guarded)
+    guard_reason = _guard_reason(found, where)
+    if guard_reason:
+        return Verdict("ask", guard_reason)
     return Verdict("allow", f"{'reading' if found.kind == 'read' else 'editing'} in the workspace is allowed")
 
 
-def _guarded(found: CallFacts, where: PathPosition) -> str:
-    """Why a path needs a yes of its own; empty if none does."""
+def _guard_reason(found: CallFacts, where: PathPosition) -> str:
+    """Return why a path needs a yes of its own; empty if none does."""
     if found.kind != "read" and "edit" not in found.kinds:
         return ""
     for path in found.paths:
@@ -179,7 +183,7 @@ def _guarded(found: CallFacts, where: PathPosition) -> str:
 
 
 def _covers(rule: PermissionRule, found: CallFacts, where: PathPosition) -> bool:
-    """Whether an allow rule is about everything a request carries."""
+    """Return whether an allow rule is about everything that a request carries."""
     if found.unclear or (rule.kind and rule.kind != found.kind):
         return False
     if rule.kind and found.also - {rule.kind, "read"}:
@@ -199,17 +203,17 @@ def _covers(rule: PermissionRule, found: CallFacts, where: PathPosition) -> bool
     if not rule.path and not all(where.inside(path) for path in found.paths):
         return False
     # What asks although edits are allowed is covered by a rule that names it, and by no other.
-    return _names_guarded(rule.path) or not _guarded(found, where)
+    return _names_guarded_files(rule.path) or not _guard_reason(found, where)
 
 
-def _names_guarded(pattern: str) -> bool:
-    """Whether a pattern is about protected or credential files by its own words: `.github/workflows/**`, `*.pem`."""
+def _names_guarded_files(pattern: str) -> bool:
+    """Return whether a pattern names protected or credential files itself: `.github/workflows/**`, `*.pem`."""
     parts = [part for part in pattern.split("/") if part]
     return is_protected(parts) or (bool(parts) and is_credential(f"/{'/'.join(parts)}", ""))
 
 
 def _touches(rule: PermissionRule, found: CallFacts, where: PathPosition) -> bool:
-    """Whether a reject or ask rule may be about anything a request carries."""
+    """Return whether a reject or ask rule may be about anything that a request carries."""
     if found.is_cut:
         return True
     if rule.kind and rule.kind not in found.kinds:

@@ -88,7 +88,7 @@ def _both(one: OfferedCapabilities, other: OfferedCapabilities) -> OfferedCapabi
 
 
 def _at_home(entry: AgentEntry, folder: str, allowed: frozenset[str]) -> AgentEntry:
-    """A program of a project is started in its folder: relative names lead to the files that were trusted."""
+    """Start a project's program in its folder: relative names lead to the files that were trusted."""
     entry = replace(entry, project=folder, allowed_secrets=allowed)
     if entry.url:
         return entry

@@ -1,7 +1,7 @@
-"""What an agent asks a person, while it is asked. A question ends with its answer, or with the turn it belongs to.
+"""The open questions to the user. A question ends with its answer, or with the turn that it belongs to.
 
 The protocol wants every permission request of a cancelled turn answered as cancelled; a callback that does not stop
-when it is told to must not hold that up.
+when it is cancelled must not delay that.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ class Questions:
 
     def __init__(self) -> None:
         self._open: dict[str, set[asyncio.Future[None]]] = {}
-        self._leftover: set[asyncio.Future[Reply]] = set()
+        self._cancelled: set[asyncio.Future[Reply]] = set()
 
     @property
     def open(self) -> bool:
-        """Whether any question waits for an answer."""
+        """Return whether any question waits for an answer."""
         return bool(self._open)
 
     def ask(self, session_id: str, work: Awaitable[Reply], dismissed: Reply) -> Awaitable[Reply]:
@@ -50,7 +50,7 @@ class Questions:
             here.discard(gone)
             if not here and self._open.get(session_id) is here:
                 del self._open[session_id]
-            self._let_go(answering)
+            self._cancel(answering)
 
     def dismiss(self, session_id: str) -> None:
         """End the open questions of a session: each returns its `dismissed` reply."""
@@ -63,12 +63,12 @@ class Questions:
         for session_id in list(self._open):
             self.dismiss(session_id)
 
-    def _let_go(self, answering: "asyncio.Future[Reply]") -> None:
-        self._leftover.add(answering)
-        answering.add_done_callback(self._forget)
+    def _cancel(self, answering: "asyncio.Future[Reply]") -> None:
+        self._cancelled.add(answering)
+        answering.add_done_callback(self._on_done)
         answering.cancel()
 
-    def _forget(self, answering: "asyncio.Future[Reply]") -> None:
-        self._leftover.discard(answering)
+    def _on_done(self, answering: "asyncio.Future[Reply]") -> None:
+        self._cancelled.discard(answering)
         if not answering.cancelled():
-            answering.exception()  # seen: it was handed on, or comes too late
+            answering.exception()  # retrieved, so that it is not logged: it was raised before, or comes too late

@@ -1,4 +1,4 @@
-"""`acp.json`, changed: an agent put in or taken out, and nothing lost that we do not know."""
+"""Changes `acp.json`: adds or removes an agent, and keeps everything in it that we do not know."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ from dragoman.host.private_file import write_private
 
 
 def add_entry(path: Path, name: str, entry: dict[str, object]) -> bool:
-    """Put an agent into a file, or change the one that has its name. Everything else stays. True: it was there."""
+    """Add an agent to a file, or change the one of that name. Everything else stays. Return whether it was there."""
     document = _document(path)
     servers = document.setdefault("servers", {})
     if isinstance(servers, list):
@@ -31,13 +31,13 @@ def add_entry(path: Path, name: str, entry: dict[str, object]) -> bool:
 
 
 def _changed(before: dict[str, Any], entry: dict[str, object]) -> dict[str, Any]:
-    """An entry with what is new about it. What is started here has no address any more, and the other way round."""
+    """Return an entry with its new values. A command removes the address, and the other way round."""
     gone = OF_COMMANDS if "url" in entry else ("url", *OF_ADDRESSES)
     return {key: value for key, value in before.items() if key not in gone} | entry
 
 
 def remove_entry(path: Path, name: str) -> bool:
-    """Take an agent out of a file. False: it is not in it."""
+    """Remove an agent from a file. Return whether it was there."""
     document = _document(path)
     servers = document.get("servers", {})
     if isinstance(servers, list):
@@ -56,7 +56,7 @@ def remove_entry(path: Path, name: str) -> bool:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    """A file as it is written. One that we cannot read is not written over."""
+    """Return a file as it is written. Raise `RegistryFileInvalid` for one that cannot be read, and so not changed."""
     data = file_bytes(path)
     if data is None:
         return {}
@@ -65,7 +65,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _replace(path: Path, document: dict[str, Any]) -> None:
-    """Whole or not at all."""
+    """Write the file, whole or not at all. Raise `RegistryFileInvalid` if that fails."""
     path = path.resolve()  # the file that a link leads to, not the link
     try:
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"

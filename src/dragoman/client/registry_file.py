@@ -69,7 +69,7 @@ class RegistryFileFound(NamedTuple):
 
 
 def find_files(home: Path, folder: Path | None) -> Iterator[RegistryFileFound]:
-    """The user's own file, then that of the nearest project folder, if it is trusted as it is."""
+    """Yield the user's own file, then that of the nearest project folder, if it is trusted as it is."""
     own = home / NAME
     data = file_bytes(own)
     if data is not None:
@@ -83,7 +83,7 @@ def find_files(home: Path, folder: Path | None) -> Iterator[RegistryFileFound]:
 
 
 def nearest(folder: Path) -> Path | None:
-    """The file of the nearest folder, going up, that has one, trusted or not."""
+    """Return the file of the nearest folder, going up, that has one, trusted or not."""
     here = folder.absolute()
     for one in [here, *here.parents][: limits.PARENT_FOLDERS]:
         for name in _IN_PROJECT:
@@ -104,7 +104,7 @@ class Untrusted(NamedTuple):
 
 
 def untrusted(home: Path, folder: Path) -> Untrusted | None:
-    """The nearest project's file, if it is there and does not count because the user does not trust it."""
+    """Return the nearest project's file, if it is there and not used because the user does not trust it."""
     project = nearest(folder)
     if project is None or project == home / NAME:
         return None
@@ -113,7 +113,7 @@ def untrusted(home: Path, folder: Path) -> Untrusted | None:
 
 
 def changed_since(home: Path, file: RegistryFileFound) -> str:
-    """Why a project's file, or a script that it starts, is not what was trusted any more; empty: it is."""
+    """Return why a project's file, or a script that it starts, is not what was trusted any more; empty: it is."""
     now = _trusted(home, file.path)
     if isinstance(now, Untrusted):
         return str(now)
@@ -121,12 +121,12 @@ def changed_since(home: Path, file: RegistryFileFound) -> str:
 
 
 def project_folder(file: Path) -> Path:
-    """The folder that a project's file, and trust, is about."""
+    """Return the folder that a project's file, and trust, is about."""
     return file.parent.parent if file.parent.name == ".dragoman" else file.parent
 
 
 def _trusted(home: Path, project: Path) -> RegistryFileFound | Untrusted:
-    """A trusted file: the very bytes that trust was checked for."""
+    """Return a trusted file, with the very bytes that trust was checked for."""
     folder = project_folder(project)
     name = project.relative_to(folder).as_posix()
     try:
@@ -141,7 +141,7 @@ def _trusted(home: Path, project: Path) -> RegistryFileFound | Untrusted:
 
 
 def file_bytes(path: Path) -> bytes | None:
-    """What stands in a file; None if there is none."""
+    """Return the bytes of a file; None if there is none."""
     try:
         data = read_regular(path, limits.CONFIG_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
@@ -154,7 +154,7 @@ def file_bytes(path: Path) -> bytes | None:
 
 
 def read_file(found: RegistryFileFound) -> RegistryFile:
-    """What a file says, or `RegistryFileInvalid`: also for a mistake in one of its entries, or in the default."""
+    """Return what a file says. Raise `RegistryFileInvalid` also for a mistake in an entry, or in the default."""
     read = read_usable(found)
     for sentence in (*read.mistakes.values(), read.default_mistake):
         if sentence:
@@ -334,7 +334,7 @@ class _Reader:
         )
 
     def _base(self, name: str, table: ConfigTable) -> AgentEntry:
-        """What an entry is before the rest of it counts: a command, an address, or a known agent."""
+        """Return an entry before its other keys are read: a command, an address, or a known agent."""
         known, command, url = KNOWN.get(name), table.text("command"), table.text("url")
         for key in OF_COMMANDS if url else OF_ADDRESSES:
             if table.given(key) is not None:
@@ -358,7 +358,7 @@ class _Reader:
         return AgentEntry(name, "", url=url, token=token, token_file=file, offered=FORMS_ONLY)
 
     def _offered(self, table: ConfigTable, before: OfferedCapabilities) -> OfferedCapabilities:
-        """What is lent, said as a client says it to an agent; what is not named stays as it was."""
+        """Return what is offered to the agent; what the file does not name stays as it was."""
         if table.given("capabilities") is None:
             return before
         inner = table.table("capabilities", _LENT | _REMARKS)

@@ -186,7 +186,7 @@ def _to_an_address(words: Sequence[str]) -> str:
 
 
 def _is_address(word: str, *, behind: str) -> bool:
-    """Whether a word is an address, or another machine with a port; `behind` `--host` also without one."""
+    """Return whether a word is an address, or another machine with a port; `behind` `--host` also without one."""
     if _ADDRESS.match(word):
         return True
     pattern = _HOST_ALONE if _HOST_OPTION.fullmatch(behind) else _HOST_AND_PORT

@@ -57,7 +57,7 @@ class Services:
 
     @property
     def busy(self) -> bool:
-        """Whether the agent waits for us, or for a person."""
+        """Return whether the agent waits for us, or for the user."""
         return self._working > 0 or self.questions.open
 
     def answer(self, request: Request) -> Awaitable[Reply]:
@@ -115,7 +115,7 @@ class Services:
 
 
 def _allows(request: RequestPermission, reply: Reply) -> bool:
-    """Whether an answer chooses an option that says yes."""
+    """Return whether an answer chooses an option that may be a yes."""
     if not isinstance(reply, PermissionAnswer) or not isinstance(reply.outcome, Selected):
         return False
     chosen = reply.outcome.option_id
@@ -123,7 +123,7 @@ def _allows(request: RequestPermission, reply: Reply) -> bool:
 
 
 def _tells_more(request: RequestPermission, shown: RequestPermission, now: RequestPermission) -> bool:
-    """Whether more is known of a call than was shown. A call that has ended meanwhile is not known any more."""
+    """Return whether more is known of a call than was shown. Nothing is known any more of one that has ended."""
     if now is request or not isinstance(shown.subject, ToolCallSubject) or not isinstance(now.subject, ToolCallSubject):
         return False
     before, after = shown.subject.tool_call, now.subject.tool_call

@@ -29,12 +29,12 @@ class OpenedTarget(NamedTuple):
 
 
 def is_address(target: object) -> bool:
-    """Whether an agent is reached there, and not started."""
+    """Return whether an agent is reached there, and not started."""
     return isinstance(target, str) and _ADDRESS.match(target) is not None
 
 
 def is_readable_on_the_way(url: str) -> bool:
-    """Whether what is sent to an address, a token first of all, can be read by others: not encrypted, and not here."""
+    """Return whether others can read what is sent to an address, such as a token: not encrypted, and not local."""
     import ipaddress
     from urllib.parse import urlsplit
 
@@ -83,7 +83,7 @@ def resolve_target(
 def open_target(
     target: Target, cwd: str | None, env: Mapping[str, str] | None, on_stderr: Callable[[bytes], None] | None = None
 ) -> OpenedTarget:
-    """A transport to talk over; `on_stderr` has what a process that we start writes there."""
+    """Return a transport to a target; `on_stderr` gets what a process that is started here writes to stderr."""
     if not isinstance(target, (str, Sequence)):
         if not hasattr(target, "close_writing"):
             raise UsageError(f"connect() takes a command, an address or a transport, not {type(target).__name__}")

@@ -79,11 +79,11 @@ class RealTerminals:
         return terminal_id
 
     async def output(self, request: GetTerminalOutput) -> TerminalText:
-        """What it has printed so far, at most the last bytes of it."""
+        """Return what a command has printed so far, at most the last bytes of it."""
         return self._find(request.session_id, request.terminal_id).text()
 
     async def wait_for_exit(self, request: WaitForTerminalExit) -> TerminalExited:
-        """How the command ended, when it has. What it started itself may go on until the release."""
+        """Wait for the end of a command, and return how it ended. What it started itself may run until the release."""
         status = await self._find(request.session_id, request.terminal_id).exit_status()
         return TerminalExited(status.exit_code, status.signal)
 
@@ -143,7 +143,7 @@ class _Terminal:
         self._ending: asyncio.Task[None] | None = None
 
     def text(self) -> TerminalText:
-        """The end of the output, from a whole character on."""
+        """Return the end of the output, from a whole character on."""
         kept = bytes(self._kept[-self._limit :]) if self._limit else b""
         cut = self._cut or len(kept) < len(self._kept)
         if cut:
@@ -189,7 +189,7 @@ def _limit(wanted: object) -> int:
 
 
 def _continuation(data: bytes) -> int:
-    """How many bytes at the beginning belong to a character that was cut."""
+    """Return how many bytes at the beginning belong to a character that was cut."""
     count = 0
     while count < min(3, len(data)) and data[count] & 0xC0 == 0x80:
         count += 1

@@ -180,7 +180,7 @@ class ToolInput:
             self._text(key, name, value)
 
     def _keys(self, name: str, keys: "_Keys") -> None:
-        """The keys of an object may be paths: agents list changes by the file they are made to."""
+        """Read the keys of an object that may be paths: agents list changes by the file they are made to."""
         for key in keys:
             if name in _KEYED_BY_PATH or _looks_like_path(key) or "/" in key or "\\" in key:
                 self.path(key)
@@ -217,7 +217,7 @@ class ToolInput:
             self._unknown(key, value)
 
     def _named_path(self, key: str, name: str, value: str) -> None:
-        """A path by the name of its field; several of them in one text cannot be told apart."""
+        """Read a path by the name of its field; several of them in one text cannot be told apart."""
         self.paths.append(value)
         if name.endswith(_FOLDER_ENDINGS):
             self.folders.append(value)
@@ -225,7 +225,7 @@ class ToolInput:
             self.unclear = f"its {key[:40]!r} may be several paths"
 
     def _unknown(self, key: str, value: str) -> None:
-        """A text of which it is not known what it is: harmless if it is one plain word, a path if it looks like one."""
+        """Read a text of unknown meaning: harmless if it is one plain word, a path if it looks like one."""
         if _looks_like_path(value) or "/" in value or "\\" in value:
             self.paths.append(value)
         is_run = plain_name(key) in _ACTION_NAMES and is_command_name(plain_name(value))
@@ -287,7 +287,7 @@ def _looks_like_path(value: str) -> bool:
 
 
 def _values(given: object, key: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
-    """Every value with the name of the field it stands in; a list's values have the list's name.
+    """Yield every value with the name of its field; a list's values have the list's name.
 
     A command is one value, words and all; a program and its words in two fields are one command.
     """
@@ -317,14 +317,14 @@ def _values(given: object, key: str = "", depth: int = 0) -> Iterator[tuple[str,
 
 
 def _editor_verb(given: "dict[object, object]") -> str | None:
-    """What `{"command": "str_replace", "path": "a", …}` says; None for anything else: the word alone is a program."""
+    """Return the verb of `{"command": "view", "path": "a", …}`; None for anything else: a word alone is a program."""
     verb = given.get("command")
     is_verb = isinstance(verb, str) and verb in _EDITOR_VERBS and isinstance(given.get("path"), str)
     return str(verb) if is_verb else None
 
 
 def _credentials_in(pattern: str) -> list[str]:
-    """The names of credentials that a pattern for files asks for by its own words: `*.{key,pem}`, `.env*`."""
+    """Return the names of credentials that a pattern for files names itself: `*.{key,pem}`, `.env*`."""
     try:
         patterns = wildcards.expand_braces(pattern)
     except wildcards.PatternRefused:
@@ -334,14 +334,14 @@ def _credentials_in(pattern: str) -> list[str]:
 
 
 def _is_read_whole(name: str, value: object) -> bool:
-    """Whether a value is not taken apart: variables, and a command in words."""
+    """Return whether a value is read as one: variables, and a command in words."""
     if is_command_name(name):
         return not (isinstance(value, list) and value and all(isinstance(one, dict) for one in value))
     return name in _VARIABLE_NAMES
 
 
 def _program_and_words(given: "dict[object, object]") -> list[str] | str | None:
-    """`{"command": "git", "args": ["status"]}` as one list of words, or as one line; None for anything else."""
+    """Return `{"command": "git", "args": ["status"]}` as a list of words, or as one line; None for anything else."""
     named = {plain_name(str(name)): value for name, value in given.items()}
     programs = [value for name, value in named.items() if name in _PROGRAM_NAMES]
     words = [value for name, value in named.items() if name in _WORDS_NAMES]
@@ -356,7 +356,7 @@ def _program_and_words(given: "dict[object, object]") -> list[str] | str | None:
 
 
 def _as_words(value: object) -> list[str] | str | None:
-    """A list of words, one word as such a list, or a line of them; None for anything else."""
+    """Return a list of words, one word as such a list, or a line of them; None for anything else."""
     if isinstance(value, str):
         return value if _BLANK.search(value) else [value]
     words = value if isinstance(value, list) else []

@@ -70,7 +70,7 @@ class TurnEvents:
     """Sends one prompt and queues the events of its turn. Watches the prompt's request (`link.contract.Watch`)."""
 
     def __init__(self, conversation: "ConversationState", predecessor: "TurnEvents | None") -> None:
-        """`predecessor` is a cancelled turn of the same session that has not ended: this prompt is sent behind it."""
+        """Make a turn whose prompt is sent behind the end of `predecessor`, a cancelled turn of the session."""
         self.conversation = conversation
         self.predecessor = predecessor
         self.state = TurnState.NEW

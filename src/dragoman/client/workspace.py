@@ -121,7 +121,7 @@ class Workspace:
             raise _not_allowed(reason)
 
     def _place(self, path: str, request: ReadTextFile | WriteTextFile | CreateTerminal) -> Place:
-        """Where a path leads, links and all. What was resolved here is what is opened, whatever is put in the way.
+        """Return where a path leads, links resolved. That is what is opened, whatever is put in the way later.
 
         A path that no file can have is the agent's mistake; one that leads out of the roots is denied.
         """
