@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.target import reopen
+from dragoman.cli.agent_connection import reopen_session
 from dragoman.client.connect import connect
 from tests.cli.test_run import Done, at_terminal, left, run
 from tests.support import rogue_agent
@@ -248,7 +248,7 @@ async def test_a_session_is_gone_on_with_by_the_method_that_the_agent_knows(
     missing = {other: {"code": -32601, "message": "Method not found"}}
     agent = rogue_agent.written(tmp_path, text("ok"), hello=able, errors=missing)
     async with connect(agent) as client:
-        conversation = await reopen(client, "s1", str(tmp_path), replay=replay)
+        conversation = await reopen_session(client, "s1", str(tmp_path), replay=replay)
         assert (await conversation.ask("hi")).text == "ok"
     methods = [one["method"] for one in rogue_agent.heard(tmp_path) if "session/" in one.get("method", "")]
     assert methods == [other, known, "session/prompt"]

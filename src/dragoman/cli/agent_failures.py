@@ -11,56 +11,57 @@ USAGE: Final = 2
 _STORE: Final = ("session store", "session's file", "the disk", "cannot be stored")
 
 
-def own_complaint(error: DragomanError, target: Target) -> str | None:
+def refusal_of_own_agent(error: DragomanError, target: Target) -> str | None:
     """Return why our own agent refused its command line; None if it failed otherwise."""
     if not target.ours or getattr(error, "exit_code", None) != USAGE:
         return None
-    told = str(getattr(error, "stderr_tail", "")).strip()
-    return told.removeprefix("dragoman: ") or None
+    stderr_text = str(getattr(error, "stderr_tail", "")).strip()
+    return stderr_text.removeprefix("dragoman: ") or None
 
 
-def failure_words(error: DragomanError, target: Target, *, greeted: bool) -> str:
+def failure_sentence(error: DragomanError, target: Target, *, greeted: bool) -> str:
     """Return what to tell a person. `greeted`: the agent had answered `initialize` before."""
-    words = failure_text(error)
+    sentence = failure_text(error)
     if isinstance(error, AuthRequired):
-        kept = "" if target.ours else _kept_back(target)
-        if "log in" in words.lower() or "login" in words.lower():
-            return words + kept
+        withheld = "" if target.ours else _withheld_keys_text(target)
+        if "log in" in sentence.lower() or "login" in sentence.lower():
+            return sentence + withheld
         how = "`dragoman login` helps" if target.ours else "log in with the agent's own program"
-        return f"{words.rstrip('.')}: {how}{kept}"
+        return f"{sentence.rstrip('.')}: {how}{withheld}"
     if not greeted and not target.ours and hasattr(error, "exit_code"):
-        ending, newline, rest = words.partition("\n")
+        ending, newline, rest = sentence.partition("\n")
         ending = ending.removesuffix(" It last wrote to stderr:").removesuffix(".")
-        told = f" It last wrote to stderr:\n{rest}" if newline else ""
-        return f"{ending} before it answered; it may not speak ACP.{told}"
+        stderr_text = f" It last wrote to stderr:\n{rest}" if newline else ""
+        return f"{ending} before it answered; it may not speak ACP.{stderr_text}"
     if target.ours and isinstance(error, RequestFailed) and any(mark in error.message for mark in _STORE):
         from dragoman.cli.home import home_folder
 
-        return f"{words}; sessions are kept in {home_folder()}, and DRAGOMAN_HOME can name another folder"
-    return words
+        return f"{sentence}; sessions are kept in {home_folder()}, and DRAGOMAN_HOME can name another folder"
+    return sentence
 
 
-def _kept_back(target: Target) -> str:
-    """Say which keys are set here that the agent may want and was not given, and what would pass them on."""
+def _withheld_keys_text(target: Target) -> str:
+    """Return a sentence about keys that the agent may want and was not given, and how to pass them on."""
     import os
 
     from dragoman.client.known_agents import KNOWN
 
-    entry = None if target.fleet is None else target.fleet.entry(target.name)
+    entry = None if target.registry is None else target.registry.entry(target.name)
     if entry is not None and entry.url:
         return ""  # no variable of ours reaches it
     name = target.known if entry is None else target.name
     wanted = [key for known in ([KNOWN[name]] if name in KNOWN else KNOWN.values()) for key in known.key_variables]
     given = set(target.env or ()) if entry is None else {*entry.key_variables, *entry.env}
-    kept = [key for key in dict.fromkeys(wanted) if os.environ.get(key) and key not in given]
-    if not kept:
+    withheld = [key for key in dict.fromkeys(wanted) if os.environ.get(key) and key not in given]
+    if not withheld:
         return ""
-    told = f". {', '.join(kept)} {'is set here and was' if len(kept) == 1 else 'are set here and were'} not passed on"
+    verb = "is set here and was" if len(withheld) == 1 else "are set here and were"
+    sentence = f". {', '.join(withheld)} {verb} not passed on"
     if target.withheld_reason:
-        return f"{told}: {target.withheld_reason}. `--agent {name}` passes what {name} needs"
+        return f"{sentence}: {target.withheld_reason}. `--agent {name}` passes what {name} needs"
     first = "`dragoman agents add NAME -- CMD`, then " if entry is None else ""
-    setting = f'"env": {{"{kept[0]}": "${kept[0]}"}} of {"NAME" if entry is None else name} in acp.json'
-    return f"{told}; to pass one: {first}{setting}"
+    setting = f'"env": {{"{withheld[0]}": "${withheld[0]}"}} of {"NAME" if entry is None else name} in acp.json'
+    return f"{sentence}; to pass one: {first}{setting}"
 
 
 def error_fields(error: BaseException | None) -> dict[str, object]:

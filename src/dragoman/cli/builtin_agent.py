@@ -4,10 +4,9 @@ import os
 from typing import TYPE_CHECKING
 
 from dragoman.cli.errors import CommandError
-from dragoman.cli.home import home_folder
+from dragoman.cli.home import home_folder, started_files
 from dragoman.cli.key_variables import keep_keys_back
 from dragoman.cli.settings import Settings, SettingsError, read_settings
-from dragoman.cli.started_files import started_files
 from dragoman.coder.model_registry import OFFLINE, ModelRegistry, ProviderAccess
 from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
 from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES, DialectRules
@@ -15,7 +14,7 @@ from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES, DialectRules
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dragoman.cli.project_servers import OfProject
+    from dragoman.cli.project_servers import ProjectServers
     from dragoman.coder.models.contract import Model
     from dragoman.coder.resolver import Provider
     from dragoman.host.resources import ResourceLimits
@@ -60,7 +59,7 @@ def our_setup(
     if rules.accepts_unlisted_models:
         from dragoman.coder.resolver import Resolver
 
-        supply = Resolver(supply, provider.name if provider is not None else "", _tell)
+        supply = Resolver(supply, provider.name if provider is not None else "", _print_remark)
     return Setup(
         supply,
         os.environ,
@@ -111,7 +110,7 @@ def _mode(given: str | None, set_: str, rules: DialectRules) -> str:
     return set_ if set_ in rules.modes.values() else DEFAULT_MODE
 
 
-def _tell(text: str) -> None:
+def _print_remark(text: str) -> None:
     from dragoman.agent.handlers import warn
 
     warn(text)
@@ -210,10 +209,10 @@ def _remarks(cwd: str) -> list[str]:
     return [] if project is None else list(project.remarks)
 
 
-def _of_project(cwd: str) -> "OfProject | None":
+def _of_project(cwd: str) -> "ProjectServers | None":
     """Return what a project brings along. Most bring nothing, and their sessions open without a further import."""
     if not os.path.lexists(os.path.join(cwd, ".mcp.json")):
         return None
-    from dragoman.cli.project_servers import of_project
+    from dragoman.cli.project_servers import read_project_servers
 
-    return of_project(cwd, os.environ)
+    return read_project_servers(cwd, os.environ)

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings = read_settings()
     except SettingsError as error:
         return print_error(str(error))
-    keys, thinks = find_keys(settings), _who_thinks()
+    keys, thinks = find_keys(settings), _model_line()
     addresses = find_addresses(settings, keys)
     wrong = next((str(found["error"]) for found in addresses.values() if "error" in found), "")
     if arguments.json:
@@ -116,7 +116,7 @@ def find_addresses(settings: "Settings", keys: dict[str, str]) -> dict[str, dict
     return found
 
 
-def _who_thinks() -> str:
+def _model_line() -> str:
     from dragoman.cli.builtin_agent import our_setup
     from dragoman.cli.errors import CommandError
     from dragoman.errors import DragomanError

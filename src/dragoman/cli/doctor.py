@@ -112,12 +112,11 @@ def _settings() -> Finding:
 
 def _store() -> Finding:
     from dragoman import background
-    from dragoman.cli.home import home, open_store
-    from dragoman.cli.writable import unwritable
+    from dragoman.cli.home import home, open_store, why_unwritable
     from dragoman.store.contract import StoreFailed
 
     folder = home() / "sessions"
-    trouble = unwritable(str(folder), make=False)
+    trouble = why_unwritable(str(folder), make=False)
     if trouble is not None:
         return Finding("store", "broken", trouble)
     if not folder.exists():

@@ -30,8 +30,8 @@ async def find_session(store: Store, given: str, folder: str) -> str:
     if given in found or len(found) == 1:
         return found[0]  # sorted: a whole id stands before longer ones
     if found:
-        raise CommandError(f"{given!r} begins {len(found):,} ids: {_listed(found)}; write more of the one meant")
-    titled = await _titled(store, given)
+        raise CommandError(f"{given!r} begins {len(found):,} ids: {_choices_text(found)}; write more of the one meant")
+    titled = await _find_by_title(store, given)
     here = [meta for meta in titled if meta.cwd == os.path.abspath(os.path.expanduser(folder))]
     meant = here or titled
     if not meant:
@@ -39,12 +39,12 @@ async def find_session(store: Store, given: str, folder: str) -> str:
     if len(meant) > 1:
         ids = [await _short(store, meta.id) for meta in meant[: _NAMED + 1]]
         raise CommandError(
-            f"{len(meant):,} sessions are called {given!r}: {_listed(ids)}; write the id of the one meant"
+            f"{len(meant):,} sessions are called {given!r}: {_choices_text(ids)}; write the id of the one meant"
         )
     return meant[0].id
 
 
-async def _titled(store: Store, given: str) -> list[SessionMeta]:
+async def _find_by_title(store: Store, given: str) -> list[SessionMeta]:
     """Return the sessions of all folders that have this title, the newest first."""
     title = harmless_line(given)
     if not title or not await store.names():
@@ -65,6 +65,6 @@ async def _short(store: Store, session_id: str) -> str:
     return short if len(await store.names(short)) == 1 else session_id
 
 
-def _listed(ids: Sequence[str]) -> str:
+def _choices_text(ids: Sequence[str]) -> str:
     more = ", …" if len(ids) > _NAMED else ""
     return ", ".join(ids[:_NAMED]) + more

@@ -6,7 +6,7 @@ commands take longer to load than such a turn takes.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Offer:
 
     def _judge(self) -> "PermissionHandler":
         if self._permissions is None:
-            from dragoman.cli.started_files import started_files
+            from dragoman.cli.home import started_files
             from dragoman.client.permission_handler import PermissionHandler
 
             files = started_files()
@@ -184,3 +184,25 @@ class Offer:
 
             self._workspace = Workspace([self._folder], environment=os.environ, permissions=self._judge())
         return self._workspace
+
+
+def denial_summary(offer: Offer) -> str:
+    """Return how many requests were denied, and which levels of `--allow` would have allowed them, if any does."""
+    requests = "1 request was denied" if offer.denied == 1 else f"{offer.denied} requests were denied"
+    parts = [*_levels_that_allow(offer)]
+    if any(denial.is_outside for denial in offer.denials):
+        parts.append("no --allow lends files outside of the folder")
+    return f"{requests}; {', '.join(parts)}" if parts else requests
+
+
+def _levels_that_allow(offer: Offer) -> Iterator[str]:
+    """Yield the levels that would have allowed more of what was denied, each with how much of it."""
+    at_least = "at least " if offer.denied > len(offer.denials) else ""  # not all of them are kept
+    covered = 0
+    for level in ("read", "edit", "all"):
+        more = sum(denial.level == level for denial in offer.denials)
+        covered += more
+        if more and covered == offer.denied:
+            yield f"--allow {level} covers {'it' if covered == 1 else 'all of them'}"
+        elif more:
+            yield f"--allow {level} covers {at_least}{covered} of them"

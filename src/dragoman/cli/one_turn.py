@@ -8,16 +8,17 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dragoman.cli.agent_failures import error_fields, failure_words, is_a_bug, own_complaint
+from dragoman.cli.agent_connection import connect_to, find_own_session, reopen_session, set_mode_and_model
+from dragoman.cli.agent_failures import error_fields, failure_sentence, is_a_bug, refusal_of_own_agent
 from dragoman.cli.errors import CommandError, print_error
 from dragoman.cli.failed_changes import FailedChanges
-from dragoman.cli.offered_services import Offer
-from dragoman.cli.target import Target, choose, opened
+from dragoman.cli.offered_services import Offer, denial_summary
+from dragoman.cli.target import Target
 from dragoman.cli.terminal.interrupts import Interrupts
 from dragoman.cli.terminal.sanitize import sanitize, sanitize_line
 from dragoman.cli.terminal.stderr import Stderr
@@ -47,7 +48,7 @@ _CODES: Final = {"end_turn": OK, "refusal": 3, "max_tokens": 4, "max_turn_reques
 # A turn that was cancelled may take so long to end by itself.
 CANCEL_SECONDS: Final = 3.0
 # Denials and pieces of noise that are told one by one.
-_TOLD: Final = 5
+_MOST_LINES: Final = 5
 # Refusals of a person that the result of `--format json` names.
 _REFUSALS: Final = 100
 # Of one notice, or one piece of trouble.
@@ -63,14 +64,14 @@ class OneTurn:
         self._arguments = arguments
         self._target = target
         self._folder = folder
-        self._words = words
+        self._prompt_words = words
         self._piped = piped
         self._json: JsonLines | None = None
         self._screen: TurnScreen
         self._event_text: EventText
         self._offer: Offer | None = None  # until the agent is being connected
         self._stderr = Stderr(self._show_stderr if arguments.show_stderr else None)
-        self._greeted = False
+        self._is_initialized = False
         self._turn: Turn | None = None
         self._session_id: str | None = None
         self._stop_reason = ""
@@ -97,7 +98,7 @@ class OneTurn:
 
             self._json = JsonLines(sys.stdout.write)
         try:
-            code = await self._supervised()
+            code = await self._run_supervised()
             if self._json is not None:
                 denied = [] if self._offer is None else [denial.as_json() for denial in self._offer.denials]
                 denied += self._refusals
@@ -110,10 +111,10 @@ class OneTurn:
             return print_error(f"stdout: cannot write there: {error.strerror}", UNWRITTEN)
         return code
 
-    async def _supervised(self) -> int:
+    async def _run_supervised(self) -> int:
         """Run the turn, and end it early at a signal or after the time limit."""
         with Interrupts() as interrupts:
-            work = asyncio.ensure_future(self._work())
+            work = asyncio.ensure_future(self._run())
             calling_off = asyncio.ensure_future(interrupts.wait())
             either: list[asyncio.Future[Any]] = [work, calling_off]
             await asyncio.wait(either, timeout=self._arguments.timeout, return_when=asyncio.FIRST_COMPLETED)
@@ -142,25 +143,25 @@ class OneTurn:
 
     # -- the work ----------------------------------------------------------------------------------------------------
 
-    async def _work(self) -> int:
+    async def _run(self) -> int:
         try:
             async with AsyncExitStack() as stack:
-                await self._talk(stack)
+                await self._converse(stack)
         except (CommandError, UsageError) as error:
             # A request that the agent has answered with an error is told whole to programs.
             cause = error.__cause__ if isinstance(error.__cause__, RequestFailed) else error
             return self._fail(str(error), error_fields(cause), USAGE)
         except DragomanError as error:
-            return self._failed(error, await self._stderr.last_words() if is_a_bug(error) else "")
-        return self._ended()
+            return self._report_failure(error, await self._stderr.last_words() if is_a_bug(error) else "")
+        return self._exit_code()
 
-    async def _talk(self, stack: AsyncExitStack) -> None:
-        wanted = await self._wanted()
-        client = await self._connected(stack)
-        self._greeted = True
+    async def _converse(self, stack: AsyncExitStack) -> None:
+        wanted = await self._session_to_resume()
+        client = await self._connect(stack)
+        self._is_initialized = True
         conversation = await self._session(client, wanted)
         self._session_id = conversation.id
-        await choose(conversation, self._target, self._arguments)
+        await set_mode_and_model(conversation, self._target, self._arguments)
         prompt = self._prompt(client)
         ticking = asyncio.ensure_future(self._screen.tick(lambda: self._event_text.running))
         stack.callback(ticking.cancel)
@@ -178,7 +179,7 @@ class OneTurn:
                 self._screen.finish()
 
     def _prompt(self, client: "Client") -> "str | list[Content]":
-        text, typed = self._text(), " ".join(self._words)
+        text, typed = self._text(), " ".join(self._prompt_words)
         if "@" not in typed:
             return text
         from dragoman.cli.terminal.attachments import prompt_with_files
@@ -193,26 +194,26 @@ class OneTurn:
     def _text(self) -> str:
         """Words as they were typed; what came on stdin stands apart."""
         piped = "" if self._piped is None else self._piped.rstrip("\n")
-        if self._words[:1] == ["-"] and len(self._words) > 1 and piped.lstrip().startswith("/"):
+        if self._prompt_words[:1] == ["-"] and len(self._prompt_words) > 1 and piped.lstrip().startswith("/"):
             piped = f"Piped in:\n{piped}"  # beside words of the user it is data, and no slash command
-        parts = [piped if word == "-" else word for word in self._words]
+        parts = [piped if word == "-" else word for word in self._prompt_words]
         return " ".join(parts) if self._piped is None else "\n\n".join(part for part in parts if part)
 
-    async def _connected(self, stack: AsyncExitStack) -> "Client":
-        asker = self._asker(stack)
+    async def _connect(self, stack: AsyncExitStack) -> "Client":
+        questions = self._terminal_questions(stack)
         settings: dict[str, Any] = {
-            "on_noise": self._hear_noise,
-            "on_trouble": self._tell,
-            "on_stderr": self._stderr.hear,
+            "on_noise": self._on_noise,
+            "on_trouble": self._print_warning,
+            "on_stderr": self._stderr.receive,
             "on_event": lambda conversation, event: self._warn(event),
         }
-        if asker is not None:
+        if questions is not None:
             from dragoman.cli.terminal.forms import answered, filled
 
-            settings["elicitation"] = partial(filled, asker)
-            settings["ask_user"] = partial(answered, asker)
+            settings["elicitation"] = partial(filled, questions)
+            settings["ask_user"] = partial(answered, questions)
         level, target = self._arguments.allow, self._target
-        ask = None if asker is None else partial(self._ask, asker)
+        ask = None if questions is None else partial(self._ask, questions)
         self._offer = Offer(
             self._folder,
             lambda: target.run_policy(level, self._folder),
@@ -220,9 +221,9 @@ class OneTurn:
             self._terminal_output,
             agent=target.recorded_as,
         )
-        return await opened(stack, target, self._folder, self._offer, self._arguments, settings)
+        return await connect_to(stack, target, self._folder, self._offer, self._arguments, settings)
 
-    def _asker(self, stack: AsyncExitStack) -> Any:
+    def _terminal_questions(self, stack: AsyncExitStack) -> Any:
         """Return the questions on the terminal that stderr is.
 
         None without a terminal there, or if stdin is a pipe with other data.
@@ -250,9 +251,9 @@ class OneTurn:
             find_pager=lambda: find_pager(os.environ, [self._folder]),
         )
 
-    async def _ask(self, asker: "TerminalQuestions", request: "RequestPermission") -> "PermissionOption | None":
+    async def _ask(self, questions: "TerminalQuestions", request: "RequestPermission") -> "PermissionOption | None":
         self._event_text.on_question(request)
-        option = await asker.permission(request)
+        option = await questions.permission(request)
         if (option is None or not option.allows) and len(self._refusals) < _REFUSALS:
             self._refusals.append({"what": request.title, "reason": "you said no"})
         return option
@@ -267,25 +268,21 @@ class OneTurn:
         else:
             self._quiet.set()
 
-    async def _wanted(self) -> str | None:
+    async def _session_to_resume(self) -> str | None:
         """Return the session to go on with. Where it is one of ours we know its folder, and work there."""
         wanted: str | None = self._arguments.session
         if wanted is None or not self._target.ours:
             return wanted
-        from dragoman.cli.target import session_of_ours
-
-        wanted, kept = await session_of_ours(wanted, self._folder)
+        wanted, stored_folder = await find_own_session(wanted, self._folder)
         if self._arguments.cwd is None:
-            self._folder = kept
+            self._folder = stored_folder
         return wanted
 
     async def _session(self, client: "Client", wanted: str | None) -> "Conversation":
         if wanted is None:
             return await client.new_session(self._folder)
-        from dragoman.cli.target import reopen
-
         try:
-            return await reopen(client, wanted, self._folder, replay=False)
+            return await reopen_session(client, wanted, self._folder, replay=False)
         except RequestFailed as error:
             raise CommandError(f"--session {wanted}: {sanitize_line(failure_text(error))}") from error
 
@@ -304,7 +301,7 @@ class OneTurn:
             if self._screen.answer_alone:
                 self._warn(event)
                 if any(piece.form == "break" for piece in pieces):
-                    self._tell("the answer so far is broken off; the whole of it follows on a new line")
+                    self._print_warning("the answer so far is broken off; the whole of it follows on a new line")
             self._screen.show(pieces)
         self._screen.flush()
 
@@ -313,9 +310,9 @@ class OneTurn:
         if isinstance(event, Notice) and event.severity != "info":
             from dragoman.cli.terminal.event_text import notice_text
 
-            self._tell(notice_text(event))
+            self._print_warning(notice_text(event))
 
-    def _tell(self, sentence: str) -> None:
+    def _print_warning(self, sentence: str) -> None:
         if self._quiet.is_set():
             self._screen.say(f"dragoman: {sanitize_line(sentence)[:_SENTENCE]}")
 
@@ -328,27 +325,27 @@ class OneTurn:
             self._screen.show(self._event_text.client_terminal(terminal_id, text, ended=ended))
             self._screen.flush()
 
-    def _hear_noise(self, reason: str) -> None:
+    def _on_noise(self, reason: str) -> None:
         self._noise += 1
-        if self._noise <= _TOLD and self._quiet.is_set():
+        if self._noise <= _MOST_LINES and self._quiet.is_set():
             self._screen.say(f"dragoman: skipped what the agent wrote: {sanitize_line(reason)[:200]}")
 
     # -- how it ended ------------------------------------------------------------------------------------------------
 
-    def _ended(self) -> int:
+    def _exit_code(self) -> int:
         code = _CODES.get(self._stop_reason)
         if code is None:
             return self._fail(f"the turn ended for a reason this release does not know: {self._stop_reason}", None)
         offer = self._offer
         assert offer is not None  # a turn has ended, so the agent was connected
-        for denial in offer.denials[:_TOLD]:
+        for denial in offer.denials[:_MOST_LINES]:
             self._screen.say(
                 f"dragoman: not allowed: {sanitize_line(denial.what)[:200]} ({sanitize_line(denial.reason)})"
             )
         # Some agents end a turn as cancelled when something is not allowed. That is no Ctrl-C of ours.
         is_over = code == OK or (code == CANCELLED and not self._is_called_off)
         if offer.denied and is_over:
-            self._screen.say(f"dragoman: {_denied(offer)}")
+            self._screen.say(f"dragoman: {denial_summary(offer)}")
             return DENIED
         if offer.refused and is_over:
             count = "1 request" if offer.refused == 1 else f"{offer.refused} requests"
@@ -357,45 +354,23 @@ class OneTurn:
         if code not in (OK, CANCELLED):
             self._screen.say(f"dragoman: the turn ended early: {self._stop_reason}")
         if self._screen.answer_alone or self._json is not None:  # else each call was shown, and how it ended
-            for sentence in self._changes.sentences()[:_TOLD]:
+            for sentence in self._changes.sentences()[:_MOST_LINES]:
                 self._screen.say(f"dragoman: a change failed: {sanitize_line(sentence)[:_SENTENCE]}")
         return code
 
-    def _failed(self, error: DragomanError, last_words: str) -> int:
+    def _report_failure(self, error: DragomanError, last_words: str) -> int:
         """Return the exit code for a failed agent. One of ours that refused its command line has said why."""
         self._stop_reason = "error"
-        words = failure_words(error, self._target, greeted=self._greeted) + last_words
-        told = error_fields(error)
-        complaint = own_complaint(error, self._target)
+        words = failure_sentence(error, self._target, greeted=self._is_initialized) + last_words
+        fields = error_fields(error)
+        complaint = refusal_of_own_agent(error, self._target)
         if complaint is not None and self._session_id is None:
-            return self._fail(complaint, told, USAGE)
+            return self._fail(complaint, fields, USAGE)
         if isinstance(error, TimedOut):
-            return self._fail(words, told, TIMED_OUT)
-        return self._fail(words, told)
+            return self._fail(words, fields, TIMED_OUT)
+        return self._fail(words, fields)
 
     def _fail(self, sentence: str, error: dict[str, object] | None, code: int = FAILED) -> int:
         self._error = error
         self._screen.pause()
         return print_error(sanitize(sentence), code)
-
-
-def _denied(offer: Offer) -> str:
-    """Return how many requests were denied, and which levels of `--allow` would have allowed them, if any does."""
-    requests = "1 request was denied" if offer.denied == 1 else f"{offer.denied} requests were denied"
-    parts = [*_levels(offer)]
-    if any(denial.is_outside for denial in offer.denials):
-        parts.append("no --allow lends files outside of the folder")
-    return f"{requests}; {', '.join(parts)}" if parts else requests
-
-
-def _levels(offer: Offer) -> Iterator[str]:
-    """Yield the levels that would have allowed more of what was denied, each with how much of it."""
-    at_least = "at least " if offer.denied > len(offer.denials) else ""  # not all of them are kept
-    covered = 0
-    for level in ("read", "edit", "all"):
-        more = sum(denial.level == level for denial in offer.denials)
-        covered += more
-        if more and covered == offer.denied:
-            yield f"--allow {level} covers {'it' if covered == 1 else 'all of them'}"
-        elif more:
-            yield f"--allow {level} covers {at_least}{covered} of them"

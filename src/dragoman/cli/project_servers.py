@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 NAME: Final = ".mcp.json"
 
 
-class OfProject(NamedTuple):
+class ProjectServers(NamedTuple):
     """Its servers, and why some or all of them are left out."""
 
     servers: Sequence[McpServer]
     remarks: Sequence[str] = ()
 
 
-def of_project(folder: str, environment: Mapping[str, str]) -> OfProject:
+def read_project_servers(folder: str, environment: Mapping[str, str]) -> ProjectServers:
     """Return what counts of a folder's file."""
     from dragoman.host.trust import TrustFailed, covered, trust_state
 
@@ -35,15 +35,15 @@ def of_project(folder: str, environment: Mapping[str, str]) -> OfProject:
         found = trust_state(Path(home_folder(), "trust.json"), Path(folder))
         if found.files is None:
             reason = harmless_line(found.reason)
-            return OfProject([], [f"{NAME} is not used: {reason}; dragoman trust {_shown(folder)}"])
+            return ProjectServers([], [f"{NAME} is not used: {reason}; dragoman trust {_shown(folder)}"])
         return _allowed(found, folder, environment)
     except TrustFailed as error:
-        return OfProject([], [f"{NAME} is not used: {harmless_line(str(error))}"])
+        return ProjectServers([], [f"{NAME} is not used: {harmless_line(str(error))}"])
     except UsageError as error:
-        return OfProject([], [f"{harmless_line(str(error)).rstrip('.')}; {NAME} is not used"])
+        return ProjectServers([], [f"{harmless_line(str(error)).rstrip('.')}; {NAME} is not used"])
 
 
-def _allowed(found: "TrustState", folder: str, environment: Mapping[str, str]) -> OfProject:
+def _allowed(found: "TrustState", folder: str, environment: Mapping[str, str]) -> ProjectServers:
     """The servers of a trusted file that are given no secret of the user, or only those the user lets them have."""
     from dragoman.coder.mcp.config import filled, name_of, texts_of, written
     from dragoman.host.variables import secret_variables
@@ -62,7 +62,7 @@ def _allowed(found: "TrustState", folder: str, environment: Mapping[str, str]) -
             servers.append(filled(server, environment))
         except UsageError as error:
             remarks.append(f"MCP server {harmless_line(name)} is not used: {harmless_line(str(error)).rstrip('.')}")
-    return OfProject(servers, remarks)
+    return ProjectServers(servers, remarks)
 
 
 def part_of(name: str) -> str:

@@ -272,11 +272,11 @@ def _check_tls(certificate: Path, key: Path) -> None:
 
 def _check_home(arguments: argparse.Namespace, tokens: "TokenStore") -> None:
     """Whose session it is has to be kept, and so have tokens, and the sessions of our own agent."""
-    from dragoman.cli.writable import unwritable
+    from dragoman.cli.home import why_unwritable
 
     folders = [home() / "gateway", tokens.path.parent, *([] if arguments.agent else [home() / "sessions"])]
     for folder in folders:
-        trouble = unwritable(str(folder))
+        trouble = why_unwritable(str(folder))
         if trouble is not None:
             raise CommandError(trouble)
 

@@ -33,7 +33,7 @@ _DECISION_LINE: Final = "_dragoman/decision"
 
 async def perform(arguments: argparse.Namespace) -> int:
     """Do what the command line says; the exit code. `CommandError` and `StoreFailed` are for the user."""
-    async with Progress() as progress, _opened(progress) as store:
+    async with Progress() as progress, _open(progress) as store:
         target = getattr(arguments, "output", None)
         try:
             with Output(None if target == "-" else target, progress) as output:
@@ -45,7 +45,7 @@ async def perform(arguments: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def _opened(progress: Progress) -> AsyncIterator[Store]:
+async def _open(progress: Progress) -> AsyncIterator[Store]:
     store = open_store(lambda done, total: progress.at("Making the list of sessions", done, total))
     try:
         yield store
@@ -230,7 +230,7 @@ async def _delete(task: _Task) -> int:
         if not can_ask_user():
             sentence = "nothing was deleted: there is no terminal to ask at; add --yes to delete without a question"
             return print_error(sentence)
-        if not await _agreed(task, ids):
+        if not await _is_confirmed(task, ids):
             return print_error("nothing was deleted", 1)
     gone: list[str] = []
     code = 0
@@ -250,7 +250,7 @@ async def _delete(task: _Task) -> int:
     return code
 
 
-async def _agreed(task: _Task, ids: Sequence[str]) -> bool:
+async def _is_confirmed(task: _Task, ids: Sequence[str]) -> bool:
     task.progress.hide()
     for session_id in ids[:_NAMED]:
         print(f"  {await summary(task.store, session_id)}", file=sys.stderr)

@@ -1,10 +1,12 @@
-"""Which agent `run` and `chat` talk to: one of the fleet, one behind an address, a command after `--`, or our own."""
+"""Choose the agent of `run` and `chat`: one of the registry, one behind an address, a command after `--`, or our own.
+
+`agent_connection` connects to it.
+"""
 
 import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dragoman import limits
@@ -12,9 +14,6 @@ from dragoman.cli.decode_input import decode_input
 from dragoman.cli.errors import CommandError, print_warning, warn_about_plain_http
 
 if TYPE_CHECKING:
-    from dragoman.cli.offered_services import Offer
-    from dragoman.client.connect import Client
-    from dragoman.client.conversation import Conversation
     from dragoman.client.offered_capabilities import OfferedCapabilities
     from dragoman.client.permission_handler import Level, PermissionPolicy
     from dragoman.client.registry import AgentRegistry
@@ -28,8 +27,8 @@ class Target(NamedTuple):
     env: Mapping[str, str] | None = None
     # Our own keeps its own rules about files, and is told its model and mode when it starts.
     ours: bool = False
-    # One of the fleet is started by it; one behind an address is a fleet of its own.
-    fleet: "AgentRegistry | None" = None
+    # One of `acp.json` is started by it; one behind an address has a registry of its own.
+    registry: "AgentRegistry | None" = None
     # Of a command that is a known agent: which one, why it is not given its keys, and what it is lent.
     known: str = ""
     withheld_reason: str = ""
@@ -43,12 +42,12 @@ class Target(NamedTuple):
     @property
     def is_remote(self) -> bool:
         """Return whether it is reached at an address, and not started on this machine."""
-        return self.fleet is not None and bool(self.fleet.entry(self.name).url)
+        return self.registry is not None and bool(self.registry.entry(self.name).url)
 
     def policy(self, level: "Level", *, otherwise: "Level" = "") -> "PermissionPolicy":
         """Return its policy; `level` is what the user allows now, `otherwise` counts where nothing is configured."""
-        if self.fleet is not None:
-            return self.fleet.entry(self.name).policy(level, otherwise=otherwise)
+        if self.registry is not None:
+            return self.registry.entry(self.name).policy(level, otherwise=otherwise)
         from dragoman.client.permission_handler import PermissionPolicy
 
         return PermissionPolicy(level or otherwise)
@@ -58,14 +57,14 @@ class Target(NamedTuple):
 
         Not in one that holds the whole home: which files there are private, no list of names can say.
         """
-        is_asked = level or self._carried_elsewhere() or _holds_home(folder)
+        is_asked = level or self._remote_launch_reason() or _holds_home(folder)
         return self.policy(level, otherwise="" if is_asked else "read")
 
-    def _carried_elsewhere(self) -> str:
+    def _remote_launch_reason(self) -> str:
         if self.ours:
             return ""
-        if self.fleet is not None:
-            return self.fleet.entry(self.name).remote_launch_reason(os.environ)
+        if self.registry is not None:
+            return self.registry.entry(self.name).remote_launch_reason(os.environ)
         from dragoman.client.remote_launch import remote_launch_reason
 
         return remote_launch_reason(self.command, os.environ)
@@ -116,10 +115,10 @@ def chosen_target(arguments: argparse.Namespace) -> Target:
     if command is not None:
         if not command:
             raise CommandError("which command? Write it after the --, such as: -- gemini --acp")
-        return _of_command(command, arguments.cwd)
+        return _command_target(command, arguments.cwd)
     if name is None:
-        return _ours(arguments)
-    return _at_address(arguments) if _is_address(name) else _of_fleet(name, arguments)
+        return _own_target(arguments)
+    return _address_target(arguments) if _is_address(name) else _registry_target(name, arguments)
 
 
 def _default_agent(folder: str) -> str:
@@ -133,15 +132,15 @@ def _default_agent(folder: str) -> str:
         if here == os.path.dirname(here):
             break
         here = os.path.dirname(here)
-    if not any(_mentions_default(file) for file in files):
-        return ""  # what the fleet needs takes longer to import than a short turn takes
-    fleet = _fleet(folder)
-    if fleet.default_mistake:
-        raise CommandError(fleet.default_mistake)
-    return fleet.default
+    if not any(_may_set_default(file) for file in files):
+        return ""  # what the registry needs takes longer to import than a short turn takes
+    registry = _read_registry(folder)
+    if registry.default_mistake:
+        raise CommandError(registry.default_mistake)
+    return registry.default
 
 
-def _mentions_default(file: str) -> bool:
+def _may_set_default(file: str) -> bool:
     from dragoman.host.regular_file import read_regular
 
     try:
@@ -172,7 +171,7 @@ def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:
     return folder
 
 
-def _ours(arguments: argparse.Namespace) -> Target:
+def _own_target(arguments: argparse.Namespace) -> Target:
     # -P: a module in the folder we work in is not ours to load, whatever it is called.
     command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp"]
     for name in ("model", "mode"):
@@ -182,7 +181,7 @@ def _ours(arguments: argparse.Namespace) -> Target:
     return Target("dragoman", command, env=dict(os.environ), ours=True)
 
 
-def _of_command(command: list[str], cwd: str | None) -> Target:
+def _command_target(command: list[str], cwd: str | None) -> Target:
     """Return the target of a command; a known agent gets what it is lent, and its keys if the program is the user's."""
     from dragoman.client.known_programs import recognise_agent
 
@@ -205,7 +204,7 @@ def _is_address(agent: str | None) -> bool:
     return agent is not None and "://" in agent
 
 
-def _at_address(arguments: argparse.Namespace) -> Target:
+def _address_target(arguments: argparse.Namespace) -> Target:
     from dragoman.client.agent_entry import AgentEntry
     from dragoman.client.offered_capabilities import FORMS_ONLY
     from dragoman.client.registry import AgentRegistry
@@ -218,10 +217,10 @@ def _at_address(arguments: argparse.Namespace) -> Target:
     entry = AgentEntry(url, "", url=exact[0], token=exact[1], token_file=exact[2], offered=FORMS_ONLY)
     if token or arguments.token_file is not None:
         warn_about_plain_http(url)
-    return Target(url, (), fleet=AgentRegistry(RegistryFile({url: entry}), environment=os.environ))
+    return Target(url, (), registry=AgentRegistry(RegistryFile({url: entry}), environment=os.environ))
 
 
-def _fleet(folder: str) -> "AgentRegistry":
+def _read_registry(folder: str) -> "AgentRegistry":
     from dragoman.cli.home import home
     from dragoman.client.registry import AgentRegistry
     from dragoman.errors import DragomanError
@@ -232,105 +231,18 @@ def _fleet(folder: str) -> "AgentRegistry":
         raise CommandError(str(error)) from None
 
 
-def _of_fleet(name: str, arguments: argparse.Namespace) -> Target:
+def _registry_target(name: str, arguments: argparse.Namespace) -> Target:
     from dragoman.errors import DragomanError
 
-    fleet = _fleet(arguments.cwd or ".")
+    registry = _read_registry(arguments.cwd or ".")
     try:
-        entry = fleet.entry(name)
+        entry = registry.entry(name)
     except DragomanError as error:
         raise CommandError(str(error)) from None
-    for sentence in (*fleet.remarks, *fleet.complaints()):
+    for sentence in (*registry.remarks, *registry.complaints()):
         print_warning(sentence)
     if entry.built_in and name == "dragoman":
-        return _ours(arguments)
+        return _own_target(arguments)
     if entry.url and (entry.token or entry.token_file):
         warn_about_plain_http(entry.url)
-    return Target(name, (), fleet=fleet)
-
-
-async def opened(
-    stack: AsyncExitStack,
-    target: Target,
-    folder: str,
-    offer: "Offer",
-    arguments: argparse.Namespace,
-    settings: Mapping[str, Any],
-) -> "Client":
-    """Return a connection to the agent, closed with the stack. Our own has files and commands itself."""
-    given: dict[str, Any] = {"permission": offer.permission} if target.ours else offer.callbacks()
-    given |= {**settings, "protocol": arguments.protocol}
-    stack.push_async_callback(offer.close)
-    if arguments.trace is not None:
-        from dragoman.cli.trace import open_trace
-
-        try:
-            given["trace"] = open_trace(arguments.trace)
-        except OSError as error:
-            raise CommandError(f"{arguments.trace}: cannot write the trace: {error.strerror}") from None
-    if target.fleet is not None:
-        return await stack.enter_async_context(target.fleet.connect(target.name, **given))
-    from dragoman.client.connect import connect
-
-    if target.offered is not None:
-        given = target.offered.select(given)
-    return await stack.enter_async_context(connect(target.command, cwd=folder, env=target.env, **given))
-
-
-async def session_of_ours(given: str, folder: str = ".") -> tuple[str, str]:
-    """Return the id and the folder of a stored session of our own agent.
-
-    `given` is its id, the beginning of it, or its title, by the rules of `find_session`; `folder` is where a title is
-    looked for first. Raise `CommandError` where no one session is meant.
-    """
-    from dragoman.cli.find_session import find_session
-    from dragoman.cli.home import open_store
-    from dragoman.store.contract import StoreFailed
-
-    store = open_store()
-    try:
-        meta = await store.look(await find_session(store, given, folder))
-        return meta.id, meta.cwd
-    except StoreFailed as failure:
-        raise CommandError(f"session {given}: {failure}") from None
-    finally:
-        await store.close()
-
-
-async def reopen(client: "Client", session_id: str, folder: str, *, replay: bool) -> "Conversation":
-    """Go on with a session, told again or not, as far as the agent can.
-
-    An agent may say that it can do both and know only one of the methods: then that one is used.
-    """
-    from dragoman.errors import METHOD_NOT_FOUND, RequestFailed
-
-    able = client.agent.capabilities
-    if not able.resume and not able.load:
-        raise CommandError("this agent cannot go on with an earlier session")
-    known = [(client.load_session, able.load), (client.resume_session, able.resume)]
-    first, *others = [way for way, is_advertised in (known if replay else known[::-1]) if is_advertised]
-    try:
-        return await first(session_id, folder)
-    except RequestFailed as error:
-        if error.code != METHOD_NOT_FOUND or not others:
-            raise
-    return await others[0](session_id, folder)
-
-
-async def choose(conversation: "Conversation", target: Target, arguments: argparse.Namespace) -> None:
-    """Set what was asked for on the command line. Our own was told when it started."""
-    from dragoman.cli.text_width import harmless_line
-    from dragoman.errors import RequestFailed, UsageError
-    from dragoman.host.failure_text import failure_text
-
-    try:
-        if arguments.mode is not None and not target.ours:
-            await conversation.set_mode(arguments.mode)
-        if arguments.model is not None and not target.ours:
-            await conversation.set_model(arguments.model)
-    except UsageError as error:
-        raise CommandError(str(error)) from None
-    except RequestFailed as error:
-        raise CommandError(
-            f"the agent does not take that mode or model: {harmless_line(failure_text(error))}"
-        ) from error
+    return Target(name, (), registry=registry)

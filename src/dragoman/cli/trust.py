@@ -123,7 +123,7 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
     whole = _print([f"{shown} may start, reach and be given, when it is trusted:", *_lines(parts)], paged=asking)
     if not yes and not asking:
         return print_error("nothing was changed: there is no terminal to ask at; if this is what you want, add --yes")
-    if asking and not (whole and _agreed("Trust this?")):
+    if asking and not (whole and _is_confirmed("Trust this?")):
         return print_error("nothing was changed", NOT_DONE)
     secrets = {part.part: [own for own in part.secrets if _may_have(part, own, allowed, asking)] for part in parts}
     given = {part: own for part, own in secrets.items() if own}
@@ -156,7 +156,7 @@ def _print(lines: Sequence[str], *, paged: bool) -> bool:
     page = max(1, (height - 1) // -(-_NARROWEST // columns))
     for number, row in enumerate(row for line in lines for row in _rows(line, max(columns, _NARROWEST))):
         if number and number % page == 0:
-            typed = _typed("-- Enter: more, q: stop -- ")
+            typed = _read_answer("-- Enter: more, q: stop -- ")
             if not typed or typed.strip().lower() in _STOPS:
                 return False
         print(row, file=sys.stderr)
@@ -179,11 +179,11 @@ def _rows(line: str, columns: int) -> Iterator[str]:
     yield "".join(row)
 
 
-def _agreed(question: str) -> bool:
-    return _typed(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+def _is_confirmed(question: str) -> bool:
+    return _read_answer(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _typed(prompt: str) -> str:
+def _read_answer(prompt: str) -> str:
     """Return the line that is typed after the prompt, with its end; empty at the end of input."""
     discard_typed_input()
     print(prompt, end="", file=sys.stderr, flush=True)
@@ -197,7 +197,7 @@ def _may_have(part: "ConfigPart", secret: str, allowed: Sequence[str], asking: b
     if any(_allows(given, secret) for given in allowed):
         return True
     if asking:
-        return _agreed(visible_line(part.question(secret)))
+        return _is_confirmed(visible_line(part.question(secret)))
     sentence = f"{part.title} is not used without {secret}: --allow-secret {secret}"
     print(f"dragoman: {visible_line(sentence)}", file=sys.stderr)
     return False

@@ -10,8 +10,9 @@ from dragoman.coder.mcp import describe, from_config
 from dragoman.coder.mcp.config import hide, secrets_of
 from dragoman.coder.mcp.definition import TOOLS, deeper_than, read_definitions
 from dragoman.coder.mcp.names import labels, tool_name
-from dragoman.coder.mcp.plain import one_line, plain
+from dragoman.coder.mcp.server_text import one_line
 from dragoman.errors import UsageError
+from dragoman.host.text import harmless
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpHttp, McpSse, McpStdio
 
 any_text = st.text(st.characters(), max_size=80)
@@ -41,14 +42,14 @@ def test_names_stay_as_they_are_where_they_can() -> None:
 
 @given(st.text(st.characters(exclude_categories=[])))
 def test_plain_text_can_be_encoded_and_moves_no_cursor(text: str) -> None:
-    shown = plain(text)
+    shown = harmless(text)
     shown.encode()
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", shown)
     assert len(one_line(text, 20)) <= 20
 
 
 def test_plain_text_stays_as_it_is() -> None:
-    assert plain("grün\t👩‍👩‍👧\r\nשלום") == "grün\t👩‍👩‍👧\nשלום"
+    assert harmless("grün\t👩‍👩‍👧\r\nשלום") == "grün\t👩‍👩‍👧\nשלום"
 
 
 def test_servers_are_read_from_tables() -> None:

@@ -10,11 +10,12 @@ from functools import partial
 from types import FrameType
 from typing import Final
 
-from dragoman.cli.agent_failures import failure_words, is_a_bug, own_complaint
+from dragoman.cli.agent_connection import connect_to, find_own_session, reopen_session, set_mode_and_model
+from dragoman.cli.agent_failures import failure_sentence, is_a_bug, refusal_of_own_agent
 from dragoman.cli.errors import CommandError, print_error
 from dragoman.cli.home import home
 from dragoman.cli.offered_services import Offer
-from dragoman.cli.target import Target, choose, opened, reopen, session_of_ours
+from dragoman.cli.target import Target
 from dragoman.cli.terminal.attachments import prompt_with_files
 from dragoman.cli.terminal.chat_commands import (
     LEAVING,
@@ -40,7 +41,7 @@ from dragoman.cli.terminal.permission_box import secret_word
 from dragoman.cli.terminal.questions import Keyboard, TerminalQuestions
 from dragoman.cli.terminal.recap import Recap
 from dragoman.cli.terminal.sanitize import sanitize, sanitize_line
-from dragoman.cli.terminal.screen import Stage
+from dragoman.cli.terminal.screen import ChatScreen
 from dragoman.cli.terminal.stderr import Stderr
 from dragoman.cli.terminal.turn_screen import colours_wanted, size
 from dragoman.cli.terminal.viewer import find_pager
@@ -70,15 +71,15 @@ class ChatSession:
         self._arguments = arguments
         self._target = target
         self._folder = folder
-        self._stage = Stage()
-        self._paper = self._stage.paper
+        self._screen = ChatScreen()
+        self._renderer = self._screen.renderer
         self._word = secret_word()
         self._offer: Offer
         self._client: Client
         self._sessions: FolderSessions
         self._here: Conversation | None = None  # the session we are in
         self._recap: Recap | None = None
-        self._stderr = Stderr(self._stage.say_or_keep if arguments.show_stderr else None)
+        self._stderr = Stderr(self._screen.say_or_keep if arguments.show_stderr else None)
         self._greeted = False
         self._announced = asyncio.Event()  # the agent has told its commands, or has had the time for it
         self._is_pressed = False  # Ctrl-C, while neither the line was read nor anything was done
@@ -96,7 +97,7 @@ class ChatSession:
             loop.add_signal_handler(number, talking.cancel)
         try:
             async with AsyncExitStack() as stack:
-                stack.callback(self._stage.leave)
+                stack.callback(self._screen.leave)
                 wanted = await self._wanted()
                 await self._connect(stack)
                 await self._begin(wanted)
@@ -104,7 +105,7 @@ class ChatSession:
         except (CommandError, UsageError) as error:
             return print_error(sanitize(str(error)))
         except DragomanError as error:
-            complaint = own_complaint(error, self._target)
+            complaint = refusal_of_own_agent(error, self._target)
             if complaint is not None and not self._greeted:
                 return print_error(sanitize(complaint), USAGE)
             return print_error(sanitize(self._words(error) + self._how_to_go_on()), FAILED)
@@ -118,18 +119,18 @@ class ChatSession:
         asker = None
         settings: dict[str, object] = {
             "on_event": self._heard_outside,
-            "on_noise": self._stage.noise,
-            "on_trouble": self._stage.in_trouble,
-            "on_stderr": self._stderr.hear,
+            "on_noise": self._screen.noise,
+            "on_trouble": self._screen.in_trouble,
+            "on_stderr": self._stderr.receive,
         }
         if keyboard is not None:
             stack.callback(keyboard.close)
             asker = TerminalQuestions(
                 keyboard,
-                self._paper.ask,
-                lambda: (self._paper.console.width, size()[1]),
+                self._renderer.ask,
+                lambda: (self._renderer.console.width, size()[1]),
                 self._word,
-                self._stage.hold,
+                self._screen.hold,
                 coloured=colours_wanted(sys.stdout),
                 find_pager=lambda: find_pager(os.environ, [self._folder]),
             )
@@ -138,34 +139,34 @@ class ChatSession:
         target = self._target
         ask = None if asker is None else partial(self._ask, asker)
         self._offer = Offer(
-            self._folder, lambda: target.policy(""), ask, self._stage.terminal_output, agent=target.recorded_as
+            self._folder, lambda: target.policy(""), ask, self._screen.terminal_output, agent=target.recorded_as
         )
-        self._client = await opened(stack, target, self._folder, self._offer, self._arguments, settings)
+        self._client = await connect_to(stack, target, self._folder, self._offer, self._arguments, settings)
         self._greeted = True
 
     async def _ask(self, asker: TerminalQuestions, request: RequestPermission) -> PermissionOption | None:
-        self._stage.event_text.on_question(request)
+        self._screen.event_text.on_question(request)
         return await asker.permission(request)
 
     async def _connect_again(self, stack: AsyncExitStack, lost: LinkClosed) -> None:
         """Reconnect once to a server that does not know us any more, as after a restart, and go on with the session."""
         if not self._target.is_remote:
             raise lost
-        self._stage.trouble = ""
-        self._paper.say(f"{sanitize(str(lost))}; connecting again…", "yellow")
+        self._screen.trouble = ""
+        self._renderer.say(f"{sanitize(str(lost))}; connecting again…", "yellow")
         try:
             await self._connect(stack)
-            self._here = await reopen(self._client, self._conversation.id, self._folder, replay=False)
+            self._here = await reopen_session(self._client, self._conversation.id, self._folder, replay=False)
         except (DragomanError, CommandError) as error:
             raise LinkClosed(failure_text(error) if isinstance(error, DragomanError) else str(error)) from lost
-        self._stage.event_text = EventText()
-        self._paper.say("Connected again; the session goes on. What ran was perhaps cut off.", "yellow")
+        self._screen.event_text = EventText()
+        self._renderer.say("Connected again; the session goes on. What ran was perhaps cut off.", "yellow")
 
     async def _wanted(self) -> str | None:
         """Return the session to go on with; empty is the newest. The folder of one of ours is known: we talk there."""
         wanted: str | None = self._arguments.resume
         if wanted and self._target.ours:
-            wanted, kept = await session_of_ours(wanted, self._folder)
+            wanted, kept = await find_own_session(wanted, self._folder)
             self._folder = kept if self._arguments.cwd is None else self._folder
         return wanted
 
@@ -175,44 +176,44 @@ class ChatSession:
             self._here = await self._client.new_session(self._folder)
         else:
             await self._resume(wanted or await self._sessions.newest(self._client))
-        await choose(self._conversation, self._target, self._arguments)
+        await set_mode_and_model(self._conversation, self._target, self._arguments)
         info = self._client.agent.info
         name = self._name() if info is None else f"{self._name()} {info.version}"
-        self._paper.say(f"{title(name)} in {sanitize_line(self._folder)}")
-        self._paper.say("/help shows what there is.")
-        self._paper.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
+        self._renderer.say(f"{title(name)} in {sanitize_line(self._folder)}")
+        self._renderer.say("/help shows what there is.")
+        self._renderer.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
 
     async def _resume(self, session_id: str) -> None:
         recap = self._recap = Recap()
         try:
-            self._here = await reopen(self._client, session_id, self._folder, replay=True)
+            self._here = await reopen_session(self._client, session_id, self._folder, replay=True)
         except RequestFailed as error:
             raise CommandError(f"session {sanitize_line(session_id)}: {sanitize_line(failure_text(error))}") from None
         finally:
             self._recap = None
-        self._stage.event_text = EventText()
+        self._screen.event_text = EventText()
         for who, text in recap.messages():
-            self._paper.say(f"{who}:")
-            self._paper.markdown(text)
+            self._renderer.say(f"{who}:")
+            self._renderer.markdown(text)
         name = sanitize_line(self._conversation.title) or session_id
-        self._paper.say(f"({recap.count} messages so far in “{title(name)}”)")
+        self._renderer.say(f"({recap.count} messages so far in “{title(name)}”)")
 
     # -- talking -----------------------------------------------------------------------------------------------------
 
     async def _converse(self, stack: AsyncExitStack) -> int:
-        composer = self._stage.composer = Composer(
+        composer = self._screen.composer = Composer(
             home() / "history",
             self._folder,
             lambda: commands_of(self._conversation),
             lambda order: values_of(self._conversation, order),
-            lambda: self._stage.status(self._name(), self._conversation),
-            lambda: self._paper.say("Ctrl-C once more leaves, and so does Ctrl-D."),
+            lambda: self._screen.status(self._name(), self._conversation),
+            lambda: self._renderer.say("Ctrl-C once more leaves, and so does Ctrl-D."),
         )
         before = signal.signal(signal.SIGINT, self._on_press)
         stack.callback(signal.signal, signal.SIGINT, before)
         typed = ""
         while True:
-            self._stage.say_what_waited()
+            self._screen.say_what_waited()
             try:
                 if self._is_pressed:
                     composer.press()
@@ -244,38 +245,38 @@ class ChatSession:
         """Send a prompt and follow its turn; False: it cannot be sent as it is, and the user was told why."""
         prompt = prompt_with_files(text, self._folder, self._client.agent.capabilities)
         for problem in prompt.problems:
-            self._paper.say(sanitize_line(f"{problem}. Nothing was sent."), "red")
+            self._renderer.say(sanitize_line(f"{problem}. Nothing was sent."), "red")
         if prompt.problems:
             return False
         for name in prompt.missing:
-            self._paper.say(f"(@{sanitize_line(name)} is no file here; it is sent as a word)")
+            self._renderer.say(f"(@{sanitize_line(name)} is no file here; it is sent as a word)")
         self._offer.new_turn()
         self._stderr.begin()
-        self._paper.begin()
+        self._renderer.begin()
         with Interrupts([signal.SIGINT]) as interrupts:
             turn = self._conversation.prompt(prompt.blocks)
             stopping = asyncio.ensure_future(self._stop_when_told(turn, interrupts))
-            with self._stage.playing(turn):
+            with self._screen.playing(turn):
                 try:
-                    await self._stage.follow(turn)
+                    await self._screen.follow(turn)
                 except LinkClosed:
                     raise
                 except DragomanError as error:
                     last_words = await self._stderr.last_words() if is_a_bug(error) else ""
-                    self._stage.end_turn()
-                    self._paper.say(sanitize(self._words(error) + last_words), "red")
+                    self._screen.end_turn()
+                    self._renderer.say(sanitize(self._words(error) + last_words), "red")
                 finally:
                     stopping.cancel()
         if turn.stop_reason in _ENDS:
-            self._paper.say(_ENDS[turn.stop_reason])
+            self._renderer.say(_ENDS[turn.stop_reason])
         return True
 
     async def _stop_when_told(self, turn: Turn, interrupts: Interrupts) -> None:
         await interrupts.wait()
         await turn.cancel()
         self._offer.dismiss()
-        await self._stage.free()  # a question that stood there has gone away
-        self._paper.say("(stopping; Ctrl-C once more leaves at once)")
+        await self._screen.free()  # a question that stood there has gone away
+        self._renderer.say("(stopping; Ctrl-C once more leaves at once)")
 
     def _heard_outside(self, conversation: Conversation, event: AnyEvent) -> None:
         if isinstance(event, CommandsChanged):
@@ -283,7 +284,7 @@ class ChatSession:
         if self._recap is not None:
             self._recap.apply(event)
         else:
-            self._stage.hear_outside(event)
+            self._screen.hear_outside(event)
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
@@ -312,7 +313,7 @@ class ChatSession:
                     obeying.cancel()
                     await asyncio.wait([obeying])
                 if obeying.cancelled():
-                    self._paper.say(_ENDS["cancelled"])
+                    self._renderer.say(_ENDS["cancelled"])
                 else:
                     obeying.result()
             finally:
@@ -324,7 +325,7 @@ class ChatSession:
             match order.name:
                 case "/help":
                     for line in help_lines(self._conversation):
-                        self._paper.say(line)
+                        self._renderer.say(line)
                 case "/mode" | "/model":
                     await self._choose(order)
                 case "/sessions":
@@ -332,39 +333,39 @@ class ChatSession:
                 case "/new":
                     before = self._conversation
                     self._here = await self._client.new_session(self._folder)
-                    self._paper.say("A new session.")
+                    self._renderer.say("A new session.")
                     await self._leave(before)
                 case _:
-                    self._paper.say(unknown_order(self._conversation, order), "yellow")
+                    self._renderer.say(unknown_order(self._conversation, order), "yellow")
         except LinkClosed:
             raise
         except DragomanError as error:
-            self._paper.say(sanitize(failure_text(error)), "red")
+            self._renderer.say(sanitize(failure_text(error)), "red")
         except CommandError as error:
-            self._paper.say(sanitize(str(error)), "red")
+            self._renderer.say(sanitize(str(error)), "red")
 
     async def _choose(self, order: ChatCommand) -> None:
         option = chosen_option(self._conversation, order.name.removeprefix("/"))
         if option is None:
-            self._paper.say(f"This agent has no {order.name.removeprefix('/')} to choose.", "yellow")
+            self._renderer.say(f"This agent has no {order.name.removeprefix('/')} to choose.", "yellow")
         elif not order.rest:
             for line in option_lines(option):
-                self._paper.say(line)
+                self._renderer.say(line)
         else:
             await self._conversation.set_option(option.config_id, order.rest)
             now = chosen_option(self._conversation, order.name.removeprefix("/"))
-            self._paper.say(
+            self._renderer.say(
                 f"{order.name.removeprefix('/')}: {sanitize_line(now.current_value if now else order.rest)}"
             )
 
     async def _go(self, wanted: str) -> None:
         if not wanted:
             for line in await self._sessions.lines(self._client, self._conversation.id):
-                self._paper.say(line)
+                self._renderer.say(line)
             return
         session_id = await self._sessions.named(wanted)
         if session_id == self._conversation.id:
-            self._paper.say("You are there.")
+            self._renderer.say("You are there.")
             return
         before = self._conversation
         await self._resume(session_id)
@@ -382,7 +383,7 @@ class ChatSession:
         return self._target.name if info is None else info.title or info.name
 
     def _words(self, error: DragomanError) -> str:
-        return failure_words(error, self._target, greeted=self._greeted)
+        return failure_sentence(error, self._target, greeted=self._greeted)
 
     def _how_to_go_on(self) -> str:
         """Return what to type for the same conversation with an agent that may be there again."""

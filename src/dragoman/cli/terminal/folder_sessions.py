@@ -7,8 +7,9 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
+from dragoman.cli.agent_connection import find_own_session
 from dragoman.cli.errors import CommandError
-from dragoman.cli.target import Target, session_of_ours
+from dragoman.cli.target import Target
 from dragoman.cli.terminal.event_text import title
 from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.client.connect import Client
@@ -44,7 +45,7 @@ class FolderSessions:
         if wanted.isdecimal() and len(wanted) < 4 and 0 < int(wanted) <= len(self._seen):
             return self._seen[int(wanted) - 1].session_id
         if self._target.ours:
-            session_id, _ = await session_of_ours(wanted, self._folder)
+            session_id, _ = await find_own_session(wanted, self._folder)
             return session_id
         return wanted
 

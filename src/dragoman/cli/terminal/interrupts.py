@@ -28,7 +28,7 @@ class Interrupts:
     def __init__(self, signals: Sequence[signal.Signals] = ALL) -> None:
         self._signals = signals
         self._loop = asyncio.get_running_loop()
-        self._heard = asyncio.Event()
+        self._presses = asyncio.Event()
         self._count = 0
         self._before: dict[int, Any] = {}
 
@@ -45,13 +45,13 @@ class Interrupts:
 
     async def wait(self) -> None:
         """Wait for the first signal."""
-        await self._heard.wait()
+        await self._presses.wait()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._count += 1
         if self._count > 1:
             leave_at_once()
-        self._loop.call_soon_threadsafe(self._heard.set)
+        self._loop.call_soon_threadsafe(self._presses.set)
 
 
 class SecondPress:

@@ -140,29 +140,29 @@ class TerminalQuestions:
         self._write = write
         self._size = size
         self._word = word
-        self._hold = hold
+        self._on_hold = hold
         self._coloured = coloured
         self._find_pager = find_pager
         self._turn = asyncio.Lock()
 
     async def permission(self, request: RequestPermission) -> PermissionOption | None:
         """Ask the user and return the chosen option; None if no answer came."""
-        return await self._held(self._decide(request))
+        return await self._ask_alone(self._ask_permission(request))
 
     async def ask(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
         """Return the answer; None after too many that cannot be understood."""
-        return await self._held(self._answer(lines, how, understood))
+        return await self._ask_alone(self._ask(lines, how, understood))
 
-    async def _held(self, asking: "Coroutine[None, None, T | None]") -> "T | None":
+    async def _ask_alone(self, asking: "Coroutine[None, None, T | None]") -> "T | None":
         """Show one question and return its answer, while nothing else is written."""
         try:
             async with self._turn:
-                return await self._alone(asking)
+                return await self._with_output_held(asking)
         finally:
             asking.close()  # it may not have begun
 
-    async def _alone(self, asking: "Coroutine[None, None, T | None]") -> "T | None":
-        self._hold(True)
+    async def _with_output_held(self, asking: "Coroutine[None, None, T | None]") -> "T | None":
+        self._on_hold(True)
         try:
             return await asking
         except (NoAnswer, OSError, termios.error):
@@ -174,20 +174,20 @@ class TerminalQuestions:
                 self._write("\n║ The question has gone away.\n")
             raise
         finally:
-            self._hold(False)
+            self._on_hold(False)
 
-    async def _decide(self, request: RequestPermission) -> PermissionOption | None:
+    async def _ask_permission(self, request: RequestPermission) -> PermissionOption | None:
         asked = question(request, *self._size())
-        shown = await self._shown(self._rows(asked.lines), can_view=asked.hides)
+        shown = await self._show(self._rows(asked.lines), can_view=asked.hides)
         for _ in range(ATTEMPTS if asked.options else 1):
             if shown == "no":
                 return asked.chosen("n")
-            words = "v" if shown == "view" else await self._typed(asked.keys)
+            words = "v" if shown == "view" else await self._read_line(asked.keys)
             if words.lower() == "v":
-                if not await self._viewed(request):
+                if not await self._view(request):
                     return asked.chosen("n")
                 asked = question(request, *self._size(), viewed=True)
-                shown = await self._shown(self._rows(asked.lines), can_view=asked.hides)
+                shown = await self._show(self._rows(asked.lines), can_view=asked.hides)
                 continue
             option = asked.chosen(words)
             if option is not None or asked.refuses(words):
@@ -195,11 +195,11 @@ class TerminalQuestions:
             self._write(f"║ {asked.instead(words)}\n")
         return None
 
-    async def _answer(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
-        if await self._shown(self._rows(lines)) == "no":
+    async def _ask(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
+        if await self._show(self._rows(lines)) == "no":
             return None
         for _ in range(ATTEMPTS):
-            answer = understood(await self._typed(how))
+            answer = understood(await self._read_line(how))
             if answer is not None:
                 return answer
             self._write(f"║ That is no answer; type {how}.\n")
@@ -211,7 +211,7 @@ class TerminalQuestions:
         wanted = self._coloured if coloured is None else coloured
         return frame_rows(f"dragoman asks · {self._word}", lines, self._size()[0], coloured=wanted)
 
-    async def _viewed(self, request: RequestPermission) -> bool:
+    async def _view(self, request: RequestPermission) -> bool:
         """Show all of a request: in the pager, or else in pages. False: the person has said no before its end."""
         pager = self._find_pager()
         if pager is not None:
@@ -219,9 +219,9 @@ class TerminalQuestions:
                 rows = self._rows(whole_question(request), coloured=self._coloured and pager.coloured)
                 if await show_in(pager, rows, terminal):
                     return True
-        return await self._shown(self._rows(whole_question(request))) == "all"
+        return await self._show(self._rows(whole_question(request))) == "all"
 
-    async def _shown(self, rows: Iterator[str], *, can_view: bool = False) -> Shown:
+    async def _show(self, rows: Iterator[str], *, can_view: bool = False) -> Shown:
         """Show rows, a screen at a time where there are more. `can_view`: they are not all of the question."""
         keys, help = (_VIEW_KEYS, _VIEW_HELP) if can_view else (_PAGE_KEYS, _PAGE_HELP)
         ahead: deque[str] = deque()
@@ -234,12 +234,12 @@ class TerminalQuestions:
             at += page
             if not ahead:
                 return "all"
-            words = await self._typed(_goes_on(at, help))
+            words = await self._read_line(_goes_on(at, help))
             while words.lower() not in keys:
                 others += 1
                 if others > ATTEMPTS:
                     raise NoAnswer
-                words = await self._typed(f"read to the end before you answer. {help}")
+                words = await self._read_line(f"read to the end before you answer. {help}")
             if words.lower() == "v":
                 return "view"
             if words.lower() in ("n", "no"):
@@ -258,7 +258,7 @@ class TerminalQuestions:
                 return max(number - 1, 1)
         return number
 
-    async def _typed(self, how: str) -> str:
+    async def _read_line(self, how: str) -> str:
         """Return the next line that is typed below what stands there."""
         # Behind the question and before this line: who sees it can answer at once, and no sooner.
         self._keyboard.forget()

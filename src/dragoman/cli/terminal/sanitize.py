@@ -54,19 +54,19 @@ class SanitizingStream:
     """Makes a text inert that comes in pieces: a line's end or a heap of marks may be cut in two."""
 
     def __init__(self) -> None:
-        self._held = ""
+        self._carriage_return = ""
         self._marks = 0
         # The last character that was shown: what joins to it comes in the next piece.
         self._before = ""
 
     def feed(self, text: str) -> str:
         """Return what can be shown of it now."""
-        if not self._held and not self._marks and _PLAIN.fullmatch(text):
+        if not self._carriage_return and not self._marks and _PLAIN.fullmatch(text):
             self._before = text[-1:] or self._before
             return text
-        text, self._held = self._held + text, ""
+        text, self._carriage_return = self._carriage_return + text, ""
         if text.endswith("\r"):
-            text, self._held = text[:-1], "\r"
+            text, self._carriage_return = text[:-1], "\r"
         clean = harmless(text, self._before).translate(_FOR_THE_FRAME)
         shown, self._marks = few_marks(clean, self._marks)
         self._before = text[-1:] or self._before
@@ -74,5 +74,5 @@ class SanitizingStream:
 
     def finish(self) -> str:
         """Return what was held back."""
-        held, self._held, self._marks, self._before = self._held, "", 0, ""
+        held, self._carriage_return, self._marks, self._before = self._carriage_return, "", 0, ""
         return sanitize(held)

@@ -6,14 +6,16 @@
 """
 
 import asyncio
+import atexit
+import sys
+import termios
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Final
+from contextlib import contextmanager, suppress
+from typing import Any, Final
 
 from dragoman.cli.terminal.chat_commands import chosen_option
 from dragoman.cli.terminal.composer import Composer
-from dragoman.cli.terminal.echo import Echo
 from dragoman.cli.terminal.event_text import EventText, notice_text, title
 from dragoman.cli.terminal.renderer import Renderer
 from dragoman.cli.terminal.sanitize import sanitize_line
@@ -25,15 +27,15 @@ _WAITING_LINES: Final = 200
 _STEP_SECONDS: Final = 0.12
 
 
-class Stage:
+class ChatScreen:
     """Decides what is written to the terminal now and what has to wait. `composer` reads the user's line, once set."""
 
     def __init__(self) -> None:
-        self.paper: Final = Renderer()
+        self.renderer: Final = Renderer()
         self.event_text = EventText()
         self.composer: Composer | None = None
         self.trouble = ""  # why the agent cannot be reached now
-        self._echo = Echo()
+        self._echo = _Echo()
         self._turn: Turn | None = None
         self._usage: UsageChanged | None = None
         self._waiting: deque[str] = deque(maxlen=_WAITING_LINES)
@@ -43,7 +45,7 @@ class Stage:
     def leave(self) -> None:
         """Give the terminal back as it was."""
         try:
-            self.paper.still()
+            self.renderer.still()
         finally:
             self._echo.on()
 
@@ -71,19 +73,19 @@ class Stage:
 
     def end_turn(self) -> None:
         """End the turn."""
-        self.paper.show(self.event_text.finish())
-        self.paper.finish()
+        self.renderer.show(self.event_text.finish())
+        self.renderer.finish()
 
     async def _move(self) -> None:
         while True:
-            self.paper.tick(self.event_text.running)
+            self.renderer.tick(self.event_text.running)
             await asyncio.sleep(_STEP_SECONDS)
 
     def _show(self, events: Sequence[AnyEvent]) -> None:
         for event in events:
             if isinstance(event, UsageChanged):
                 self._usage = event
-            self.paper.show(self.event_text.render(event))
+            self.renderer.show(self.event_text.render(event))
 
     # -- a question --------------------------------------------------------------------------------------------------
 
@@ -98,7 +100,7 @@ class Stage:
             self._free.set()
             if self._turn is not None:
                 self._echo.off()
-        self.paper.hold(asking)
+        self.renderer.hold(asking)
 
     async def free(self) -> None:
         """Wait until no question is shown."""
@@ -129,26 +131,26 @@ class Stage:
     def say_what_waited(self) -> None:
         """Show the lines that were kept."""
         while self._waiting:
-            self.paper.say(self._waiting.popleft(), "yellow")
+            self.renderer.say(self._waiting.popleft(), "yellow")
 
     def terminal_output(self, terminal_id: str, text: str, ended: bool) -> None:
         """Show what a command has printed that we run for the agent."""
         if self._is_the_turns:
-            self.paper.show(self.event_text.client_terminal(terminal_id, text, ended=ended))
+            self.renderer.show(self.event_text.client_terminal(terminal_id, text, ended=ended))
 
     def noise(self, reason: str) -> None:
         """Show that the agent wrote something to stdout that is no message."""
         if self._is_the_turns:
-            self.paper.say(f"(skipped what the agent wrote: {sanitize_line(reason)[:200]})")
+            self.renderer.say(f"(skipped what the agent wrote: {sanitize_line(reason)[:200]})")
 
     def in_trouble(self, sentence: str) -> None:
         """The address cannot be reached, or, the next time, can be. Where the user is writing, the line below says
         so."""
         self.trouble = "" if self.trouble else sanitize_line(sentence)
         if self._is_the_turns:
-            self.paper.say(f"({sanitize_line(sentence)})", "yellow")
+            self.renderer.say(f"({sanitize_line(sentence)})", "yellow")
         elif self.composer is None:
-            self.paper.say(sanitize_line(sentence), "yellow")
+            self.renderer.say(sanitize_line(sentence), "yellow")
         else:
             self.composer.refresh()
 
@@ -166,3 +168,30 @@ class Stage:
         if conversation.title:
             parts.append(title(conversation.title))
         return " · ".join(parts)
+
+
+class _Echo:
+    """The terminal's echo, off while an agent works: typed characters must not stand in the middle of its output.
+
+    Restored when the process ends, however it ends; a shell does it for a process that was killed.
+    """
+
+    def __init__(self) -> None:
+        self._before: list[Any] | None = None
+        atexit.register(self.on)
+
+    def off(self) -> None:
+        """Turn the echo of typed characters off; Ctrl-C still works."""
+        with suppress(termios.error, ValueError, OSError):
+            modes = termios.tcgetattr(sys.stdin)
+            if self._before is None:
+                self._before = termios.tcgetattr(sys.stdin)
+            modes[3] &= ~termios.ECHO
+            termios.tcsetattr(sys.stdin, termios.TCSANOW, modes)
+
+    def on(self) -> None:
+        """Restore the echo as it was before `off`."""
+        if self._before is not None:
+            with suppress(termios.error, ValueError, OSError):
+                termios.tcsetattr(sys.stdin, termios.TCSANOW, self._before)
+            self._before = None

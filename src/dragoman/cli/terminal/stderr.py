@@ -29,7 +29,7 @@ class Stderr:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._heard: asyncio.Event = asyncio.Event()
 
-    def hear(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         """Receive what the agent has written to stderr."""
         *lines, self._rest = (self._rest + self._decoder.decode(data)).split("\n")
         if len(self._rest) > _LINE_LENGTH:

@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec.structs import replace
 
-from dragoman.coder.mcp.plain import plain
 from dragoman.errors import UsageError
 from dragoman.host.environment import is_secret
+from dragoman.host.text import harmless
 from dragoman.host.variables import VariableMissing, fill, is_passable
 from dragoman.vocabulary.requests import (
     EnvVariable,
@@ -74,13 +74,13 @@ def describe(config: Config) -> str:
     match config:
         case McpStdio():
             variables = [f"{one.name}={_shown(one)}" for one in config.env or ()]
-            return plain(" ".join([*variables, shlex.join([config.command, *(config.args or ())])]))
+            return harmless(" ".join([*variables, shlex.join([config.command, *(config.args or ())])]))
         case McpHttp() | McpSse():
-            return plain(shown_url(config.url))
+            return harmless(shown_url(config.url))
         case McpAcp():
             return "a server behind the client"
         case UnknownMcp():
-            return f"a server of the unknown type {plain(config.kind)}"
+            return f"a server of the unknown type {harmless(config.kind)}"
     assert_never(config)
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from dragoman import limits
-from dragoman.coder.mcp.plain import plain
 from dragoman.coder.tools.result_text import cut
+from dragoman.host.text import harmless
 
 # A model has to read them all with every call: a hundred are already too many to choose from.
 TOOLS: Final = 128
@@ -69,7 +69,7 @@ def _read(said: object, server: Sequence[str]) -> Definition | None:
         return None
     description = said.get("description")
     text = cut(description, DESCRIPTION_CHARACTERS) if isinstance(description, str) else ""
-    return Definition(tool, plain(text), schema, digest)
+    return Definition(tool, harmless(text), schema, digest)
 
 
 def deeper_than(value: object, depth: int) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from dragoman import limits
 from dragoman.coder.mcp.config import Config, identity, name_of
 from dragoman.coder.mcp.definition import Definition, Definitions
-from dragoman.coder.mcp.plain import one_line
+from dragoman.coder.mcp.server_text import one_line
 from dragoman.coder.mcp.settings import McpCallbacks
 from dragoman.coder.tools.contract import ToolOutcome
 from dragoman.errors import StartFailed

@@ -1,4 +1,4 @@
-"""`read_file` and `list_files`: looking, and nothing else."""
+"""`read_file(path, start_line?, end_line?)`: read a text file of the workspace."""
 
 from msgspec import UNSET
 

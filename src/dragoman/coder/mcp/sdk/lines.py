@@ -27,7 +27,7 @@ from mcp.types import (
 )
 
 from dragoman import limits
-from dragoman.coder.mcp.plain import one_line
+from dragoman.coder.mcp.server_text import one_line
 from dragoman.host.pipes import PolledReadEnd, WriteEnd
 from dragoman.host.process import Child
 

@@ -13,13 +13,14 @@ from mcp.types import CONNECTION_CLOSED, PARSE_ERROR
 
 from dragoman import limits
 from dragoman.coder.mcp.config import Config, hide, secrets_of
-from dragoman.coder.mcp.plain import one_line, plain
 from dragoman.coder.mcp.sdk.lines import TOO_LARGE, Lines
 from dragoman.coder.mcp.sdk.web import Web
+from dragoman.coder.mcp.server_text import one_line
 from dragoman.coder.mcp.settings import McpEnvironment
 from dragoman.errors import StartFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.process import Child
+from dragoman.host.text import harmless
 from dragoman.vocabulary.requests import McpHttp, McpSse, McpStdio
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Program:
         return hide(f"{what}; on stderr: {last}" if last else what, self._secrets)
 
     def stderr(self) -> str:
-        return hide(plain(self._child.stderr_tail()), self._secrets) if self._child is not None else ""
+        return hide(harmless(self._child.stderr_tail()), self._secrets) if self._child is not None else ""
 
     def has_forgotten_us(self) -> bool:
         return False

@@ -16,11 +16,12 @@ from mcp.types import (
 
 from dragoman import limits
 from dragoman.coder.mcp.definition import deeper_than
-from dragoman.coder.mcp.plain import one_line, plain
+from dragoman.coder.mcp.server_text import one_line
 from dragoman.coder.tools.contract import ToolOutcome
 from dragoman.coder.tools.result_text import RESULT_CHARACTERS, cut
 from dragoman.host.decoding import is_flood
 from dragoman.host.media import MediaBudget, MediaRefused, normal_type
+from dragoman.host.text import harmless
 from dragoman.vocabulary import content as words
 
 # For programs; what is larger has its text.
@@ -87,7 +88,7 @@ class _Reading:
         try:
             self._media.check(data, picture_type)
         except MediaRefused as refusal:
-            self.texts.append(f"[{what} left out: it {plain(str(refusal))}]")
+            self.texts.append(f"[{what} left out: it {harmless(str(refusal))}]")
             return False
         return True
 
@@ -96,7 +97,7 @@ def _bounded(text: str, limit: int = RESULT_CHARACTERS) -> str:
     if is_flood(text):
         return f"[binary data left out: {len(text):,} characters]"
     # Twice: before, so that a huge text is not gone through; after, because writing out makes it longer.
-    return cut(plain(cut(text, limit)), limit)
+    return cut(harmless(cut(text, limit)), limit)
 
 
 def _short(text: str) -> str:

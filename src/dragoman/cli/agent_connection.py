@@ -1,0 +1,101 @@
+"""Connect to the agent of `run` and `chat`, and open the session that is meant."""
+
+import argparse
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.errors import CommandError
+from dragoman.cli.target import Target
+
+if TYPE_CHECKING:
+    from dragoman.cli.offered_services import Offer
+    from dragoman.client.connect import Client
+    from dragoman.client.conversation import Conversation
+
+
+async def connect_to(
+    stack: AsyncExitStack,
+    target: Target,
+    folder: str,
+    offer: "Offer",
+    arguments: argparse.Namespace,
+    settings: Mapping[str, Any],
+) -> "Client":
+    """Connect to the agent; the stack closes the connection. Our own is lent no files and terminals: it has them."""
+    options: dict[str, Any] = {"permission": offer.permission} if target.ours else offer.callbacks()
+    options |= {**settings, "protocol": arguments.protocol}
+    stack.push_async_callback(offer.close)
+    if arguments.trace is not None:
+        from dragoman.cli.trace import open_trace
+
+        try:
+            options["trace"] = open_trace(arguments.trace)
+        except OSError as error:
+            raise CommandError(f"{arguments.trace}: cannot write the trace: {error.strerror}") from None
+    if target.registry is not None:
+        return await stack.enter_async_context(target.registry.connect(target.name, **options))
+    from dragoman.client.connect import connect
+
+    if target.offered is not None:
+        options = target.offered.select(options)
+    return await stack.enter_async_context(connect(target.command, cwd=folder, env=target.env, **options))
+
+
+async def find_own_session(given: str, folder: str = ".") -> tuple[str, str]:
+    """Return the id and the folder of a stored session of our own agent.
+
+    `given` is its id, the beginning of it, or its title, by the rules of `find_session`; `folder` is where a title is
+    looked for first. Raise `CommandError` where no one session is meant.
+    """
+    from dragoman.cli.find_session import find_session
+    from dragoman.cli.home import open_store
+    from dragoman.store.contract import StoreFailed
+
+    store = open_store()
+    try:
+        meta = await store.look(await find_session(store, given, folder))
+        return meta.id, meta.cwd
+    except StoreFailed as failure:
+        raise CommandError(f"session {given}: {failure}") from None
+    finally:
+        await store.close()
+
+
+async def reopen_session(client: "Client", session_id: str, folder: str, *, replay: bool) -> "Conversation":
+    """Reopen a session, with its history replayed or not, as far as the agent can. Raises `CommandError` if it cannot.
+
+    An agent may say that it can do both and know only one of the methods: then that one is used.
+    """
+    from dragoman.errors import METHOD_NOT_FOUND, RequestFailed
+
+    able = client.agent.capabilities
+    if not able.resume and not able.load:
+        raise CommandError("this agent cannot go on with an earlier session")
+    ways = [(client.load_session, able.load), (client.resume_session, able.resume)]
+    first, *others = [way for way, is_advertised in (ways if replay else ways[::-1]) if is_advertised]
+    try:
+        return await first(session_id, folder)
+    except RequestFailed as error:
+        if error.code != METHOD_NOT_FOUND or not others:
+            raise
+    return await others[0](session_id, folder)
+
+
+async def set_mode_and_model(conversation: "Conversation", target: Target, arguments: argparse.Namespace) -> None:
+    """Set the mode and the model of the command line. Our own agent was started with them."""
+    from dragoman.cli.text_width import harmless_line
+    from dragoman.errors import RequestFailed, UsageError
+    from dragoman.host.failure_text import failure_text
+
+    try:
+        if arguments.mode is not None and not target.ours:
+            await conversation.set_mode(arguments.mode)
+        if arguments.model is not None and not target.ours:
+            await conversation.set_model(arguments.model)
+    except UsageError as error:
+        raise CommandError(str(error)) from None
+    except RequestFailed as error:
+        raise CommandError(
+            f"the agent does not take that mode or model: {harmless_line(failure_text(error))}"
+        ) from error
