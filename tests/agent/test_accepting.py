@@ -1,16 +1,22 @@
 """A prompt is accepted when it is on disk, and shown after that: whatever dies in between, nothing accepted is lost."""
 
+import asyncio
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
+from dragoman.store.contract import StoreFailed
+from dragoman.store.entries import EventEntry
 from dragoman.store.sqlite import SqliteStore
-from tests.support.raw_peer import Message, prompt
-from tests.support.served_agent import opened, served
+from dragoman.vocabulary.content import text_of
+from dragoman.vocabulary.events import UserMessage
+from tests.support.raw_peer import Message, prompt, updates
+from tests.support.served_agent import end_of_turn, opened, served
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio
@@ -76,3 +82,78 @@ async def test_whoever_gives_up_before_a_prompt_is_accepted_has_cancelled_it(tmp
         wire.say(prompt(3, session_id))
         assert "result" in await wire.answer(3)
     await store.close()
+
+
+def steered_agent(store: SqliteStore, go_on: asyncio.Event, *, before: Callable[[], None] = lambda: None) -> Agent:
+    """An agent that accepts queued prompts when it is told to go on; `before` is called right before that."""
+    agent = Agent("steered", store=store, steering=True)
+
+    @agent.prompt
+    async def answer(session: Session, prompt: Prompt) -> None:
+        await go_on.wait()
+        before()
+        for queued in await session.queued_prompts():
+            await session.say(queued.text)
+
+    return agent
+
+
+async def stored_prompts(folder: Path, session_id: str) -> list[str]:
+    store = SqliteStore(folder)
+    found: list[str] = []
+    async for records in store.read(session_id):
+        for record in records:
+            if isinstance(record.entry, EventEntry) and isinstance(record.entry.event, UserMessage):
+                found.append(text_of(record.entry.event.content or []))
+    await store.close()
+    return found
+
+
+async def test_a_cancel_while_a_queued_prompt_is_written_leaves_it_accepted(tmp_path: Path) -> None:
+    """Its entry may be on disk already, so it cannot be rejected any more."""
+    store = SqliteStore(tmp_path)
+    free, go_on = threading.Event(), asyncio.Event()
+    async with served(steered_agent(store, go_on, before=lambda: hold_up(store, free)), 2) as wire:
+        session_id = await opened(wire)
+        wire.say(prompt(2, session_id))
+        assert "result" in await wire.answer(2)
+        wire.say(prompt(3, session_id, "more"))
+        await settled()
+        go_on.set()
+        await settled()
+        wire.say({"method": "session/cancel", "params": {"sessionId": session_id}})
+        await settled()
+        free.set()
+        accepted = await wire.answer(3)
+        assert "result" in accepted
+        assert await end_of_turn(wire, 2, 2) == {"stopReason": "cancelled"}
+        later = wire.heard[wire.heard.index(accepted) :]
+        assert [kind for kind in updates(later) if kind in ("user_message", "idle")] == ["user_message", "idle"]
+    await store.close()
+    assert await stored_prompts(tmp_path, session_id) == ["go", "more"]
+
+
+async def test_a_queued_prompt_that_cannot_be_written_is_answered_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path)
+    go_on = asyncio.Event()
+
+    def fail(*_: object, **__: object) -> None:
+        raise StoreFailed("the disk is full")
+
+    def break_disk() -> None:
+        monkeypatch.setattr(store._keeper, "append", fail)
+
+    async with served(steered_agent(store, go_on, before=break_disk), 2) as wire:
+        session_id = await opened(wire)
+        wire.say(prompt(2, session_id))
+        assert "result" in await wire.answer(2)
+        wire.say(prompt(3, session_id, "more"))
+        await settled()
+        go_on.set()
+        assert "error" in await wire.answer(3)
+        assert "error" in await end_of_turn(wire, 2, 2)
+        monkeypatch.undo()
+    await store.close()
+    assert await stored_prompts(tmp_path, session_id) == ["go"]

@@ -329,3 +329,29 @@ async def test_the_usage_of_one_turn_is_not_told_for_the_next(protocol: int) -> 
             if isinstance(event, AgentMessageChunk):
                 await turn.cancel()
         assert (turn.stop_reason, turn.usage) == ("cancelled", None)
+
+
+async def test_a_queued_prompt_that_is_accepted_is_in_the_context_although_the_turn_is_cancelled() -> None:
+    """The user was told that it stands in the conversation, so the next turn must know it."""
+    accepting, accepted = asyncio.Event(), asyncio.Event()
+    more = [ContextUserMessage("m2", [Text("more")]), ContextUserMessage("m3", [Text("and more")])]
+
+    async def queued() -> list[ContextUserMessage]:
+        accepting.set()
+        await accepted.wait()
+        return more
+
+    context = Context([], noted)
+
+    async def run() -> None:
+        async for _ in loop.turn(model_of({"say": "hi"}), context, Hands(), HI, queued_prompts=queued):
+            pass
+
+    running = asyncio.ensure_future(run())
+    await accepting.wait()
+    running.cancel()
+    await settled()
+    accepted.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert context.items == [HI, *more]

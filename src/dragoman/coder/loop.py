@@ -6,7 +6,7 @@ in it, every call has a result, and the next prompt can go on with it.
 """
 
 import json
-from asyncio import sleep
+from asyncio import CancelledError, ensure_future, shield, sleep, wait
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final, Protocol, assert_never
@@ -83,7 +83,7 @@ def turn(
     model_calls: int = MODEL_CALLS,
     budget: ContextBudget | None = None,
     spending: Spending | None = None,
-    interjected: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None,
+    queued_prompts: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None,
 ) -> AsyncGenerator[AnyEvent, None]:
     """Yield everything that happens in one turn; the last event is its end.
 
@@ -94,7 +94,7 @@ def turn(
     it.model_calls = model_calls
     it.budget = budget
     it.spending = spending or Spending()
-    it.interjected = interjected
+    it.queued_prompts = queued_prompts
     return it.run()
 
 
@@ -103,7 +103,7 @@ class _Turn:
 
     model_calls = MODEL_CALLS
     budget: ContextBudget | None = None
-    interjected: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None
+    queued_prompts: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class _Turn:
             self.budget.begin_turn(self._prompt.message_id)
         try:
             for _ in range(self.model_calls):
-                await self._add_interjections()
+                await self._add_queued_prompts()
                 request = await self._next_request()
                 if notice := self._media_notice():
                     yield notice
@@ -166,9 +166,23 @@ class _Turn:
             await context.settle()
             raise
 
-    async def _add_interjections(self) -> bool:
-        """Take what the user has said meanwhile into the context; whether there was something."""
-        prompts = await self.interjected() if self.interjected is not None else ()
+    async def _add_queued_prompts(self) -> bool:
+        """Accept what the user has sent meanwhile and add it to the context; whether there was something.
+
+        Once begun this goes on to its end, also when the turn is cancelled: the client is told that a prompt is
+        accepted before the context has it, and the next turn must know everything that was accepted.
+        """
+        work = ensure_future(self._accept_queued_prompts())
+        try:
+            return await shield(work)
+        except CancelledError:
+            await wait([work])
+            if not work.cancelled():
+                work.exception()  # retrieved: the turn ends as cancelled whatever became of it
+            raise
+
+    async def _accept_queued_prompts(self) -> bool:
+        prompts = await self.queued_prompts() if self.queued_prompts is not None else ()
         for prompt in prompts:
             await self._context.add(prompt)
         return bool(prompts)
@@ -222,7 +236,7 @@ class _Turn:
             return self._error(ModelFailed("server", "The model ended in an error"))
         if response.reason:
             return Idle(stop_reason=response.reason, usage=self._usage())
-        if response.calls or await self._add_interjections():
+        if response.calls or await self._add_queued_prompts():
             return None
         return Idle(stop_reason="end_turn", usage=self._usage())
 

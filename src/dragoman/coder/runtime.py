@@ -176,7 +176,7 @@ class SessionRuntime:
             model_calls=self._setup.model_calls,
             budget=budget,
             spending=spending,
-            interjected=self._interjected,
+            queued_prompts=self._queued_prompts,
         )
         _log.debug("turn of session %.13s begins: model %s, mode %s", self.session.id, model.name, self.mode())
         end = "stopped before its end"
@@ -222,7 +222,7 @@ class SessionRuntime:
     def _thought_level(self) -> str:
         return next((o.current_value for o in self.session.options if is_option(o, "thought_level")), "")
 
-    async def _interjected(self) -> list[ContextUserMessage]:
+    async def _queued_prompts(self) -> list[ContextUserMessage]:
         roots, sees = self._roots(), self.model.sees
         prompts = await self.session.queued_prompts()
         for prompt in prompts:
