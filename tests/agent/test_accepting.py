@@ -38,7 +38,7 @@ def hold_up(store: SqliteStore, free: threading.Event) -> None:
     def job() -> None:
         free.wait(10)
 
-    store._keeper.put(job)
+    store._engine.put(job)
 
 
 def is_user_message(message: Message) -> bool:
@@ -143,7 +143,7 @@ async def test_a_queued_prompt_that_cannot_be_written_is_answered_with_an_error(
         raise StoreFailed("the disk is full")
 
     def break_disk() -> None:
-        monkeypatch.setattr(store._keeper, "append", fail)
+        monkeypatch.setattr(store._engine, "append", fail)
 
     async with served(steered_agent(store, go_on, before=break_disk), 2) as wire:
         session_id = await opened(wire)

@@ -127,9 +127,9 @@ await anext(generator)
             await asyncio.sleep(60)
         """
     ),
-    "a store that hangs": Case("store._keeper.put(lambda: time.sleep(60))", stored=True),
+    "a store that hangs": Case("store._engine.put(lambda: time.sleep(60))", stored=True),
     "a store that hangs in a turn": Case(
-        "store._keeper.put(lambda: time.sleep(60))\nawait session.say('more')\nawait asyncio.sleep(60)", stored=True
+        "store._engine.put(lambda: time.sleep(60))\nawait session.say('more')\nawait asyncio.sleep(60)", stored=True
     ),
     "many sessions": Case("await asyncio.sleep(60)", IGNORE, sessions=200),
     "many sessions that take their time": Case("", "time.sleep(0.05)", sessions=200),

@@ -313,7 +313,7 @@ async def test_what_cannot_be_kept_is_not_said_and_the_turn_fails(
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
         assert house.store is not None
-        keeper = house.store._keeper
+        keeper = house.store._engine
         append = keeper.append
 
         def full(*arguments: Any, **named: Any) -> Any:
@@ -376,7 +376,7 @@ async def test_an_option_is_on_disk_before_it_is_acknowledged(
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
         assert house.store is not None
-        keeper, disk = house.store._keeper, threading.Event()
+        keeper, disk = house.store._engine, threading.Event()
         append = keeper.append
 
         def slow(*arguments: Any, **named: Any) -> Any:
@@ -403,7 +403,7 @@ async def test_an_option_that_cannot_be_kept_is_refused_and_can_be_set_later(
             raise StoreFailed("the disk is full")
 
         with monkeypatch.context() as failing:
-            failing.setattr(house.store._keeper, "append", full)
+            failing.setattr(house.store._engine, "append", full)
             for _ in range(2):
                 assert await refused(session.set_mode("full")) == (INTERNAL_ERROR, {"reason": "store"})
         await session.set_mode("full")
@@ -420,7 +420,7 @@ async def test_an_end_that_cannot_be_kept_is_told_as_a_failure(
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
         assert house.store is not None
-        append = house.store._keeper.append
+        append = house.store._engine.append
 
         def no_end(name: str, entries: Any, **named: Any) -> Any:
             if any(isinstance(entry, EventEntry) and isinstance(entry.event, Idle) for entry in entries):
@@ -428,7 +428,7 @@ async def test_an_end_that_cannot_be_kept_is_told_as_a_failure(
             return append(name, entries, **named)
 
         with monkeypatch.context() as failing:
-            failing.setattr(house.store._keeper, "append", no_end)
+            failing.setattr(house.store._engine, "append", no_end)
             assert await refused(session.ask("hello")) == (INTERNAL_ERROR, {"reason": "store"})
         assert (await session.ask("now")).text == "one two"
 

@@ -317,10 +317,10 @@ async def test_no_failure_ends_the_thread(tmp_path: Path, monkeypatch: pytest.Mo
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(store._keeper._files, "append", broken)
+        patch.setattr(store._engine._files, "append", broken)
         failure = await tried(log, note(1))
         assert failure is not None and str(failure) == "the session store failed"
-        patch.setattr(store._keeper._files, "look", broken)
+        patch.setattr(store._engine._files, "look", broken)
         with pytest.raises(ZeroDivisionError):
             await store.look("a")
     assert await tried(log, note(2)) is None

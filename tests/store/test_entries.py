@@ -14,11 +14,11 @@ from dragoman.store.entries import (
     TextEntry,
     UnreadableEntry,
     UnwritableEntry,
+    decode_entry,
+    encode_entry,
     event_of,
     events_of,
-    joined,
-    read,
-    written,
+    join_texts,
 )
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import (
@@ -57,24 +57,24 @@ EVENTS: list[AnyEvent] = [
 
 @given(SAID | NOTED)
 def test_pieces_and_notes_survive(entry: Entry) -> None:
-    assert read(*written(entry)) == entry
+    assert decode_entry(*encode_entry(entry)) == entry
 
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_events_survive(event: AnyEvent) -> None:
-    assert read(*written(EventEntry(event))) == EventEntry(event)
+    assert decode_entry(*encode_entry(EventEntry(event))) == EventEntry(event)
 
 
 @given(st.lists(SAID | NOTED))
 def test_joining_keeps_every_text_in_order(entries: list[Entry]) -> None:
-    result = joined(entries)
+    result = join_texts(entries)
     assert [e for e in result if isinstance(e, NoteEntry)] == [e for e in entries if isinstance(e, NoteEntry)]
     for kind in KINDS:
         for message in ("", "m1", "m2"):
             assert text_of(result, kind, message) == text_of(entries, kind, message)
     neighbours = pairwise(result)
     assert not [pair for pair in neighbours if isinstance(pair[0], TextEntry) and pair[0][:2] == pair[1][:2]]
-    assert joined(result) == result
+    assert join_texts(result) == result
 
 
 def text_of(entries: list[Entry], kind: str, message: str) -> str:
@@ -86,16 +86,16 @@ def text_of(entries: list[Entry], kind: str, message: str) -> str:
 )
 def test_rubbish_is_unreadable_and_nothing_else(kind: str, body: bytes) -> None:
     try:
-        entry = read(kind, body)
+        entry = decode_entry(kind, body)
     except UnreadableEntry:
         return
-    assert msgspec.json.decode(body) == msgspec.json.decode(written(entry)[1])
+    assert msgspec.json.decode(body) == msgspec.json.decode(encode_entry(entry)[1])
 
 
 @pytest.mark.parametrize("value", [object(), {1j: 2}, "\ud800", [[object()]]])
 def test_what_has_no_place_in_a_log_is_unwritable(value: object) -> None:
     with pytest.raises(UnwritableEntry):
-        written(NoteEntry("x", value))
+        encode_entry(NoteEntry("x", value))
 
 
 def test_events_are_told_from_entries() -> None:

@@ -89,7 +89,7 @@ async def test_no_more_files_stay_open_than_so_many(sqlite_store: SqliteStore, m
     logs = [await sqlite_store.create(meta(f"sess_{number}")) for number in range(4)]
     for log in logs:
         await write(log, note(1))
-    assert len(sqlite_store._keeper._files._open) == 2
+    assert len(sqlite_store._engine._files._open) == 2
     assert [await numbers_in(log.read()) for log in logs] == [[1]] * 4
 
 

@@ -228,7 +228,7 @@ async def test_one_bad_file_does_not_keep_the_list_from_being_made(store: Sqlite
 async def test_a_session_out_of_reach_is_listed_when_it_can_be_reached_again(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = store._keeper._files.look
+    look = store._engine._files.look
 
     def failing(session_id: str) -> object:
         if session_id == "b":
@@ -236,7 +236,7 @@ async def test_a_session_out_of_reach_is_listed_when_it_can_be_reached_again(
         return look(session_id)
 
     deleted(tmp_path)
-    monkeypatch.setattr(store._keeper._files, "look", failing)
+    monkeypatch.setattr(store._engine._files, "look", failing)
     assert await listed(store) == ["c", "a"]
     monkeypatch.undo()
     assert await listed(store) == NAMES

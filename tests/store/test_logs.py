@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.store.contract import BadCursor, StoreFailed
-from dragoman.store.cursors import Cursor, read_cursor, written_cursor
 from dragoman.store.entries import decode_extras
+from dragoman.store.listing import Cursor, decode_cursor, encode_cursor
 from dragoman.store.rows import meta_in
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.word import Extras
@@ -69,9 +69,9 @@ async def test_a_store_is_closed_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("change", "activity"), [(-1, 0), (0, -1), (2**63, 0), (0, 2**63)])
 def test_a_cursor_beyond_what_a_list_can_have_is_none_of_ours(change: int, activity: int) -> None:
-    assert read_cursor(written_cursor(Cursor("g", "f", 0, 0, "x"))) == Cursor("g", "f", 0, 0, "x")
+    assert decode_cursor(encode_cursor(Cursor("g", "f", 0, 0, "x"))) == Cursor("g", "f", 0, 0, "x")
     with pytest.raises(BadCursor):
-        read_cursor(written_cursor(Cursor("g", "f", change, activity, "x")))
+        decode_cursor(encode_cursor(Cursor("g", "f", change, activity, "x")))
 
 
 def test_extras_in_a_log_are_objects() -> None:

@@ -5,8 +5,8 @@ import sqlite3
 import pytest
 
 from dragoman.store import salvage
+from dragoman.store.connections import is_damage, store_errors
 from dragoman.store.contract import StoreFailed
-from dragoman.store.failures import is_damage, told_plainly
 
 
 class FailingDisk:
@@ -39,5 +39,5 @@ def test_pythons_own_complaints_are_told_apart(error: Exception, damage: bool) -
 
 
 def test_what_cannot_be_a_row_is_told_plainly() -> None:
-    with pytest.raises(StoreFailed, match="that cannot be stored"), told_plainly():
+    with pytest.raises(StoreFailed, match="that cannot be stored"), store_errors():
         raise OverflowError

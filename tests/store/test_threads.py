@@ -83,14 +83,14 @@ async def test_failures_in_a_flood_leave_no_hole(tmp_path: Path, monkeypatch: py
     """As a journal does it: after a failure was told, it goes on behind the last entry that was kept."""
     store = SqliteStore(tmp_path)
     log = await store.create(meta("a"))
-    append, commits, chance = store._keeper._files.append, count(), random.Random(2)
+    append, commits, chance = store._engine._files.append, count(), random.Random(2)
 
     def sometimes(session_id: str, entries: Sequence[Entry], activity: int) -> None:
         if next(commits) % 3 == 2:
             raise StoreFailed("the disk failed")
         append(session_id, entries, activity)
 
-    monkeypatch.setattr(store._keeper._files, "append", sometimes)
+    monkeypatch.setattr(store._engine._files, "append", sometimes)
     kept: list[int] = []
     failures = 0
     next_number = 0

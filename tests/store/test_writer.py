@@ -54,8 +54,8 @@ async def test_a_loop_that_is_gone_is_told_nothing_and_others_are() -> None:
     here = asyncio.get_running_loop()
 
     def job() -> None:
-        writer.tell(gone, lambda: pytest.fail("nobody is there"))
-        writer.tell(here, told.set)
+        writer.call_in_loop(gone, lambda: pytest.fail("nobody is there"))
+        writer.call_in_loop(here, told.set)
 
     writer.put(job)
     async with asyncio.timeout(30):
@@ -75,7 +75,7 @@ async def test_what_is_done_is_told_in_order_and_before_all_is_done() -> None:
         first.set()
 
     def job(number: int) -> None:
-        writer.tell(here, lambda: done(number))
+        writer.call_in_loop(here, lambda: done(number))
         if number == 2:
             time.sleep(0.01)  # longer than anybody is kept waiting
         if number == 3:

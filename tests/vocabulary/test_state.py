@@ -175,7 +175,7 @@ def seen(state: SessionState) -> tuple[list[events.AnyEvent], events.AnyEvent]:
 
 def stored(happened: list[events.AnyEvent]) -> list[entries.Entry]:
     """The entries as they come out of a log: plain text joined, everything written as bytes and read again."""
-    return [entries.read(*entries.written(entry)) for entry in entries.joined(map(entry_of, happened))]
+    return [entries.decode_entry(*entries.encode_entry(entry)) for entry in entries.join_texts(map(entry_of, happened))]
 
 
 def entry_of(event: events.AnyEvent) -> entries.Entry:

@@ -51,7 +51,7 @@ class UnwritableEntry(Exception):
     """An entry that has no place in a log: our caller's mistake."""
 
 
-def joined(entries: Iterable[Entry]) -> list[Entry]:
+def join_texts(entries: Iterable[Entry]) -> list[Entry]:
     """The entries, with neighbouring pieces of one message made one."""
     result: list[Entry] = []
     pieces: list[str] = []
@@ -77,12 +77,12 @@ def joined(entries: Iterable[Entry]) -> list[Entry]:
     return result
 
 
-def written(entry: Entry) -> tuple[str, bytes]:
+def encode_entry(entry: Entry) -> tuple[str, bytes]:
     """An entry as the kind and the body of a row; `UnwritableEntry` if that cannot be."""
     try:
         match entry:
             case TextEntry():
-                return entry.kind, _said(entry)
+                return entry.kind, _encode_text(entry)
             case EventEntry():
                 return _EVENT, _ENCODE(entry.event)
             case NoteEntry():
@@ -91,7 +91,7 @@ def written(entry: Entry) -> tuple[str, bytes]:
         raise UnwritableEntry(type(error).__name__) from error
 
 
-def _said(entry: TextEntry) -> bytes:
+def _encode_text(entry: TextEntry) -> bytes:
     try:
         return _ENCODE([entry.message_id, entry.text])
     except UnicodeEncodeError:
@@ -100,11 +100,11 @@ def _said(entry: TextEntry) -> bytes:
         return _ENCODE([entry.message_id, text])
 
 
-def read(kind: str, body: bytes) -> Entry:
+def decode_entry(kind: str, body: bytes) -> Entry:
     """The entry in a row; `UnreadableEntry` if there is none."""
     try:
         if kind in CHUNK_TYPES:
-            message_id, text = _DECODE_SAID(body)
+            message_id, text = _DECODE_TEXT(body)
             return TextEntry(kind, message_id, text)
         if kind == _EVENT:
             return EventEntry(_event_decoder().decode(body))
@@ -133,7 +133,7 @@ def events_of(entries: Sequence[Entry]) -> list[AnyEvent]:
 
 
 # Extras are not a type msgspec knows, so that peers cannot fill them; in our own files they are plain objects.
-def _say_extras(value: object) -> object:
+def _encode_extras(value: object) -> object:
     if isinstance(value, Extras):
         return value.fields
     raise TypeError(f"{type(value).__name__} has no place in a log")
@@ -147,8 +147,8 @@ def decode_extras(kind: type, value: object) -> object:
     raise ValueError(f"{kind.__name__} has no place in a log")
 
 
-_ENCODE: Final = msgspec.json.Encoder(enc_hook=_say_extras).encode
-_DECODE_SAID: Final = msgspec.json.Decoder(tuple[str, str]).decode
+_ENCODE: Final = msgspec.json.Encoder(enc_hook=_encode_extras).encode
+_DECODE_TEXT: Final = msgspec.json.Decoder(tuple[str, str]).decode
 
 
 @cache

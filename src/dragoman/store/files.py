@@ -24,11 +24,11 @@ from dragoman.store.connections import (
     connect_to_look,
     is_at_rest,
     put_in_place,
+    store_errors,
     unlink,
 )
 from dragoman.store.contract import Check, Record, SessionDamaged, SessionHeld, SessionMeta, SessionMissing, StoreFailed
-from dragoman.store.entries import Entry, joined
-from dragoman.store.failures import told_plainly
+from dragoman.store.entries import Entry, join_texts
 from dragoman.store.locks import Holder, locked, same_file
 from dragoman.store.rows import (
     BadRow,
@@ -106,7 +106,7 @@ class SessionFiles:
         """A new session, ours; with a source, a copy of its log as it is at one moment. It is there whole, or not."""
         path = self._path(meta.id)
         new = Path(f"{path}{NEW}")
-        with told_plainly():
+        with store_errors():
             make_folder(self.folder)
             try:
                 if source is None:
@@ -123,11 +123,11 @@ class SessionFiles:
 
     def remove(self, session_id: str) -> bool:
         """Take a session away, with everything that was kept of it. False: there was none."""
-        self.forget(session_id)
+        self._close_file(session_id)
         self._forget_lease(session_id)
         path = self._path(session_id)
         there = False
-        with told_plainly():
+        with store_errors():
             # The file first: without it the rest means nothing.
             for suffix in ("", *JOURNALS, NEW, ASIDE, f"{ASIDE}-wal"):
                 try:
@@ -143,7 +143,7 @@ class SessionFiles:
 
     def names(self) -> Iterator[str]:
         """Every session there is."""
-        with told_plainly():
+        with store_errors():
             try:
                 with os.scandir(self.folder) as found:
                     for entry in found:
@@ -166,7 +166,7 @@ class SessionFiles:
     def look(self, session_id: str) -> SessionMeta:
         """What is known of a session."""
         path = self._path(session_id)
-        with told_plainly():
+        with store_errors():
             check_kind(path)
             if session_id not in self._held and is_at_rest(path):
                 with closing(connect_to_look(path)) as file:
@@ -190,13 +190,13 @@ class SessionFiles:
             lost = remembered is not None and remembered.activity > meta.activity
             return meta, "the end of the log is lost" if lost else None
         except SessionDamaged:
-            self.forget(session_id)
+            self._close_file(session_id)
         path = self._path(session_id)
-        with told_plainly(), locked(self.folder, alone=True):
+        with store_errors(), locked(self.folder, alone=True):
             try:
                 return self._acquire(session_id, check), None  # another process has repaired it while we waited
             except SessionDamaged:
-                self.forget(session_id)
+                self._close_file(session_id)
             check_kind(path)
             report = salvage(path, session_id, remembered, self._is_other)
         # Outside of the lock, and without a lease since the repair: another process may be faster, and has the session.
@@ -207,7 +207,7 @@ class SessionFiles:
     def _acquire(self, session_id: str, check: Check | None) -> SessionMeta:
         """Read the metadata once and write our name as the holder, in one transaction."""
         try:
-            with told_plainly(), self._file(session_id) as file:
+            with store_errors(), self._file(session_id) as file:
                 with transaction(file):
                     meta, holder = meta_and_holder(file)
                     if meta.id != session_id:
@@ -232,7 +232,7 @@ class SessionFiles:
 
     def _scan(self, session_id: str, after: int = 0) -> None:
         """Check every row behind a sequence number without decoding it; raise `SessionDamaged` at a bad one."""
-        with told_plainly(), self._file(session_id) as file:
+        with store_errors(), self._file(session_id) as file:
             try:
                 for _ in rows_behind(file, after):
                     pass
@@ -245,9 +245,9 @@ class SessionFiles:
         A kill before the files are exchanged leaves the damaged file, to be repaired again; after it, the repaired one
         with a holder that is dead.
         """
-        self.forget(session_id)
+        self._close_file(session_id)
         path = self._path(session_id)
-        with told_plainly(), locked(self.folder, alone=True):
+        with store_errors(), locked(self.folder, alone=True):
             check_kind(path)
             report = salvage(path, session_id, known.meta, self._is_other, self._holder.name)
         _log.warning("session %s repaired: %s", session_id, report)
@@ -256,10 +256,10 @@ class SessionFiles:
     def release(self, session_id: str) -> None:
         """Release the lease, if it is ours."""
         try:
-            with told_plainly(), self._file(session_id) as file:
+            with store_errors(), self._file(session_id) as file:
                 file.execute("UPDATE session SET holder = NULL WHERE holder = ?", (self._holder.name,))
         finally:
-            self.forget(session_id)
+            self._close_file(session_id)
             self._forget_lease(session_id)
         _log.debug("session %s: lease released", session_id)
 
@@ -273,7 +273,7 @@ class SessionFiles:
 
     def check_free(self, session_id: str) -> None:
         """`SessionHeld` if another living process has the session open."""
-        with told_plainly(), self._file(session_id) as file:
+        with store_errors(), self._file(session_id) as file:
             if self._is_held_elsewhere(file):
                 raise SessionHeld("another process has the session open")
 
@@ -284,8 +284,8 @@ class SessionFiles:
         promised to be on disk. The result says what was lost by that; None: nothing.
         """
         lost = self._verify(session_id) if session_id in self._unverified else None
-        entries = joined(entries)
-        with told_plainly(), self._file(session_id) as file:
+        entries = join_texts(entries)
+        with store_errors(), self._file(session_id) as file:
             known = self._open[session_id]
             if len(entries) == 1 and known.last is not None and activity - known.activity < _ACTIVITY_STEP:
                 # A lone entry takes one statement, which is a transaction by itself: tokens of many sessions come so.
@@ -326,7 +326,7 @@ class SessionFiles:
 
     def length(self, session_id: str) -> int:
         """The sequence number of the last entry."""
-        with told_plainly(), self._file(session_id) as file:
+        with store_errors(), self._file(session_id) as file:
             return last_in(file)
 
     def read(self, session_id: str, after: int) -> Batch:
@@ -354,12 +354,12 @@ class SessionFiles:
         return Batch(records, is_last, None)
 
     def _records(self, session_id: str, after: int) -> tuple[list[Record], bool]:
-        with told_plainly(), self._file(session_id) as file:
+        with store_errors(), self._file(session_id) as file:
             return records_behind(file, after, BATCH, BATCH_BYTES)
 
     def change(self, session_id: str, title: str | None, archived: bool | None) -> SessionMeta:
         """Change what the list shows, unless another process has the session open."""
-        with told_plainly(), self._file(session_id) as file:
+        with store_errors(), self._file(session_id) as file:
             with transaction(file):
                 if self._is_held_elsewhere(file):
                     raise SessionHeld("another process has the session open")
@@ -378,7 +378,7 @@ class SessionFiles:
 
     # -- connections -------------------------------------------------------------------------------------------------
 
-    def forget(self, session_id: str) -> None:
+    def _close_file(self, session_id: str) -> None:
         """Close a file that is not needed for now."""
         file = self._open.pop(session_id, None)
         if file is not None:
@@ -387,7 +387,7 @@ class SessionFiles:
     def close(self) -> None:
         """Close everything."""
         for session_id in list(self._open):
-            self.forget(session_id)
+            self._close_file(session_id)
 
     @contextmanager
     def _file(self, session_id: str) -> Iterator[sqlite3.Connection]:
@@ -401,12 +401,12 @@ class SessionFiles:
         try:
             yield file.connection
         except BaseException:
-            self.forget(session_id)
+            self._close_file(session_id)
             raise
         if session_id not in self._held:
-            self.forget(session_id)
+            self._close_file(session_id)
         elif len(self._open) > _OPEN_FILES:
-            self.forget(next(iter(self._open)))
+            self._close_file(next(iter(self._open)))
 
     def _path(self, session_id: str) -> Path:
         if _NAME.fullmatch(session_id) is None:

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from dragoman.store import listing
-from dragoman.store.connections import close, connect, connect_to_build, unlink
+from dragoman.store.connections import UNREADABLE, close, connect, connect_to_build, is_damage, store_errors, unlink
 from dragoman.store.contract import ArchiveFilter, SessionDamaged, SessionMeta, SessionMissing, SessionPage, StoreFailed
-from dragoman.store.cursors import Cursor, read_cursor, written_cursor
-from dragoman.store.failures import UNREADABLE, is_damage, told_plainly
 from dragoman.store.files import make_folder
+from dragoman.store.listing import Cursor, decode_cursor, encode_cursor
 from dragoman.store.locks import Holder, locked, same_file
 from dragoman.store.rows import transaction
 
@@ -92,8 +91,8 @@ class Index:
 
     def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> SessionPage:
         """The next page."""
-        place = None if cursor is None else read_cursor(cursor)
-        self._settle()
+        place = None if cursor is None else decode_cursor(cursor)
+        self._update_index()
 
         def work(file: sqlite3.Connection) -> tuple[list[SessionMeta], Cursor | None]:
             with transaction(file, "DEFERRED"):
@@ -105,11 +104,11 @@ class Index:
             for meta in found:
                 if meta not in shown:
                     self.drop(meta.id)  # the file was deleted outside of the store
-        return SessionPage(shown, None if next_place is None else written_cursor(next_place))
+        return SessionPage(shown, None if next_place is None else encode_cursor(next_place))
 
-    def _settle(self) -> None:
+    def _update_index(self) -> None:
         """Look at the sessions that a process was busy with when it died."""
-        for session_id in self._do(lambda file: listing.left_behind(file, self._holder.lives)):
+        for session_id in self._do(lambda file: listing.orphaned(file, self._holder.lives)):
             try:
                 self.put(self._sessions.look(session_id))
             except SessionMissing:
@@ -138,7 +137,7 @@ class Index:
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Work with the list. When it turns out to be lost or wrong, it is made again and the work done with that."""
         try:
-            with told_plainly():
+            with store_errors():
                 make_folder(self._sessions.folder)
                 wrong = None
                 try:
@@ -153,7 +152,7 @@ class Index:
                 except SessionDamaged:
                     wrong = self._path
                 self.close()
-                self._make_again(wrong)
+                self._rebuild(wrong)
                 with self._current() as file:
                     if file is not None:
                         return work(file)
@@ -173,7 +172,7 @@ class Index:
                     self._open(path)
             yield self._file
 
-    def _make_again(self, wrong: Path | None) -> None:
+    def _rebuild(self, wrong: Path | None) -> None:
         with locked(self._sessions.folder, alone=True):
             newest = self._newest()
             if newest is not None and newest != wrong and self._open(newest):
@@ -199,7 +198,7 @@ class Index:
             names = list(self._sessions.names())
             for number, name in enumerate(names):
                 self._progress(number, len(names))
-                self._take_in(file, name)
+                self._add(file, name)
         file.execute("PRAGMA journal_mode = WAL")
 
     def _newest(self) -> Path | None:
@@ -239,10 +238,10 @@ class Index:
                 listing.drop(file, session_id)
             for number, session_id in enumerate(new := there - known):
                 self._progress(number, len(new))
-                self._take_in(file, session_id)
+                self._add(file, session_id)
             file.execute("UPDATE about SET boot = ?", (_boot(),))
 
-    def _take_in(self, file: sqlite3.Connection, session_id: str) -> None:
+    def _add(self, file: sqlite3.Connection, session_id: str) -> None:
         """A session the list does not know. A bad file harms one session."""
         try:
             listing.put(file, self._sessions.look(session_id))

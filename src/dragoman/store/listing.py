@@ -11,13 +11,58 @@ What the list does not know yet is pending: a session is marked before its file 
 unmarked when the list has it. If the process dies in between, the next one that asks for a page looks at the file.
 """
 
+import base64
+import binascii
 from collections.abc import Callable
 from sqlite3 import Connection
-from typing import Final
+from typing import Final, NamedTuple
+
+import msgspec
 
 from dragoman.store.contract import ArchiveFilter, BadCursor, SessionMeta
-from dragoman.store.cursors import Cursor, filter_mark
 from dragoman.store.rows import COLUMNS, columns_of, meta_of
+
+# Ours are about 120 characters.
+_LONGEST: Final = 1024
+# What SQLite can compare.
+_LARGEST: Final = 2**63 - 1
+
+
+class Cursor(NamedTuple):
+    """A place in one list: which list, how it was filtered, at which change the paging began, the last one shown."""
+
+    generation: str
+    filter: str
+    change: int
+    activity: int
+    id: str
+
+
+def filter_mark(cwd: str | None, archived: str) -> str:
+    """A short mark for a filter, so that a cursor is not used with another one."""
+    import hashlib  # OpenSSL takes a while, and most sessions are opened without a list
+
+    return hashlib.blake2b(msgspec.json.encode([cwd, archived]), digest_size=8).hexdigest()
+
+
+def encode_cursor(cursor: Cursor) -> str:
+    """A cursor as text."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(list(cursor))).decode("ascii").rstrip("=")
+
+
+def decode_cursor(text: str) -> Cursor:
+    """The cursor in a text; `BadCursor` if there is none."""
+    if len(text) > _LONGEST:
+        raise BadCursor("that is no cursor of ours")
+    try:
+        plain = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        cursor = msgspec.convert(msgspec.json.decode(plain), Cursor)
+    except (ValueError, binascii.Error, RecursionError) as error:
+        raise BadCursor("that is no cursor of ours") from error
+    if not (0 <= cursor.change <= _LARGEST and 0 <= cursor.activity <= _LARGEST):
+        raise BadCursor("that is no cursor of ours")
+    return cursor
+
 
 PAGE_SIZE: Final = 50
 # Changes remembered: a paging that lasts longer than so many has to begin anew.
@@ -61,7 +106,7 @@ _HOLDERS: Final = (
     "SELECT holder FROM found WHERE holder IS NOT NULL"
 )
 # The holder of sessions that could not be looked at when the list was made; so many are tried again with each page.
-_NOBODY: Final = ""
+_UNHELD: Final = ""
 _TRIED_AGAIN: Final = 20
 
 
@@ -169,7 +214,7 @@ def _checked(file: Connection, place: Cursor | None, cwd: str | None, archived: 
 # -- what is pending -------------------------------------------------------------------------------------------------
 
 
-def mark(file: Connection, session_id: str, holder: str = _NOBODY) -> None:
+def mark(file: Connection, session_id: str, holder: str = _UNHELD) -> None:
     """A session's file is about to change by its holder's hand; without one, it could not be looked at."""
     file.execute("INSERT OR REPLACE INTO pending VALUES (?, ?)", (session_id, holder))
 
@@ -179,12 +224,12 @@ def unmark(file: Connection, session_id: str) -> None:
     file.execute("DELETE FROM pending WHERE id = ?", (session_id,))
 
 
-def left_behind(file: Connection, lives: Callable[[str], bool]) -> list[str]:
+def orphaned(file: Connection, lives: Callable[[str], bool]) -> list[str]:
     """Sessions whose holder has died."""
     found: list[str] = []
     for (holder,) in file.execute(_HOLDERS).fetchall():
         if not lives(holder):
-            count = _TRIED_AGAIN if holder == _NOBODY else -1
+            count = _TRIED_AGAIN if holder == _UNHELD else -1
             rows = file.execute("SELECT id FROM pending WHERE holder = ? LIMIT ?", (holder, count))
             found.extend(session_id for (session_id,) in rows)
     return found

@@ -92,8 +92,8 @@ class Holder:
 
     def _begin(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for left_behind in os.listdir(self._folder):
-            self.lives(left_behind)
+        for orphaned in os.listdir(self._folder):
+            self.lives(orphaned)
         while self._lock is None:
             self._name = os.urandom(16).hex()
             path = self._folder / self._name

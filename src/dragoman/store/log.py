@@ -17,36 +17,36 @@ T = TypeVar("T")
 _Batch = tuple[Sequence[Entry], Committed]
 
 
-class Keeper(Protocol):
-    """What a log needs of its store. `tell`, `append`, `settle` and `release` are called in the writer thread."""
+class LogEngine(Protocol):
+    """What a log needs of its store. `tell`, `append`, `update_index` and `release` are called in the writer thread."""
 
     def put(self, job: Callable[[], None]) -> bool: ...
-    def tell(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None: ...
+    def call_in_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None: ...
     async def run(self, work: Callable[[], T]) -> T: ...
     def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> str | None: ...
-    def settle(self, session_id: str) -> SessionMeta: ...
+    def update_index(self, session_id: str) -> SessionMeta: ...
     def release(self, session_id: str) -> None: ...
     def read(
         self, session_id: str, after: int = 0, on_repair: Callable[[str], None] | None = None
     ) -> AsyncIterator[Sequence[Record]]: ...
     async def change(self, session_id: str, *, title: str | None, archived: bool | None) -> SessionMeta: ...
-    def let_go(self, log: "SqliteLog") -> None: ...
+    def remove_log(self, log: "SqliteLog") -> None: ...
 
 
 class SqliteLog:
     """The log of a session that is held by us."""
 
-    def __init__(self, keeper: Keeper, meta: SessionMeta, salvaged: str | None) -> None:
+    def __init__(self, engine: LogEngine, meta: SessionMeta, salvaged: str | None) -> None:
         self.meta = meta
         self.salvaged = salvaged
-        self._keeper = keeper
+        self._engine = engine
         self._loop = asyncio.get_running_loop()
         # Filled in the loop, emptied in the writer thread; a deque is safe to use from both.
         self._waiting: deque[_Batch] = deque()
         self._scheduled = False
         self._failing = False
         # The writer thread's alone: whether the list knows of everything in the log, and whether it still is ours.
-        self._settled = True
+        self._is_indexed = True
         self._is_over = False
         # The loop's own view: nothing is read or released twice.
         self._ended = False
@@ -58,7 +58,7 @@ class SqliteLog:
         self._appended = True
         if not self._scheduled:
             self._scheduled = True
-            if not self._keeper.put(self._commit):
+            if not self._engine.put(self._commit):
                 self._scheduled = False
                 self._loop.call_soon(self._committed, [], StoreFailed("the session store is closed"))
 
@@ -77,7 +77,7 @@ class SqliteLog:
     async def read(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
         if self._appended:
             await self.flush()
-        async for records in self._keeper.read(self.meta.id, after, self._on_repair):
+        async for records in self._engine.read(self.meta.id, after, self._on_repair):
             yield records
 
     async def tail(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
@@ -86,17 +86,17 @@ class SqliteLog:
             if self._grown is None:
                 self._grown = self._loop.create_future()
             grown = self._grown
-            async for records in self._keeper.read(self.meta.id, after, self._on_repair):
+            async for records in self._engine.read(self.meta.id, after, self._on_repair):
                 after = records[-1].sequence
                 yield records
             await asyncio.shield(grown)
 
     async def change(self, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
-        self.meta = await self._keeper.change(self.meta.id, title=title, archived=archived)
+        self.meta = await self._engine.change(self.meta.id, title=title, archived=archived)
         return self.meta
 
     async def touch(self) -> None:
-        self.meta = await self._keeper.run(self._settle)
+        self.meta = await self._engine.run(self._update_index)
 
     async def release(self) -> None:
         if self._ended:
@@ -106,7 +106,7 @@ class SqliteLog:
         finally:
             if not self._ended:
                 self.end()
-                await self._keeper.run(self._release)
+                await self._engine.run(self._release)
 
     async def finish(self) -> None:
         """Like `release`, but without releasing the lease: the holder ends now, and its leases end with it.
@@ -115,12 +115,12 @@ class SqliteLog:
         """
         self.end()
         # Every commit that was put before this is done before it, and told.
-        await self._keeper.run(self._finish)
+        await self._engine.run(self._finish)
 
     def end(self) -> None:
         """Nothing is to come any more. What is appended all the same fails, after what was appended before."""
         self._ended = True
-        self._keeper.let_go(self)
+        self._engine.remove_log(self)
         self._wake()
 
     # -- in the writer thread ----------------------------------------------------------------------------------------
@@ -137,16 +137,16 @@ class SqliteLog:
         if error is not None:
             self._failing = True
         if waiting:
-            self._keeper.tell(self._loop, partial(self._committed, waiting, error, bool(entries)))
+            self._engine.call_in_loop(self._loop, partial(self._committed, waiting, error, bool(entries)))
 
     def _append(self, entries: Sequence[Entry]) -> StoreFailed | None:
         if self._is_over:
             return StoreFailed("the session is not open here any more")
         try:
-            lost = self._keeper.append(self.meta.id, entries, first=self._settled)
+            lost = self._engine.append(self.meta.id, entries, first=self._is_indexed)
             if lost is not None:
                 self.salvaged = lost
-            self._settled = False
+            self._is_indexed = False
         except StoreFailed as error:
             return error
         except UnwritableEntry as error:
@@ -155,22 +155,22 @@ class SqliteLog:
             return _because(StoreFailed("the session store failed"), error)
         return None
 
-    def _settle(self) -> SessionMeta:
-        meta = self._keeper.settle(self.meta.id)
-        self._settled = True
+    def _update_index(self) -> SessionMeta:
+        meta = self._engine.update_index(self.meta.id)
+        self._is_indexed = True
         return meta
 
     def _finish(self) -> None:
         self._is_over = True
         try:
-            if not self._settled:
-                self._settle()
+            if not self._is_indexed:
+                self._update_index()
         except StoreFailed:
             pass  # the session stays marked, and is looked at for the next page
 
     def _release(self) -> None:
         self._finish()
-        self._keeper.release(self.meta.id)
+        self._engine.release(self.meta.id)
 
     # -- in the loop -------------------------------------------------------------------------------------------------
 

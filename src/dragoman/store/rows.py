@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.store.connections import connect_to_build
 from dragoman.store.contract import Record, SessionDamaged, SessionMeta, StoreFailed
-from dragoman.store.entries import Entry, UnreadableEntry, read, written
+from dragoman.store.entries import Entry, UnreadableEntry, decode_entry, encode_entry
 
 FORMAT: Final = 1
 COLUMNS: Final = "id, cwd, directories, created, title, activity, archived"
@@ -149,7 +149,7 @@ def records_behind(file: sqlite3.Connection, after: int, count: int, size: int) 
     records: list[Record] = []
     try:
         for sequence, kind, body, _ in rows_behind(file, after):
-            records.append(Record(sequence, read(kind, body)))
+            records.append(Record(sequence, decode_entry(kind, body)))
             size -= len(body) + _ROW_BYTES
             if len(records) == count or size <= 0:
                 return records, False
@@ -165,7 +165,7 @@ def records_behind(file: sqlite3.Connection, after: int, count: int, size: int) 
 
 
 def _row(sequence: int, entry: Entry) -> Row:
-    kind, body = written(entry)
+    kind, body = encode_entry(entry)
     return sequence, kind, body, _checksum(sequence, kind, body)
 
 

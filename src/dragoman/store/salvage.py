@@ -11,9 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from dragoman.store.connections import connect_to_salvage, unlink
+from dragoman.store.connections import UNREADABLE, connect_to_salvage, is_damage, unlink
 from dragoman.store.contract import SessionDamaged, SessionHeld, SessionMeta
-from dragoman.store.failures import UNREADABLE, is_damage
 from dragoman.store.rows import BadRow, Row, build, meta_in, rows_behind
 
 # Suffix of the damaged file, kept for other recovery tools; only the latest one of a session is kept.

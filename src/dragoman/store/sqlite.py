@@ -21,7 +21,7 @@ from dragoman.store.contract import (
     SessionPage,
     StoreFailed,
 )
-from dragoman.store.entries import Entry, TextEntry, joined
+from dragoman.store.entries import Entry, TextEntry, join_texts
 from dragoman.store.files import Batch, SessionFiles
 from dragoman.store.index import Index, no_progress
 from dragoman.store.locks import Holder
@@ -36,7 +36,7 @@ PIECE_CHARACTERS: Final = 1024 * 1024
 # leases say who may write; this says where a session is open, when a lease was refused.
 _open_here: Final[set[tuple[int, str, str]]] = set()
 # A session as it was taken, and what was lost of it before.
-_Taken = tuple[SessionMeta, str | None]
+_Acquired = tuple[SessionMeta, str | None]
 
 
 class SqliteStore:
@@ -50,85 +50,85 @@ class SqliteStore:
         progress: Callable[[int, int], None] = no_progress,
     ) -> None:
         _check_folder(folder)
-        self._keeper = _Keeper(Path(folder), clock, progress)
+        self._engine = _Engine(Path(folder), clock, progress)
         # Sessions that are being opened, which are not to be opened twice.
         self._opening: set[str] = set()
 
     async def create(self, meta: SessionMeta) -> SqliteLog:
-        return await self._adopt(meta.id, lambda: self._keeper.create(meta, None))
+        return await self._open_log(meta.id, lambda: self._engine.create(meta, None))
 
     async def open(self, session_id: str, check: Check | None = None) -> SqliteLog:
-        return await self._adopt(session_id, lambda: self._keeper.acquire(session_id, check))
+        return await self._open_log(session_id, lambda: self._engine.acquire(session_id, check))
 
     async def look(self, session_id: str) -> SessionMeta:
-        return await self._keeper.run(lambda: self._keeper.look(session_id))
+        return await self._engine.run(lambda: self._engine.look(session_id))
 
     async def names(self, prefix: str = "") -> Sequence[str]:
-        return await self._keeper.run(lambda: self._keeper.names(prefix))
+        return await self._engine.run(lambda: self._engine.names(prefix))
 
     async def length(self, session_id: str) -> int:
-        return await self._keeper.run(lambda: self._keeper.length(session_id))
+        return await self._engine.run(lambda: self._engine.length(session_id))
 
     def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        return self._keeper.read(session_id, after)
+        return self._engine.read(session_id, after)
 
     async def list(
         self, *, cwd: str | None = None, cursor: str | None = None, archived: ArchiveFilter = "exclude"
     ) -> SessionPage:
-        return await self._keeper.run(lambda: self._keeper.page(cwd, cursor, archived))
+        return await self._engine.run(lambda: self._engine.page(cwd, cursor, archived))
 
     async def fork(self, source: str, meta: SessionMeta) -> SqliteLog:
-        return await self._adopt(meta.id, lambda: self._keeper.create(meta, source))
+        return await self._open_log(meta.id, lambda: self._engine.create(meta, source))
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
-        changing = self._keeper.change(session_id, title=title, archived=archived)
-        return await self._keeper.told_where(session_id, changing)
+        changing = self._engine.change(session_id, title=title, archived=archived)
+        return await self._engine.raise_if_open_here(session_id, changing)
 
     async def delete(self, session_id: str) -> bool:
-        deleting = self._keeper.run(lambda: self._keeper.delete(session_id))
-        there = await self._keeper.told_where(session_id, deleting)
-        log = self._keeper.logs.get(session_id)
+        deleting = self._engine.run(lambda: self._engine.delete(session_id))
+        there = await self._engine.raise_if_open_here(session_id, deleting)
+        log = self._engine.logs.get(session_id)
         if log is not None:
             log.end()
         return there
 
     async def close(self) -> None:
-        for log in list(self._keeper.logs.values()):
+        for log in list(self._engine.logs.values()):
             try:
                 await log.finish()
             except StoreFailed:
                 pass  # the `committed` callback of each lost entry got the error
         try:
-            await self._keeper.run(self._keeper.close)
+            await self._engine.run(self._engine.close)
         except StoreFailed:
             pass  # closed before
-        await self._keeper.stop()
+        await self._engine.stop()
 
-    async def _adopt(self, session_id: str, take: Callable[[], _Taken]) -> SqliteLog:
-        if session_id in self._keeper.logs or session_id in self._opening:
+    async def _open_log(self, session_id: str, take: Callable[[], _Acquired]) -> SqliteLog:
+        if session_id in self._engine.logs or session_id in self._opening:
             raise SessionOpenHere(_OPEN_HERE)
         self._opening.add(session_id)
-        taking = asyncio.ensure_future(self._keeper.run(take))
+        taking = asyncio.ensure_future(self._engine.run(take))
         try:
-            meta, salvaged = await self._keeper.told_where(session_id, asyncio.shield(taking))
+            meta, salvaged = await self._engine.raise_if_open_here(session_id, asyncio.shield(taking))
         except asyncio.CancelledError:
             # The cancelled caller gets no log to release: release the lease as soon as it is acquired.
-            taking.add_done_callback(lambda _: self._let_go(session_id, taking))
+            taking.add_done_callback(lambda _: self._release_late(session_id, taking))
             raise
         finally:
             if taking.done():
                 self._opening.discard(session_id)
-        log = SqliteLog(self._keeper, meta, salvaged)
-        self._keeper.adopt(log)
+        log = SqliteLog(self._engine, meta, salvaged)
+        self._engine.add_log(log)
         return log
 
-    def _let_go(self, session_id: str, taking: "asyncio.Future[_Taken]") -> None:
+    def _release_late(self, session_id: str, taking: "asyncio.Future[_Acquired]") -> None:
         self._opening.discard(session_id)
         if not taking.cancelled() and taking.exception() is None:
-            self._keeper.put(lambda: self._keeper.try_release(session_id))
+            self._engine.put(lambda: self._engine.try_release(session_id))
 
 
-class _Keeper:
+class _Engine:
     """Files, index and thread behind a store and its logs."""
 
     def __init__(self, folder: Path, clock: Callable[[], float], progress: Callable[[int, int], None]) -> None:
@@ -146,8 +146,8 @@ class _Keeper:
     def put(self, job: Callable[[], None]) -> bool:
         return self._writer.put(job)
 
-    def tell(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-        self._writer.tell(loop, call)
+    def call_in_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+        self._writer.call_in_loop(loop, call)
 
     async def run(self, work: Callable[[], T]) -> T:
         return await self._writer.run(work)
@@ -155,16 +155,16 @@ class _Keeper:
     async def stop(self) -> None:
         await self._writer.stop()
 
-    def adopt(self, log: SqliteLog) -> None:
+    def add_log(self, log: SqliteLog) -> None:
         self.logs[log.meta.id] = log
         _open_here.add(self._place(log.meta.id))
 
-    def let_go(self, log: SqliteLog) -> None:
+    def remove_log(self, log: SqliteLog) -> None:
         if self.logs.get(log.meta.id) is log:
             del self.logs[log.meta.id]
             _open_here.discard(self._place(log.meta.id))
 
-    async def told_where(self, session_id: str, work: Awaitable[T]) -> T:
+    async def raise_if_open_here(self, session_id: str, work: Awaitable[T]) -> T:
         """Wait for `work`; a lease that another store of this process has is a `SessionOpenHere`."""
         try:
             return await work
@@ -209,7 +209,7 @@ class _Keeper:
 
     # -- in the writer thread ----------------------------------------------------------------------------------------
 
-    def create(self, meta: SessionMeta, source: str | None) -> _Taken:
+    def create(self, meta: SessionMeta, source: str | None) -> _Acquired:
         self._files.check_name(meta.id)
         if source is not None:
             self._files.look(source)
@@ -223,18 +223,18 @@ class _Keeper:
             raise
         return meta, None
 
-    def acquire(self, session_id: str, check: Check | None) -> _Taken:
-        remembered = self._remembered(session_id)
+    def acquire(self, session_id: str, check: Check | None) -> _Acquired:
+        remembered = self._indexed_meta(session_id)
         meta, lost = self._files.acquire(session_id, remembered, check)
         if meta != remembered:
-            self._tell_index(meta)
+            self._put_into_index(meta)
         return meta, lost
 
     def look(self, session_id: str) -> SessionMeta:
         try:
             return self._files.look(session_id)
         except SessionDamaged:
-            remembered = self._remembered(session_id)
+            remembered = self._indexed_meta(session_id)
             if remembered is None:
                 raise
             return remembered
@@ -258,10 +258,10 @@ class _Keeper:
             try:
                 newest = self._index.mark(session_id)
             except StoreFailed:
-                pass  # the log is what counts; the list learns of it with the next `settle`
+                pass  # the log is what counts; the list learns of it with the next `update_index`
         return self._files.append(session_id, entries, self._now(newest))
 
-    def settle(self, session_id: str) -> SessionMeta:
+    def update_index(self, session_id: str) -> SessionMeta:
         meta = self._files.look(session_id)
         self._index.put(meta)
         return meta
@@ -301,14 +301,14 @@ class _Keeper:
 
     # The log is what counts: it can be read and written while the list cannot.
 
-    def _remembered(self, session_id: str) -> SessionMeta | None:
+    def _indexed_meta(self, session_id: str) -> SessionMeta | None:
         self._files.check_name(session_id)
         try:
             return self._index.look(session_id)
         except StoreFailed:
             return None
 
-    def _tell_index(self, meta: SessionMeta) -> None:
+    def _put_into_index(self, meta: SessionMeta) -> None:
         try:
             self._index.put(meta)
         except StoreFailed:
@@ -354,7 +354,7 @@ def _may_go_on(entry: Entry) -> bool:
 def _one(run: Sequence[Record]) -> Record:
     if len(run) == 1:
         return run[0]
-    (entry,) = joined(record.entry for record in run)
+    (entry,) = join_texts(record.entry for record in run)
     return Record(run[-1].sequence, entry)
 
 

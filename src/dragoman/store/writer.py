@@ -20,7 +20,7 @@ T = TypeVar("T")
 Job = Callable[[], None]
 
 # So long may what is done wait to be told while there is more to do. A chunk's way to a client may take ten times that.
-_TELL_SECONDS: Final = 0.002
+_DELIVER_SECONDS: Final = 0.002
 # A program that ends without closing its store waits this long for what it has appended.
 _EXIT_SECONDS: Final = 2.0
 
@@ -35,7 +35,7 @@ class Writer:
         self._lock: Final = threading.Lock()
         self._stopped = False
         # The thread's own: what is to be told, and since when.
-        self._untold: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
+        self._callbacks: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
         self._since = 0.0
 
     def put(self, job: Job) -> bool:
@@ -60,9 +60,9 @@ class Writer:
             try:
                 result = work()
             except BaseException as error:  # it is raised again where it is waited for
-                self.tell(loop, partial(_fail, done, error))
+                self.call_in_loop(loop, partial(_fail, done, error))
             else:
-                self.tell(loop, partial(_give, done, result))
+                self.call_in_loop(loop, partial(_give, done, result))
 
         if not self.put(job):
             raise StoreFailed("the session store is closed")
@@ -71,11 +71,11 @@ class Writer:
         done.add_done_callback(_seen)
         return await asyncio.shield(done)
 
-    def tell(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    def call_in_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         """Call back into a loop, soon and in order. In the thread; the call must not raise."""
-        if not self._untold:
+        if not self._callbacks:
             self._since = time.monotonic()
-        self._untold.setdefault(loop, []).append(call)
+        self._callbacks.setdefault(loop, []).append(call)
 
     async def stop(self) -> None:
         """Finish what was put, then end."""
@@ -95,8 +95,8 @@ class Writer:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             job()
-            if self._untold and time.monotonic() - self._since > _TELL_SECONDS:
-                self._tell_all()
+            if self._callbacks and time.monotonic() - self._since > _DELIVER_SECONDS:
+                self._deliver()
         # Under the lock: who is told that we have stopped is told after everything we had to tell.
         with self._lock:
             self._stopped = True
@@ -104,18 +104,18 @@ class Writer:
                 job = self._jobs.get()
                 if job is not None:
                     job()
-            self._tell_all()
+            self._deliver()
 
     def _next(self) -> Job | None:
         try:
             return self._jobs.get_nowait()
         except queue.Empty:
-            self._tell_all()
+            self._deliver()
             return self._jobs.get()
 
-    def _tell_all(self) -> None:
-        untold, self._untold = self._untold, {}
-        for loop, calls in untold.items():
+    def _deliver(self) -> None:
+        callbacks, self._callbacks = self._callbacks, {}
+        for loop, calls in callbacks.items():
             try:
                 loop.call_soon_threadsafe(_call_all, calls)
             except RuntimeError:
