@@ -70,12 +70,14 @@ UPDATE_HEADS: Final = (
     b'{"jsonrpc":"2.0","method":"session/update","params":',
     b'{"jsonrpc": "2.0", "method": "session/update", "params": ',
 )
+# The frame of a text chunk in parts, for every dialect: by `%`, because an f-string cannot make bytes.
 _UPDATE: Final = UPDATE_HEADS[0] + b'{"sessionId":%b,"update":{'
 _TEXT_CHUNK: Final = b'"sessionUpdate":%b,%b"content":{"type":"text","text":'
 # Closes the content, the update, the params and the frame.
 TEXT_FRAME_TAIL: Final = b"}}}}"
 # Of a path that is refused, enough to know it by.
 _SHOWN_CHARACTERS: Final = 200
+# Served even with the limit of requests in flight used up: these end work, or help a user to find what goes on.
 UNLIMITED: Final = frozenset({"session/cancel", "session/close", "session/list", "sessions/list"})
 
 
@@ -221,6 +223,7 @@ class DialectBase:
         """Decode the answer to a request of ours. A permission counts only if it names one option that was offered."""
         if isinstance(request, Extension):
             return DecodedReply(ExtensionResult(plain(result)))
+        # `encode_request` has found the same route before: a request without one was never sent.
         route = self._outgoing[type(request)]
         # A permission is the one answer that must never be read as more than it says. Before the schema's reader: no
         # key twice (readers differ in which one counts), and the flat form of some clients made the schema's. After it:
@@ -274,6 +277,7 @@ class DialectBase:
 
     def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """Encode the answer to a request of theirs."""
+        # An extension without a result is answered with null: every request needs an answer, and JSON-RPC a `result`.
         if isinstance(reply, ExtensionResult):
             return [ResultMessage(id, b"null" if reply.result is UNSET else msgspec.json.encode(reply.result))]
         route = self._incoming_by_type[type(request)]

@@ -70,6 +70,7 @@ class Elicitation:
             meta = fields.pop("_meta", UNSET)
             fields.pop("action")
             return services.ElicitationAnswer(value.tag, meta=meta, extras=Extras(fields) if fields else UNSET)
+        # Only `accept` has content. The wire's lists are tuples; plain values above are lists.
         found = getattr(value, "content", UNSET)
         if isinstance(found, dict):
             found = {name: list(item) if isinstance(item, tuple) else item for name, item in found.items()}
@@ -131,6 +132,7 @@ def _said_scope(scope: services.SessionScope | services.RequestScope) -> JsonDic
     return {"session_id": scope.session_id, "tool_call_id": scope.tool_call_id}
 
 
+# What version 1's schema allows as an answer: a reader of it would refuse the whole answer for one nested value.
 def _is_plain(value: object) -> bool:
     texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
     return texts or isinstance(value, (str, int, float))

@@ -1,4 +1,4 @@
-"""Old and new text of a file as a git patch, and the text of a new file back out of one.
+"""Make a git patch of the old and new text of a file, and get the text of a new file back out of one.
 
 Paths are absolute and stand without `a/` and `b/`, quoted as git quotes them: so the schema of version 2 wants it.
 """
@@ -15,13 +15,15 @@ COMPARED_LINES: Final = 4_000
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"
 # A line is what ends in a newline: str.splitlines would also split at form feeds and other marks, git does not.
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
+# What git quotes in a path, with `core.quotePath` on: control characters, quotes, backslashes, all that is not ASCII.
 _UNUSUAL: Final = re.compile(r"[\x00-\x1f\x7f\"\\\\]|[^\x00-\x7f]")
 _SHORT_ESCAPES: Final = dict(zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True))
+# The one hunk of a new file: nothing before, lines from the first on.
 _ADDED: Final = re.compile(r"@@ -0,0 \+1(?:,(\d+))? @@[^\n]*\n")
 
 
 def git_patch(change: FileChange) -> str | None:
-    """The patch of one file; None where its texts are not known, or nothing of it has changed."""
+    """Return the patch of one file; None where its texts are not known, or nothing of it has changed."""
     match change.operation:
         case "delete":
             return _deletion(change)
@@ -78,7 +80,7 @@ def _side(path: str | None) -> str:
 
 
 def added_text(patch: str) -> str | None:
-    """The text of a file that a patch of one new file adds; None for any other patch."""
+    """Return the text of a file that a patch of one new file adds; None for any other patch."""
     if not patch.startswith("diff --git ") or "\nnew file mode " not in patch or "\ndiff --git " in patch:
         return None
     if "\n--- " not in patch:
@@ -90,6 +92,7 @@ def added_text(patch: str) -> str | None:
     if lines and lines[-1].startswith("\\"):
         del lines[-1]
         lines[-1:] = [lines[-1].removesuffix("\n")] if lines else []
+    # A patch that was cut short, or whose hunk says another number of lines, gives no text: half a file is none.
     complete = len(lines) == int(start[1] or 1) and all(line.startswith("+") for line in lines)
     return "".join(line[1:] for line in lines) if complete else None
 

@@ -86,6 +86,7 @@ def transcriber(
     return Transcriber(pairs, decode=readers, encode=encode, decode_unknown=decode_unknown)
 
 
+# The fields of `session/set_config_option`; what is beside them is unknown, and goes along.
 _VALUE_FIELDS = ("sessionId", "configId", "type", "value", "_meta")
 
 

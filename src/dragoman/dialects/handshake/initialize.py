@@ -120,6 +120,7 @@ def decode_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> Deco
 
 def check_hello_id(id: int | str | None, heard: DecodedClientHello) -> None:
     """Raise `PeerMistake` if an `initialize` that settles on version 2 has `"id": null`; the June draft allows it."""
+    # The version is known only now, so the JSON-RPC peer could not refuse it.
     if id is None and heard.version == 2 and not heard.name:
         raise PeerMistake(INVALID_REQUEST, "Invalid request: `id` must not be null")
 
@@ -151,6 +152,8 @@ def encode_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
 def client_hello_1(body: JsonDict) -> ClientHello:
     """Decode a client of version 1. A capability that is malformed counts as absent, as the schema's marks ask."""
     known = object_field(body, "clientCapabilities")
+    # Two forms side by side: the older capabilities of version 1 are flags, the newer ones objects whose presence
+    # counts. `is True`, because an absent or malformed flag means that the client does not have it.
     fs, auth, session, elicitation = (object_field(known, key) for key in ("fs", "auth", "session", "elicitation"))
     capabilities = ClientCapabilities(
         read_text_file=fs.get("readTextFile") is True,
@@ -174,6 +177,7 @@ def client_hello_1(body: JsonDict) -> ClientHello:
 def client_hello_june(body: JsonDict) -> ClientHello:
     """Decode a client of the June draft: it has plans by id, and nothing that is offered by a capability."""
     known = object_field(body, "capabilities")
+    # Files, terminals and questions do not exist in the draft; what version 1 gates by a capability, it has without.
     capabilities = ClientCapabilities(plans=True, meta=meta_of(known), extras=extras_of(known, _CLIENT_2))
     info = implementation(body.get("clientInfo"))
     return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
@@ -205,6 +209,7 @@ def _client_hello_2(body: JsonDict) -> ClientHello:
 def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> JsonDict:
     can = hello.capabilities
     session: JsonDict = {name: {} for name, there in session_markers(can) if there}
+    # In version 2 these come with sessions, in version 1 each is offered by itself.
     session |= {name: {} for name in ("list", "resume", "close") if getattr(can, name)}
     known: JsonDict = {
         "loadSession": can.load,
@@ -215,6 +220,7 @@ def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> JsonDict:
     }
     if can.providers:
         known["providers"] = {}
+    # Unknown login methods are left out here: in this version every type but `terminal` is the agent's own.
     body: JsonDict = {
         "protocolVersion": 1,
         "agentCapabilities": with_unknown_fields(known, can, _AGENT_1),
@@ -269,6 +275,7 @@ def encode_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes
     Every agent that was tried reads the one it knows and ignores the other, so no second handshake is needed.
     """
     info = hello.info or Implementation("dragoman", "0")
+    # The number is the latest we speak, as the schema wants it; an agent of version 1 answers 1 and reads its own half.
     body: JsonDict = {"protocolVersion": max(spoken)}
     if 1 in spoken:
         body["clientCapabilities"] = _client_capabilities_1(hello.capabilities)
@@ -293,6 +300,7 @@ def decode_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> Decod
         from dragoman.dialects.v2_june.agent import decode_agent as decode_june_agent
 
         return decode_june_agent(result)
+    # An agent that echoes the number 2 and has no `info` answers in version 1's shape, and is one.
     shape = 2 if number >= 2 and isinstance(body.get("info"), dict) else 1
     if shape not in spoken or number < 1 or (shape == 2 and number != 2):
         raise VersionMismatch(f"the agent speaks protocol version {number}; we speak {_words(spoken)}")
@@ -316,11 +324,14 @@ def _client_capabilities_1(can: ClientCapabilities) -> JsonDict:
 
 
 def _client_capabilities_2(can: ClientCapabilities) -> JsonDict:
+    # Files, terminals and the markers of version 1 have no place here: version 2 has none of the former, and implies
+    # the latter.
     known: JsonDict = {"auth": {"terminal": {}}} if can.auth_terminal else {}
     return with_unknown_fields(known | _elicitation(can), can, _CLIENT_2)
 
 
 def _elicitation(can: ClientCapabilities) -> JsonDict:
+    # Alike in both versions. Without a mode the key is left out: an empty object would offer nothing, and look as if.
     modes: JsonDict = {
         name: {} for name, there in (("form", can.elicitation_form), ("url", can.elicitation_url)) if there
     }

@@ -23,6 +23,7 @@ _METHOD_2: Final = frozenset({"methodId", "name", "description", "_meta"})
 def encode_method_1(method: AgentAuth | TerminalAuth) -> JsonDict:
     """Encode a login method for version 1, whose readers would take an unknown type for the agent's own."""
     body: JsonDict = {"id": method.method_id, "name": method.name} | optional_field("description", method.description)
+    # Only a terminal login has a type in version 1; without one a method is the agent's own.
     if isinstance(method, TerminalAuth):
         body |= {"type": "terminal"} | optional_field("args", method.args) | optional_field("env", method.env)
     return with_unknown_fields(body, method)
@@ -49,6 +50,7 @@ def decode_method_1(method: object) -> AuthMethod | None:
     if not isinstance(method, dict) or not has_texts(method, "id", "name"):
         return None
     common = (method["id"], method["name"], text_or_unset(method.get("description")))
+    # What of `args` and `env` is no text is dropped: the user runs that command, and must see what it is.
     if method.get("type") == "terminal":
         env = method.get("env")
         pairs = (
@@ -76,6 +78,7 @@ def decode_method_2(method: object) -> AuthMethod | None:
             env = {pair["name"]: pair["value"] for pair in found}
         known = _METHOD_2 | {"type", "args", "env"}
         return TerminalAuth(*common, _args(method), env, meta=meta_of(method), extras=extras_of(method, known))
+    # An unknown type may need fields that only a later client knows; it is kept for it, and offered by no old one.
     return UnknownAuth(method["type"], {key: value for key, value in method.items() if key != "type"})
 
 

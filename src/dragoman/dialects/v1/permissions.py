@@ -27,7 +27,7 @@ from dragoman.vocabulary.services import (
 from dragoman.vocabulary.tools import ContentItem, ToolContent
 from dragoman.wire import v1 as w
 
-# Where a request has no title of its own.
+# Where a request has no title of its own. Version 2 requires one, version 1 has none.
 UNTITLED: Final = "Permission needed"
 _KINDS: Final = ("allow_once", "allow_always", "reject_once", "reject_always")
 
@@ -43,6 +43,7 @@ def subject_call(request: RequestPermission, shown: Sequence[ToolContent]) -> To
     # The user must see what is asked: the description and the command line become content, behind what is shown.
     if isinstance(request.description, str):
         notes = [request.description, *notes]
+    # Content replaces what the client shows of the call, so it begins with what that is already.
     if notes:
         before = call.content if isinstance(call.content, list) else shown
         call = replace(call, content=[*before, *(ContentItem(Text(note)) for note in notes)])
@@ -104,12 +105,14 @@ def _decode_permission(value: w.RequestPermissionRequest) -> RequestPermission:
 
 def _encode_answer(answer: PermissionAnswer) -> w.RequestPermissionResponse:
     """Encode an answer; an outcome that version 1 does not know becomes `Dismissed`."""
+    # Version 2 forbids to take an unknown outcome for approval, and version 1 has no other place for it.
     outcome = Dismissed() if isinstance(answer.outcome, UnknownOutcome) else answer.outcome
     return w.RequestPermissionResponse(
         outcome=v1.CODEC.encode(outcome), meta=answer.meta, extras=encode_extras(answer, w.RequestPermissionResponse)
     )
 
 
+# The params are encoded by the dialect (`encode_permission`), which knows what the client was shown of the call.
 PERMISSION: Final = Route(
     "session/request_permission",
     RequestPermission,

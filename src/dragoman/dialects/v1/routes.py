@@ -35,6 +35,7 @@ def _decode_set_option(value: Any) -> requests.SetOption:
 def _encode_set_option(request: requests.SetOption) -> Any:
     if isinstance(request.value, requests.UnknownValue):
         return encode_unknown_value(request)
+    # A boolean needs its type; a text goes without, as version 1 had it before there were switches.
     if isinstance(request.value, bool):
         return CODEC.encode_as(request, w.SetSessionConfigOptionRequestBoolean)
     return CODEC.encode_as(request, w.SetSessionConfigOptionRequestValueId)
@@ -145,9 +146,11 @@ LOAD = Route(
 )
 # One request of the vocabulary again: `session/set_mode` sets the option that is the mode.
 SET_MODE = Route("session/set_mode", requests.SetOption, w.SetSessionModeRequest, w.SetSessionModeResponse)
+# The one notification of a client. Some clients send it as a request; it is answered, and means the same.
 CLIENT_NOTES = [NoteRoute("session/cancel", requests.CancelTurn, w.CancelNotification)]
 
 
+# All five need one capability, and differ in names alone.
 def _terminal(method: str, request: Any, params: Any, result: Any, reply: Any = None) -> Route:
     route = Route(f"terminal/{method}", request, params, result, needs="terminal")
     return route if reply is None else route._replace(reply=reply)
@@ -198,6 +201,7 @@ AGENT_REQUESTS = [
         encode_result=ELICITATION.encode_answer,
     ),
 ]
+# Notifications of an agent, beside `session/update`.
 AGENT_NOTES = [
     NoteRoute("elicitation/complete", services.ElicitationComplete, w.CompleteElicitationNotification),
     NoteRoute("auth/status_update", services.AuthStatusChanged, w.AuthStatusUpdateNotification),

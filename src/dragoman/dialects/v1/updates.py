@@ -39,6 +39,7 @@ def chunk(session: V1SessionMemory, event: events.Chunk) -> Any:
 
 def whole_message(session: V1SessionMemory, event: events.Message) -> Sequence[Any]:
     """Encode a message as chunks, the only form this wire has: it is sent once, and neither replaced nor cleared."""
+    # Chunks append: sent again, a message would be shown twice. A change of a message that was sent is lost here.
     if event.message_id in session.spoken or not isinstance(event.content, list):
         return []
     session.spoken[event.message_id] = None
@@ -64,6 +65,7 @@ def tool_call(session: V1SessionMemory, event: events.ToolCallUpdate | events.To
     # less than a step since they were drawn.
     if event.content is not UNSET or (call.is_final and _shows_terminal(call.content)):
         event = replace(event, content=without_terminals(call.content, session.terminals))
+    # The first update of a call is `tool_call`, which requires a title; a second one would be shown as another call.
     if announced:
         return v1.encode_call(event, w.SessionUpdateToolCallUpdate)
     if not isinstance(event.title, str):
@@ -94,6 +96,7 @@ def _shows_terminal(content: Sequence[ToolContent]) -> bool:
 
 def only_plan(session: V1SessionMemory, event: "events.PlanUpdate | events.PlanRemoved") -> Sequence[Any]:
     """Encode a plan for a client that can show only one: the steps that were sent last."""
+    # Plans have ids in the vocabulary, and this client shows the last one: only its own removal empties the screen.
     if isinstance(event, events.PlanRemoved):
         return [w.Plan(entries=(), meta=event.meta)] if event.plan_id == session.plan else []
     if not isinstance(event.plan, options.PlanItems):

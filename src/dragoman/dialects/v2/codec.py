@@ -98,6 +98,7 @@ def _patch_of(diff: tools.Diff) -> Any:
     return tools.Patch("git_patch", whole) if whole else UNSET
 
 
+# Work that goes on while a session is idle. It is kept whole: the vocabulary has no types for it, no layer acts on it.
 def _decode_background(value: Any) -> events.Background:
     return events.Background(value.__struct_config__.tag, plain(Raw(wire.encode(value))))
 
@@ -116,6 +117,7 @@ def unknown_state(fields: dict[str, Any]) -> events.UnknownState:
 
 
 def _encode_subject(subject: services.ToolCallSubject) -> w.ToolCallPermissionSubject:
+    # As a patch: a permission may tell more of the call than the client has.
     call = CODEC.encode_as(subject.tool_call, w.ToolCallUpdate)
     kind = w.ToolCallPermissionSubject
     return kind(tool_call=call, meta=subject.meta, extras=encode_extras(subject, kind))

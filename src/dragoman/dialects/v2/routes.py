@@ -15,6 +15,7 @@ from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
 
 
+# `type` is required in this version; the list of types is open.
 def _decode_set_option(value: Any) -> requests.SetOption:
     if isinstance(value, wire.UnknownVariant):
         return decode_unknown_value(value)
@@ -134,6 +135,7 @@ CLIENT_REQUESTS = [
         encode_params=_encode_set_option,
     ),
     Route("session/prompt", requests.PromptRequest, w.PromptRequest, w.PromptResponse, requests.PromptAccepted),
+    # For calls and terminals that were sent with the capability for it; the agent refuses any other.
     Route("tool_call/cancel", requests.CancelToolCall, w.CancelToolCallRequest, w.CancelToolCallResponse),
     Route("terminal/cancel", requests.CancelTerminal, w.CancelTerminalRequest, w.CancelTerminalResponse),
 ]
@@ -162,6 +164,7 @@ AGENT_REQUESTS = [
         encode_result=ELICITATION.encode_answer,
     ),
 ]
+# Notifications of an agent, beside `session/update`.
 AGENT_NOTES = [
     NoteRoute("elicitation/complete", services.ElicitationComplete, w.CompleteElicitationNotification),
     NoteRoute("auth/status_update", services.AuthStatusChanged, w.AuthStatusUpdateNotification),

@@ -58,14 +58,16 @@ from dragoman.vocabulary.hello import (
 from dragoman.vocabulary.services import RequestPermission, ToolCallSubject
 from dragoman.wire import types as wire
 
+# Capabilities that this draft marks one by one, and today's implies by `session` (row 8.2.5).
 _MARKERS: Final = ("load", "list", "resume", "close")
 _MESSAGES: Final[dict[type, str]] = {
     events.UserMessage: "user_message",
     events.AgentMessage: "agent_message",
     events.AgentThought: "agent_thought",
 }
+# The fields of messages and their chunks; `messageId` is required in this draft.
 _CHUNK: Final = frozenset({"messageId", "content", "_meta"})
-# What of a call may be null, and is cleared then.
+# Fields of a call that null clears, as in today's version 2; in version 1, whose encoder is used here, it does not.
 _CLEARED: Final = ("title", "kind", "status", "raw_input", "raw_output")
 
 
@@ -73,12 +75,12 @@ _CLEARED: Final = ("title", "kind", "status", "raw_input", "raw_output")
 
 
 def decode_client(params: Raw) -> DecodedClientHello:
-    """A client that was chosen to speak this draft."""
+    """Decode `initialize` on a link whose dialect was chosen by name; otherwise `handshake.initialize` finds it out."""
     return DecodedClientHello(2, client_hello_june(requested_version(params)[1]), JUNE)
 
 
 def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
-    """Markers for everything, also for what today's draft implies; a login method has an `id`."""
+    """Encode the answer to `initialize`, with a marker for every capability and `id` in login methods (row 8.2.3)."""
     can = agent.capabilities
     known: JsonDict = {"auth": {"logout": {}} if can.logout and agent.auth_methods else {}}
     if can.sessions:
@@ -90,6 +92,7 @@ def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
             "prompt": {name: {} for name, it in prompt if it},
             "mcp": {name: {} for name, it in mcp if it},
         } | {name: {} for name, it in there if it}
+    # A terminal login came with a later draft, and would be taken for the agent's own.
     methods = [_old_id(encode_method_2(method)) for method in agent.auth_methods if isinstance(method, AgentAuth)]
     body: JsonDict = {"protocolVersion": 2, "capabilities": with_unknown_fields(known, can), "authMethods": methods}
     if agent.info is not None:
@@ -98,13 +101,13 @@ def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
 
 
 def encode_client(hello: ClientHello) -> bytes:
-    """The shape of this draft only."""
+    """Encode `initialize` in the shape of this draft only: `clientInfo` and no `info` (row 8.2.1)."""
     info = hello.info or Implementation("dragoman", "0")
     return msgspec.json.encode({"protocolVersion": 2, "capabilities": {}, "clientInfo": encode_implementation(info)})
 
 
 def decode_agent(result: Raw) -> DecodedAgentHello:
-    """An agent of this draft; one that answers with version 1 is heard as that."""
+    """Decode an agent of this draft; one that answers with version 1 is taken as that."""
     body = as_object(decode_json(result))
     if body.get("protocolVersion") == 1:
         return DecodedAgentHello(1, decode_agent_1(body))
@@ -127,6 +130,7 @@ def decode_agent(result: Raw) -> DecodedAgentHello:
         logout=has_marker(auth, "logout"),
         meta=meta_of(known),
     )
+    # An unknown type is today's; in this draft it cannot be used.
     heard: list[AuthMethod] = without_none([decode_method_2(method) for method in items(body.get("authMethods"))])
     known_methods: list[AuthMethod] = [method for method in heard if not isinstance(method, UnknownAuth)]
     info = implementation(body.get("agentInfo"))
@@ -141,9 +145,9 @@ def _old_id(method: Any) -> JsonDict:
 
 
 class AgentJune(VendorAgent):
-    """The agent's side."""
+    """The agent's side: version 1's turns (row 8.2.6) and permissions (row 8.2.12) in version 2's updates."""
 
-    null_ids = True
+    null_ids = True  # today's version 2 forbids them, this draft did not
     methods = frozenset(
         {
             *("authenticate", "logout", "session/new", "session/load", "session/resume", "session/list"),
@@ -163,7 +167,8 @@ class AgentJune(VendorAgent):
         "session_info_update": frozenset({"title", "updatedAt", "_meta"}),
         "usage_update": frozenset({"used", "size", "cost", "_meta"}),
     }
-    opened_fields = frozenset({"sessionId", "configOptions", "_meta"})
+    opened_fields = frozenset({"sessionId", "configOptions", "_meta"})  # without `modes`: a mode is an option
+    # Only the kinds count here, see `offered_options`.
     permission_options = (
         VendorPermissionOption("allow_once", "allow_once", "Allow once"),
         VendorPermissionOption("allow_always", "allow_always", "Always allow"),
@@ -172,14 +177,14 @@ class AgentJune(VendorAgent):
     )
 
     def offered_options(self, request: Any) -> Any:
-        """Ids and names are the question's own here."""
+        """Return the options of version 1's four kinds, with the question's own ids and names."""
         return [option for option in request.options if option.kind in [one.kind for one in self.permission_options]]
 
     def _own_option(self, request: Any, answer: Any) -> Any:
-        return answer
+        return answer  # the ids that were sent are the request's own
 
     def encode_request(self, request: Request) -> RequestMessage:
-        """As in version 1; the call in a question has its own words."""
+        """Encode as version 1 does, but the call of a permission keeps its kind and status: the lists are open here."""
         call = super().encode_request(request)
         if not isinstance(request, RequestPermission) or not isinstance(request.subject, ToolCallSubject):
             return call
@@ -188,7 +193,7 @@ class AgentJune(VendorAgent):
         return replace(call, params=msgspec.json.encode(params))
 
     def vendor_error(self, error: WireError) -> WireError:
-        """The codes are those of the standard."""
+        """Return the error as it is: this draft has the protocol's own codes."""
         return error
 
     def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
@@ -197,6 +202,7 @@ class AgentJune(VendorAgent):
         Kinds, statuses and priorities are open here. An unknown update is passed on, unless it has a known name.
         """
         match event:
+            # Version 1 would send these as chunks, once; here a whole message replaces what was sent before.
             case events.Message() if not self._is_echo_of(session_id, event):
                 body: JsonDict = {
                     "sessionUpdate": _MESSAGES[type(event)],
@@ -206,6 +212,7 @@ class AgentJune(VendorAgent):
                 if event.content is None or isinstance(event.content, list):
                     body["content"] = _said(v1.CODEC.encode(event.content))
                 return self._notify(session_id, [_Ready(body)])
+            # The memory of version 1 must have it too: a later update of the call may be sent whole.
             case events.ToolCallContentChunk() if self._appends(session_id, event):
                 (item,) = _said(v1.encode_items([event.content])) or [None]
                 self._session(session_id).call(event.tool_call_id).apply(event)
@@ -221,12 +228,14 @@ class AgentJune(VendorAgent):
                 )
             case events.UnknownEvent():
                 return self._passed_on(session_id, event)
+            # This draft has no `plan_removed`; a plan without steps is the nearest.
             case events.PlanRemoved():
                 return super().encode_event(session_id, events.PlanUpdate(options.PlanItems(event.plan_id, [])))
             case _:
                 return super().encode_event(session_id, event)
 
     def _passed_on(self, session_id: str, event: events.UnknownEvent) -> Sequence[Out]:
+        # It may be an event of today's version 2. Its name may mean something in this draft, in another form.
         said = v1.encode_unknown_event(event, subagents=False)
         if said is None or event.name in self.update_fields:
             return []  # it would be taken for something else
@@ -237,7 +246,7 @@ class AgentJune(VendorAgent):
         ]
 
     def encode_end(self, event: events.Idle) -> bytes:
-        """Any reason, and its `_meta`."""
+        """Encode the stop reason, which may be any text here, and `_meta`."""
         reason = event.stop_reason if isinstance(event.stop_reason, str) else "end_turn"
         return msgspec.json.encode({"stopReason": reason, **_meta(event)})
 
@@ -245,14 +254,17 @@ class AgentJune(VendorAgent):
         return isinstance(event, events.UserMessage) and self._is_echo(session_id, event.message_id)
 
     def _appends(self, session_id: str, event: events.ToolCallContentChunk) -> bool:
-        """Whether it can be said by itself: the call is known, and the item is one thing on this wire."""
+        """Return whether content can be appended by an update of its own: the call was sent, and the item is one here.
+
+        A terminal is no item on this wire (row 8.2.15), and a diff of several files is several (row 8.2.14).
+        """
         known = event.tool_call_id in self._session(session_id).calls
         return (
             known and not isinstance(event.content, tools.TerminalItem) and len(v1.encode_items([event.content])) == 1
         )
 
     def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
-        """A call that is announced is an update like any other; a plan has an `id`."""
+        """Return an announced call as an update like any other, and a plan with its `id` (row 8.2.10)."""
         if update["sessionUpdate"] == "tool_call":
             return [{**update, "sessionUpdate": "tool_call_update"}]
         if update["sessionUpdate"] == "plan_update":
@@ -262,7 +274,8 @@ class AgentJune(VendorAgent):
 
 
 def _open_call(session: memory.V1SessionMemory, event: events.ToolCallUpdate) -> Any:
-    """A call with its own words where version 1 has the nearest, and null where something is cleared."""
+    """Return the update of a call with its own kind and status, and null for the fields that are cleared."""
+    # Before `updates.tool_call`, which notes the call as announced. Null in an announcement would clear nothing.
     announced = event.tool_call_id in session.calls
     said = updates.tool_call(session, event)
     cleared = {name: None for name in _CLEARED if announced and getattr(event, name) is None}
@@ -282,7 +295,7 @@ def _meta(word: Any) -> JsonDict:
 
 
 class _Ready(wire.UnknownVariant):
-    """An update that is said already."""
+    """An update that is encoded already, in a form that no type of version 1 has."""
 
     def __init__(self, body: JsonDict) -> None:
         super().__init__(body["sessionUpdate"], Raw(msgspec.json.encode(body)))

@@ -13,11 +13,13 @@ from dragoman.dialects.codec.git_patches import git_patch
 from dragoman.dialects.handshake.json_fields import JsonDict
 from dragoman.vocabulary.tools import Diff, FileChange
 
+# One of these names is in every message that needs a change. Some are also in messages that need none; then the search
+# costs a decode, and changes nothing.
 _ODD: Final = (b'"id"', b'"group"', b'"availableCommands"', b'"newText"', b'"toolCall"')
 
 
 def modern(message: Raw) -> Raw:
-    """The params of an update or a question, or the result of a request, under today's names."""
+    """Return the params of an update or a permission request, or a result, with today's names."""
     raw = bytes(message)
     if not any(name in raw for name in _ODD):
         return message
@@ -27,6 +29,7 @@ def modern(message: Raw) -> Raw:
         return message
     if not isinstance(body, dict):
         return message
+    # Which message it is shows by its fields: a permission (row 8.2.12), an update, or a result with options.
     if isinstance(body.get("toolCall"), dict) and "subject" not in body:
         return Raw(msgspec.json.encode(_permission(body)))
     if isinstance(body.get("update"), dict):
@@ -37,7 +40,7 @@ def modern(message: Raw) -> Raw:
 def _update(update: JsonDict) -> JsonDict:
     said = _with_options(update)
     plan = said.get("plan")
-    if isinstance(plan, dict):
+    if isinstance(plan, dict):  # row 8.2.10
         said["plan"] = _renamed(plan, "id", "planId")
     if isinstance(said.get("availableCommands"), list):
         said["availableCommands"] = [_command(command) for command in said["availableCommands"]]
@@ -49,7 +52,7 @@ def _update(update: JsonDict) -> JsonDict:
 
 
 def _permission(body: JsonDict) -> JsonDict:
-    """A question is about a tool call and has no words of its own."""
+    """Return a permission request in today's form: with a title, and its tool call as the subject."""
     call = _update(body["toolCall"])
     title = call.get("title") if isinstance(call.get("title"), str) else "Permission needed"
     rest = {name: value for name, value in body.items() if name != "toolCall"}
@@ -64,7 +67,7 @@ def _with_options(body: JsonDict) -> JsonDict:
 def _option(option: Any) -> Any:
     if not isinstance(option, dict):
         return option
-    said = _renamed(option, "id", "configId")
+    said = _renamed(option, "id", "configId")  # row 8.2.8
     if isinstance(said.get("options"), list):
         said["options"] = [
             _renamed(entry, "group", "groupId") if isinstance(entry, dict) else entry for entry in said["options"]
@@ -75,13 +78,14 @@ def _option(option: Any) -> Any:
 def _command(command: Any) -> Any:
     if not isinstance(command, dict):
         return command
+    # Today's input has a type (row 8.2.11); a reader drops a command whose input it cannot read.
     hint: Any = command.get("input")
     untyped = isinstance(hint, dict) and "type" not in hint and isinstance(hint.get("hint"), str)
     return {"type": "command", **command, **({"input": {"type": "text", **hint}} if untyped else {})}
 
 
 def _item(item: Any) -> Any:
-    """Old and new text of a file, as the change and the patch they are."""
+    """Return a diff with both texts as today's change and patch (row 8.2.14)."""
     if not isinstance(item, dict) or item.get("type") != "diff" or "changes" in item:
         return item
     path, old, new = item.get("path"), item.get("oldText"), item.get("newText")
@@ -96,6 +100,7 @@ def _item(item: Any) -> Any:
 
 
 def _renamed(body: JsonDict, old: str, new: str) -> JsonDict:
+    # Today's name wins: a message that has both was written for today's readers.
     if new in body or old not in body:
         return dict(body)
     return {(new if name == old else name): value for name, value in body.items()}

@@ -41,6 +41,7 @@ NOT_INITIALIZED: Final = -32002
 # The modes with a meaning (row 8.4.20); any other is the client's own name for something, recorded and echoed.
 PRESETS: Final = ("read-only", "workspace-write", "full-access", "plan")
 _CATEGORY: Final = "model"
+# The fields of an announced call. Content is not among them: it follows when the call ends.
 _CALL: Final = frozenset({"toolCallId", "title", "kind", "status", "rawInput"})
 _FINAL: Final = ("completed", "failed")
 # Calls that go on at once, and items of one: an agent that sends more is not shown whole.
@@ -59,6 +60,7 @@ def decode_client(params: Raw) -> DecodedClientHello:
     if not isinstance(body.get("clientCapabilities"), dict):
         raise PeerMistake(INVALID_PARAMS, "clientCapabilities must be an object")
     hello = client_hello_1(body)
+    # Read as version 1 first, so that a client with the protocol's names is served as well.
     can, fs = hello.capabilities, object_field(object_field(body, "clientCapabilities"), "fs")
     can = replace(
         can,
@@ -127,6 +129,7 @@ class AgentAgentao(VendorAgent):
             return self._decode_option(params)
         if method == SET_MODEL:
             return self._decode_model(id, params)
+        # Before `super()`, whose tolerance would correct what the appendix refuses.
         if method in ("session/new", "session/load"):
             _check_servers(params)
         request = super().decode_named_request(id, method, params)

@@ -39,6 +39,7 @@ _SHOWN: Final = (
 # What the client is sent for a mode of ours that it could not have chosen: the nearest that promises no more than is
 # true. Another client of the session, or the command line, may have set it.
 _NEAREST: Final = {ours: theirs for theirs, ours in MODES.items()} | {"plan": "read-only"}
+# Messages have no ids in this document: chunks of one kind are one message.
 _MESSAGE: Final = frozenset({"content"})
 
 
@@ -109,6 +110,7 @@ class AgentElephant(VendorAgent):
             if request.value not in MODES:
                 self._mode_requests.discard(id)
                 raise PeerMistake(INVALID_PARAMS, f"modeId must be one of {', '.join(MODES)}")
+            # Renamed here, so that the agent sees only its own modes; `encode_opened` and `reshape` rename them back.
             return replace(request, value=MODES[request.value])
         if isinstance(request, (requests.NewSession, requests.ResumeSession)):
             refuse_servers(request, requests.McpHttp, requests.McpSse, requests.McpAcp)

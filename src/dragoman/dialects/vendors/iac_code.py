@@ -45,6 +45,7 @@ NAME: Final = "iac-code"
 # The protocol had this method before it had options; iac-code's program still has it (row 8.1.4).
 SET_MODEL: Final = "session/set_model"
 _CATEGORY: Final = "model"
+# The fields of its updates, in both forms: `type` is the second name of an update, `text` the second of its content.
 _MESSAGE: Final = frozenset({"content", "text", "type"})
 _CALL: Final = frozenset({"toolCallId", "title", "kind", "status", "content", "locations", "type"})
 _RAW: Final = {"rawInput": "raw_input", "rawOutput": "raw_output"}
@@ -133,6 +134,7 @@ class AgentIacCode(VendorAgent):
         if method == SET_MODEL:
             return self._decode_model(id, params)
         request = super().decode_named_request(id, method, params)
+        # The reference's list is of one folder, without pages (row 8.1.12); its rules have the agent send all at once.
         if isinstance(request, requests.ListSessions) and not isinstance(request.cwd, str):
             raise PeerMistake(INVALID_PARAMS, "cwd is required")
         return request
@@ -185,6 +187,7 @@ class AgentIacCode(VendorAgent):
         if not isinstance(request, services.RequestPermission):
             return call
         params = plain(Raw(call.params))
+        # The reference calls it `input` (row 8.1.18); the protocol's name stays, for the program itself.
         about = params["toolCall"]
         if "rawInput" in about:
             about["input"] = about["rawInput"]

@@ -40,12 +40,13 @@ from dragoman.wire.envelope import ErrorResponse, Notification, RequestEnvelope,
 from dragoman.wire.jsonrpc import CANCEL_REQUEST
 
 NAME: Final = "simse"
-# The document leaves open how a permission is answered, so the notification's name is ours.
+# The document leaves open how a permission is answered, so the name of the notification is ours.
 PERMISSION: Final = "_simse/permission"
 # The extension request by which the application is asked to run a tool for a backend.
 TOOL: Final = "_simse/tool"
 # The id of the `initialize` that the adapter supplies: none that a peer would choose.
 _OUR_INITIALIZE: Final = "\0initialize"
+# The four answers to a permission (row 8.5.7), which are also the kinds of the protocol's options.
 OUTCOMES: Final = ("allow_once", "allow_always", "reject_once", "reject_always")
 _UPDATE: Final = "session/update"
 _ENDS: Final = ("completed", "failed")
@@ -67,6 +68,7 @@ def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
 class AgentSimse(VendorAgent):
     """The agent's side."""
 
+    # Three methods and three updates: the document has no more (row 8.5.5).
     methods = frozenset({"session/new", "session/prompt", "session/cancel"})
     update_fields = {  # noqa: RUF012  # never changed
         "agent_message_chunk": frozenset({"type", "content", "text"}),
@@ -94,6 +96,7 @@ class AgentSimse(VendorAgent):
             return super().encode_request(request)
         self._questions += 1
         id = f"permission-{self._questions}"
+        # All that the user sees is one text: the title, and what the question says beside it.
         call = subject_call(request, [])
         notes = [item.content.text for item in call.content or () if _is_text(item)]  # type: ignore[union-attr]
         update = {

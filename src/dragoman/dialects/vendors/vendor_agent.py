@@ -57,6 +57,7 @@ def encode_agent(agent: AgentHello, capabilities: JsonDict, **more: Any) -> byte
     """Encode the answer to `initialize`. Whatever the document calls its agent, `agentInfo` is ours."""
     body: JsonDict = {"protocolVersion": 1, "agentCapabilities": capabilities, "authMethods": []}
     if agent.info is not None:
+        # Never the document's own name: a client that knows the program by it would expect that program's defects.
         body["agentInfo"] = encode_implementation(agent.info)
     return msgspec.json.encode({**body, **more})
 
@@ -165,6 +166,7 @@ class VendorAgent(AgentV1):
         """Return a call that ends with everything it has shown: for clients that are sent its content once."""
         if event.status not in FINAL_STATUSES or event.content is not UNSET:
             return event
+        # The memory of version 1 has it: every item that was sent or held back since the call was announced.
         known = self._session(session_id).calls.get(event.tool_call_id)
         return event if known is None or not known.content else replace(event, content=list(known.content))
 
