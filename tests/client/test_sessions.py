@@ -43,6 +43,18 @@ async def test_what_is_told_of_a_session_before_and_right_behind_its_name_is_hea
         assert [event.text for event in told if isinstance(event, AgentMessageChunk)] == ["before", "behind"]
 
 
+@both_versions
+async def test_a_title_is_set_left_alone_and_cleared(version: int) -> None:
+    titles: list[str] = []
+    async with connected(version, on_event=lambda session, _: titles.append(session.title)) as (client, agent):
+        await new_session(client, agent)
+        for fields in ({"title": "T"}, {"updatedAt": "2026-01-01T00:00:00Z"}, {"title": None}):
+            update = {"sessionUpdate": "session_info_update", **fields}
+            agent.say({"method": "session/update", "params": {"sessionId": "s", "update": update}})
+        await until(lambda: len(titles) == 3)
+    assert titles == ["T", "T", ""]
+
+
 @pytest.mark.requirement("C11")
 @both_versions
 async def test_what_is_told_of_a_session_that_was_never_opened_is_reported_and_disturbs_nobody(

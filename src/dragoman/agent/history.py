@@ -25,6 +25,7 @@ _MESSAGES: Final[dict[str, type[AnyMessage]]] = {
     "agent_message_chunk": events.AgentMessage,
     "agent_thought_chunk": events.AgentThought,
 }
+_TURN_BEGINS: Final = frozenset({events.UserMessage, events.Running, events.RequiresAction})
 
 
 class History:
@@ -51,14 +52,12 @@ class History:
             if type(entry) is TextEntry:
                 self._state.message(_MESSAGES[entry.kind], entry.message_id).append_text(entry.text)
             elif type(entry) is EventEntry:
-                self._state.apply(entry.event)
-                match entry.event:
-                    case events.UserMessage() | events.Running() | events.RequiresAction():
-                        self.running = True
-                    case events.Idle(stop_reason=str()):
-                        self.running = False
-                    case _:
-                        pass
+                event = entry.event
+                self._state.apply(event)
+                if type(event) in _TURN_BEGINS:
+                    self.running = True
+                elif type(event) is events.Idle and isinstance(event.stop_reason, str):
+                    self.running = False
 
     def replay_events(self) -> Iterator[events.AnyEvent]:
         """Yield the events that replay this history, in order of first appearance.
@@ -70,6 +69,8 @@ class History:
         replayed: set[str] = set()  # ids of terminals
         for event in self._state.snapshot():
             match event:
+                case events.Message():  # first, because most events of a long session are messages
+                    yield event
                 case events.ToolCallUpdate():
                     yield from self._terminals_of(event, replayed)
                     yield event

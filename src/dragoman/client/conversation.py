@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
 from dragoman.client.callbacks import check_text, folder_of
 from dragoman.client.tool_calls import ToolCalls
 from dragoman.client.turn import Answer, Turn, TurnEvents, TurnState
@@ -127,8 +129,8 @@ class ConversationState:
                 self.options = event.config_options
             case CommandsChanged():
                 self.commands = event.available_commands
-            case SessionInfoChanged() if isinstance(event.title, str):
-                self.title = event.title
+            case SessionInfoChanged() if event.title is not UNSET:
+                self.title = event.title or ""  # null clears it
             case _:
                 pass
 

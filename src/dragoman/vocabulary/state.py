@@ -207,13 +207,16 @@ class MessageState(msgspec.Struct, gc=False):
     @property
     def value(self) -> AnyMessage:
         """The message as it is now."""
-        content = [*(self._blocks or ()), *self._unsettled()]
-        if self._beside is None:
-            return self.kind(self.message_id, content)
-        return replace(self._beside, content=content)
+        if self._blocks is None:
+            content: list[Content] = list(self._unsettled())
+        else:
+            content = [*self._blocks, *self._unsettled()]
+        return self.kind(self.message_id, content) if self._beside is None else replace(self._beside, content=content)
 
     def _unsettled(self) -> tuple[Text, ...]:
-        return (Text(self._text + "".join(self._more or ())),) if self._text else ()
+        if self._more is None:
+            return (Text(self._text),) if self._text else ()
+        return (Text(self._text + "".join(self._more)),)
 
 
 _BESIDE: Final = ("meta", "extras", "outer")

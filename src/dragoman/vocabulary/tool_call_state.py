@@ -63,7 +63,7 @@ class ToolCallState(msgspec.Struct, gc=False):
         if isinstance(event, ToolCallContentChunk):
             self._append(event.content)
             return
-        self._call = apply_patch(self.header, event, self.fields)
+        self._call = apply_patch(self._call or ToolCallUpdate(self.tool_call_id), event, self.fields)
         if event.content is not UNSET:
             self._content, self._size, self._incomplete = None, 0, False
             if event.content is not None:
