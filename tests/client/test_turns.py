@@ -75,6 +75,20 @@ async def test_a_whole_answer_is_text_and_how_it_ended(version: int) -> None:
         assert await asking == Answer("hello there", "max_tokens", None)
 
 
+async def test_a_message_that_is_sent_whole_is_part_of_the_answer_and_replaces_its_chunks() -> None:
+    async with connected(2) as (client, agent):
+        session = await new_session(client, agent)
+        asking = asyncio.ensure_future(session.ask("hi"))
+        number = await agent.accept()
+        agent.tell("a draft")
+        for message_id, text in (("m", "hello "), ("n", "there")):
+            whole = {"sessionUpdate": "agent_message", "messageId": message_id}
+            update = {**whole, "content": [{"type": "text", "text": text}]}
+            agent.say({"method": "session/update", "params": {"sessionId": "s", "update": update}})
+        agent.finish(number)
+        assert await asking == Answer("hello there", "end_turn", None)
+
+
 @both_versions
 async def test_leaving_the_loop_leaves_the_turn_running_and_it_can_be_read_on(version: int) -> None:
     async with connected(version) as (client, agent):

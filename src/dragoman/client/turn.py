@@ -27,8 +27,9 @@ from msgspec import UNSET
 
 from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, RequestCancelled, UsageError, request_failed
-from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Failure, Idle, Usage
+from dragoman.vocabulary.events import AgentMessage, AgentMessageChunk, AnyEvent, Failure, Idle, Usage
 from dragoman.vocabulary.requests import PromptRequest
+from dragoman.vocabulary.state import SessionState
 
 if TYPE_CHECKING:
     from dragoman.client.conversation import ConversationState
@@ -261,9 +262,15 @@ class Turn:
         self._events.conversation.cancel_turn(self._events)
 
     async def read(self) -> Answer:
-        """Read the turn to its end, wait for that, and return the agent's text. Raise what the loop would raise."""
-        pieces = [event.text async for event in self if type(event) is AgentMessageChunk]
-        return Answer("".join(pieces), self.stop_reason, self.usage)
+        """Read the turn to its end, wait for that, and return the agent's text. Raise what the loop would raise.
+
+        The text is that of the agent's messages as they are at the end, one after the other.
+        """
+        messages = SessionState()
+        async for event in self:
+            if type(event) is AgentMessageChunk or type(event) is AgentMessage:
+                messages.apply(event)
+        return Answer(messages.text(AgentMessage), self.stop_reason, self.usage)
 
     def _raise_if_failed(self) -> None:
         events = self._events

@@ -120,6 +120,11 @@ class SessionState:
             found = self._parts[kind, message_id] = MessageState(kind, message_id)
         return found
 
+    def text(self, kind: type[AnyMessage]) -> str:
+        """Return the text of all messages of a kind, in the order of first appearance; other content is left out."""
+        messages = [part.value for (of, _), part in self._parts.items() if of is kind]
+        return "".join(block.text for message in messages for block in message.content if type(block) is Text)
+
     def tool_call(self, tool_call_id: str) -> events.ToolCallUpdate | None:
         """Return a tool call as it is now; None if no event was about it."""
         found = self._parts.get((ToolCallState, tool_call_id))
