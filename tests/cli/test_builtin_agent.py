@@ -154,7 +154,10 @@ def test_a_key_is_kept_for_its_owner_and_forgotten(tmp_path: Path) -> None:
     nobody = dragoman(home, "login", "nobody", said=CANARY)
     assert (nobody.code, "[providers.NAME]" in nobody.error, CANARY in nobody.error) == (2, True, False)
     nothing = dragoman(home, "login")
-    assert (nothing.code, nothing.error.startswith("dragoman: whose key is it?")) == (2, True)
+    assert (nothing.code, nothing.error.startswith("dragoman: a provider is missing: dragoman login PROVIDER")) == (
+        2,
+        True,
+    )
     before = dragoman(home, "config", "show").out
     assert "`dragoman login` keeps one" in before
     assert max(map(len, before.replace(str(home), "").splitlines())) <= 80

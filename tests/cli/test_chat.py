@@ -262,7 +262,7 @@ def test_ctrl_c_takes_an_open_question_away_and_its_answer_is_cancelled(about: s
         pane.wait_for(ASKED)
         pane.press("C-c")
         # The agent asks once more: nobody is shown that.
-        shown = pane.wait_for("^║ The question has gone away", "^Stopped", PROMPT)
+        shown = pane.wait_for("^║ The question was withdrawn", "^Stopped", PROMPT)
         pane.press("C-d")
         assert pane.left() == 0
     assert len(re.findall("dragoman asks", shown)) == 1

@@ -78,7 +78,7 @@ def test_a_lookup_that_fails_offers_nothing(tmp_path: Path, monkeypatch: pytest.
 def test_the_answer_is_a_candidate_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "--words", "sessions", "f"]) == 0
     assert main(["completion", "--words", "run", "--cwd", ""]) == 0
-    assert capsys.readouterr().out == "fork\tcopy a session; says the new id\n:folders\n"
+    assert capsys.readouterr().out == "fork\tcopy a session, and print the new id\n:folders\n"
 
 
 def test_without_a_shell_a_sentence_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def test_each_level_that_would_have_allowed_more_is_named_once(work: Path) -> No
 
 def test_what_no_level_covers_is_told_beside_what_one_does(work: Path) -> None:
     assert hint(work.parent, "read", read(work, "../out.txt"), command()) == (
-        "2 requests were denied; --allow all covers 1 of them, no --allow lends files outside of the folder"
+        "2 requests were denied; --allow all covers 1 of them, no --allow reaches files outside of the folder"
     )
 
 

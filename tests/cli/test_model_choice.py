@@ -83,7 +83,7 @@ def test_a_name_that_means_nothing_is_answered_with_what_there_is(tmp_path: Path
     listed = "openai/gpt-5.6-sol, offline"
     assert message == (
         "Unknown provider nobody; there are anthropic, google, ollama, openai. "
-        f"Models to choose from: {listed}; any other name of a provider with a key is taken too."
+        f"Models to choose from: {listed}; any other model of a provider with a key can be named too."
     )
 
 

@@ -13,7 +13,7 @@ from tests.support import rogue_agent
 from tests.support.rogue_agent import text
 
 Step = dict[str, Any]
-NEVER = "dragoman: 1 request was denied; no --allow lends files outside of the folder"
+NEVER = "dragoman: 1 request was denied; no --allow reaches files outside of the folder"
 
 
 def work(folder: Path) -> Path:
@@ -84,7 +84,7 @@ def test_at_a_terminal_it_is_denied_without_a_question(tmp_path: Path) -> None:
     path = work(tmp_path) / "link"
     agent = rogue_agent.written(tmp_path, wanting("fs/read_text_file", path), text("ok"))
     child = at_terminal(tmp_path, "hi", "--cwd", str(tmp_path / "work"), "--", *agent)
-    child.expect_exact("dragoman: 1 request was denied; no --allow lends files outside of the folder")
+    child.expect_exact("dragoman: 1 request was denied; no --allow reaches files outside of the folder")
     assert left(child) == 5
 
 

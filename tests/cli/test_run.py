@@ -210,7 +210,7 @@ def test_a_folder_whose_name_no_agent_can_be_told_is_refused(tmp_path: Path) -> 
     folder.mkdir()
     done = run(tmp_path, "hi", "--cwd", str(folder))
     assert done.code == 2
-    assert "this name is not UTF-8" in done.error
+    assert "the name of this folder is not UTF-8" in done.error
 
 
 def test_files_named_on_stdin_do_not_go_along(tmp_path: Path) -> None:

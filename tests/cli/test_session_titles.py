@@ -69,12 +69,12 @@ def test_a_title_of_several_sessions_names_them_all(stored: Stored, tmp_path: Pa
     for cwd in (stored.one, stored.two):
         assert stored.call("show", "often", cwd=cwd) == (
             *(1, ""),
-            "dragoman: 2 sessions are called 'often': sess_55555555, sess_44444444; write the id of the one meant\n",
+            "dragoman: 2 sessions are called 'often': sess_55555555, sess_44444444; write the id instead\n",
         )
     elsewhere = stored.call("delete", "second talk", "--yes", cwd=tmp_path)
     assert (elsewhere.code, elsewhere.error) == (
         1,
-        "dragoman: 2 sessions are called 'second talk': sess_22222222, sess_11111111; write the id of the one meant\n",
+        "dragoman: 2 sessions are called 'second talk': sess_22222222, sess_11111111; write the id instead\n",
     )
 
 
@@ -83,7 +83,7 @@ def test_many_sessions_of_a_title_are_named_in_part_and_ids_are_as_long_as_they_
         keep(tmp_path / "home", f"sess_aaaaaaaa{number}", title="often")
     done = call("sessions", "show", "often", cwd=tmp_path, DRAGOMAN_HOME=str(tmp_path / "home"))
     ids = ", ".join(f"sess_aaaaaaaa{number}" for number in (6, 5, 4, 3, 2))
-    assert done.error == f"dragoman: 7 sessions are called 'often': {ids}, …; write the id of the one meant\n"
+    assert done.error == f"dragoman: 7 sessions are called 'often': {ids}, …; write the id instead\n"
 
 
 @pytest.mark.parametrize("given", ["Second Talk", "second", "second talk!", " ", "(untitled)"])
@@ -104,7 +104,7 @@ def test_a_run_goes_on_with_a_session_by_its_title(tmp_path: Path) -> None:
     several = run_prompt(tmp_path, "again", *options, "--session", "second talk")
     assert (several.code, several.out) == (2, "")
     assert several.error.startswith("dragoman: 2 sessions are called 'second talk': sess_")
-    assert f"{first[:13]}; write the id of the one meant\n" in several.error
+    assert f"{first[:13]}; write the id instead\n" in several.error
 
 
 def test_a_chat_goes_on_with_a_session_by_its_title(tmp_path: Path) -> None:

@@ -282,7 +282,9 @@ def test_the_beginning_of_an_id_is_enough_if_it_is_only_one_s(many: Home) -> Non
     assert said(many, "show", "sess_aaaaaaaa2").splitlines()[1] == "sess_aaaaaaaa2"
     code, out, error = run(many, "show", "sess_a")
     assert (code, out) == (1, "")
-    assert error == ("dragoman: 'sess_a' begins 2 ids: sess_aaaaaaaa1, sess_aaaaaaaa2; write more of the one meant\n")
+    assert error == (
+        "dragoman: 'sess_a' begins 2 ids: sess_aaaaaaaa1, sess_aaaaaaaa2; write more characters of the id\n"
+    )
 
 
 def test_a_whole_id_is_meant_even_if_it_begins_another(tmp_path: Path) -> None:

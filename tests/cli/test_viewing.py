@@ -104,7 +104,7 @@ def test_ctrl_c_in_the_pager_stops_the_turn_and_gives_the_terminal_back(tmp_path
         pane.say("v")
         pane.wait_for(r"line 3\b")
         pane.press("C-c")
-        pane.wait_for("^║ The question has gone away", "^Stopped", PROMPT)
+        pane.wait_for("^║ The question was withdrawn", "^Stopped", PROMPT)
         pane.type("still here")
         pane.wait_for("^> still here")
     assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "cancelled"}}]

@@ -211,7 +211,7 @@ async def test_a_model_that_never_ends_is_cut_and_its_calls_are_not_run(
     tool_runner = Hands()
     items: list[Item] = []
     events = await turn({kind: "1234", "repeat": 1_000_000}, {"call": "fly"}, tool_runner=tool_runner, items=items)
-    cut = Notice("warning", "The model said more than 10 characters; the rest was cut")
+    cut = Notice("warning", "The model sent more than 10 characters; the rest was cut")
     assert events[2:] == [cut, Idle(stop_reason="max_tokens")]
     assert tool_runner.ran == []
     assert isinstance(items[-1], ContextAssistantMessage)

@@ -172,7 +172,7 @@ async def test_a_folder_that_is_not_named_again_is_not_read_any_more(tmp_path: P
 async def test_plan_with_nothing_to_plan_says_so_and_forgets_nothing(tmp_path: Path) -> None:
     async with whole(tmp_path, scripted([{"say": "one"}])) as (_, session):
         await events_of(session)
-        assert text(await events_of(session, "/plan")) == "What is there to plan? `/plan WHAT`\n"
+        assert text(await events_of(session, "/plan")) == "Nothing to plan was named. Write `/plan TASK`.\n"
         assert "2 items" in text(await events_of(session, "/context"))
 
 

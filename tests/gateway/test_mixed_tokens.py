@@ -69,7 +69,7 @@ async def test_a_token_that_only_reads_takes_back_nothing_that_another_one_wrote
             joined = await weak.resume_session(session.id, folder)
             said = words([event async for event in joined.prompt("/undo")])
         assert (folder / "made").read_text() == "by owner"
-        assert said == "The token 'reader' may not change files, so nothing was taken back.\n"
+        assert said == "The token 'reader' may not change files, so nothing was undone.\n"
         async for _ in session.prompt("/undo"):
             pass
     assert not (folder / "made").exists()

@@ -45,7 +45,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     parser.add_argument(
         "--dialect",
         metavar="D",
-        help="speak as a documented agent does: iac-code, elephant, agentao, simse; without it, the protocol's own",
+        help="speak the dialect of another system: iac-code, elephant, agentao, simse; without it, plain ACP",
     )
     parser.add_argument(
         "--model", metavar="M", help="model to use: provider/name, offline, local:FILE.gguf, script:FILE"
@@ -58,7 +58,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         metavar="ID",
         nargs="?",
         const="",
-        help="the first new session goes on with session ID, or with the newest of its folder",
+        help="the first new session continues session ID, or the newest one of its folder",
     )
     return parser
 

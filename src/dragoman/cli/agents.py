@@ -29,7 +29,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     """Declare the command."""
     parser = commands.add_parser(
         "agents",
-        help="list, add and remove the agents of the fleet",
+        help="list, add and remove agents",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -15,7 +15,7 @@ defaultServer of acp.json, or Dragoman's own agent.
 """
 _EPILOG = """\
 Enter sends; Alt-Enter, or a \\ at the end of a line, begins a new one; Tab
-completes /commands and @paths. Ctrl-C stops what the agent does, or gives up
+completes /commands and @paths. Ctrl-C cancels the turn, or clears
 the line (Up brings it back); twice on an empty line it leaves, as Ctrl-D does.
 
   dragoman chat
@@ -40,7 +40,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     )
     add_target(parser)
     parser.add_argument(
-        "--resume", metavar="ID", nargs="?", const="", help="go on with session ID, or with the newest of the folder"
+        "--resume", metavar="ID", nargs="?", const="", help="continue session ID, or the newest one of the folder"
     )
     return parser
 

@@ -18,7 +18,7 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 def add_common_options(parser: argparse.ArgumentParser, *, log_level: bool) -> None:
     """Add the group "on every command". `log_level`: with `--log-level`, for a command that has none of its own."""
     common = parser.add_argument_group("on every command")
-    common.add_argument("--protocol", type=int, choices=(1, 2), help="speak only this version of the protocol")
+    common.add_argument("--protocol", type=int, choices=(1, 2), help="use only this version of the protocol")
     common.add_argument("--trace", metavar="FILE", help="append every message to FILE as JSON lines, without secrets")
     if log_level:
         common.add_argument(

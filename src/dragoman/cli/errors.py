@@ -30,7 +30,7 @@ def warn_about_plain_http(url: str) -> None:
 
     if is_readable_on_the_way(url):
         print_warning(
-            f"{url} is not encrypted: others on the way can read the token and all that is said. "
+            f"{url} is not encrypted: others on the network can read the token and the whole conversation. "
             "Use https:// or wss://, or an SSH tunnel to a port of this machine."
         )
 

@@ -30,7 +30,9 @@ async def find_session(store: Store, given: str, folder: str) -> str:
     if given in found or len(found) == 1:
         return found[0]  # sorted: a whole id stands before longer ones
     if found:
-        raise CommandError(f"{given!r} begins {len(found):,} ids: {_choices_text(found)}; write more of the one meant")
+        raise CommandError(
+            f"{given!r} begins {len(found):,} ids: {_choices_text(found)}; write more characters of the id"
+        )
     titled = await _find_by_title(store, given)
     here = [meta for meta in titled if meta.cwd == os.path.abspath(os.path.expanduser(folder))]
     meant = here or titled
@@ -38,9 +40,7 @@ async def find_session(store: Store, given: str, folder: str) -> str:
         raise CommandError(f"there is no session {given!r}; `dragoman sessions list --all` shows what there is")
     if len(meant) > 1:
         ids = [await _short(store, meta.id) for meta in meant[: _NAMED + 1]]
-        raise CommandError(
-            f"{len(meant):,} sessions are called {given!r}: {_choices_text(ids)}; write the id of the one meant"
-        )
+        raise CommandError(f"{len(meant):,} sessions are called {given!r}: {_choices_text(ids)}; write the id instead")
     return meant[0].id
 
 

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     names = ", ".join(dict.fromkeys(known))
     provider = arguments.provider or _ask(f"Provider ({names}): ")
     if not provider:
-        return print_error(f"whose key is it? dragoman login PROVIDER; there are {names}")
+        return print_error(f"a provider is missing: dragoman login PROVIDER, where PROVIDER is one of {names}")
     if provider not in known:
         return print_error(
             f"unknown provider {provider!r}; there are {names}. One of your own goes into "

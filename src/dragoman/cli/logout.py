@@ -16,10 +16,10 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     parser = commands.add_parser(
         "logout",
         help="forget the kept keys",
-        description="Forget the keys that `dragoman login` has kept. Those in the environment are not ours to forget.",
+        description="Delete the keys that `dragoman login` has stored. Keys in the environment stay.",
         allow_abbrev=False,
     )
-    parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="only this one's")
+    parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="only the key of this provider")
     return parser
 
 

@@ -191,7 +191,7 @@ def denial_summary(offer: Offer) -> str:
     requests = "1 request was denied" if offer.denied == 1 else f"{offer.denied} requests were denied"
     parts = [*_levels_that_allow(offer)]
     if any(denial.is_outside for denial in offer.denials):
-        parts.append("no --allow lends files outside of the folder")
+        parts.append("no --allow reaches files outside of the folder")
     return f"{requests}; {', '.join(parts)}" if parts else requests
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
-Say one thing to an agent and show what comes of it. Without --agent and -- CMD
-it is the defaultServer of acp.json, or Dragoman's own agent. On a terminal you
+Send one prompt to an agent and show its turn. Without --agent and -- CMD it is
+the defaultServer of acp.json, or Dragoman's own agent. On a terminal you
 see its tool calls and are asked for permission; through a pipe you get the
 answer alone.
 """
@@ -54,7 +54,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("prompt", metavar="PROMPT", nargs="+", help="what to say; - is what comes on stdin")
+    parser.add_argument("prompt", metavar="PROMPT", nargs="+", help="the prompt; - stands for what comes on stdin")
     add_target(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json is one event a line")
     parser.add_argument(
@@ -63,8 +63,8 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         default="",
         help="what the agent may do without asking; read, if it is started here",
     )
-    parser.add_argument("--timeout", metavar="S", type=_seconds, help="give up after so many seconds")
-    parser.add_argument("--session", metavar="ID", help="go on with this session: its id, or its title")
+    parser.add_argument("--timeout", metavar="S", type=_seconds, help="cancel the turn after S seconds")
+    parser.add_argument("--session", metavar="ID", help="continue this session: its id, or its title")
     return parser
 
 

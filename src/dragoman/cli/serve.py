@@ -117,7 +117,9 @@ def _add_old_token_options(parser: argparse.ArgumentParser) -> None:
     tokens = parser.add_argument_group("tokens, for one more release; now: dragoman tokens")
     tokens.add_argument("--new-token", metavar="NAME", help="as: dragoman tokens create NAME")
     tokens.add_argument("--scopes", default="read,prompt", help="of the new token: read, prompt, admin")
-    tokens.add_argument("--principal", default="", help="whose it is; its name, if not given")
+    tokens.add_argument(
+        "--principal", default="", help="the principal it belongs to; the name of the token, if not given"
+    )
     tokens.add_argument("--revoke-token", metavar="NAME", help="as: dragoman tokens revoke NAME")
 
 

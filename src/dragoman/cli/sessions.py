@@ -51,10 +51,12 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     export.add_argument("--output", metavar="FILE", help="write there and not to stdout")
     audit = add_action(actions, "audit", "who allowed or refused what, a JSON object a line", as_json="the same")
     audit.add_argument("id", metavar="ID")
-    fork = add_action(actions, "fork", "copy a session; says the new id", as_json="the new session as a JSON object")
+    fork = add_action(
+        actions, "fork", "copy a session, and print the new id", as_json="the new session as a JSON object"
+    )
     fork.add_argument("id", metavar="ID")
     delete = add_action(
-        actions, "delete", "delete sessions for good", as_json="a JSON object with the ids that are gone"
+        actions, "delete", "delete sessions for good", as_json="a JSON object with the ids of the deleted sessions"
     )
     delete.add_argument("ids", metavar="ID", nargs="+")
     delete.add_argument("-y", "--yes", action="store_true", help="do not ask; needed where there is no terminal")

@@ -27,7 +27,7 @@ KEYS: Final[dict[str, Key]] = {
     "mode": Key(str, "ask", "what the agent may do without asking"),
     "max_turn_requests": Key(int, 100, "model calls in one turn"),
     "audit_content": Key(bool, False, "the decision log has commands, paths and the words of rules too"),
-    "thought_level": Key(str, "", "how hard the model thinks, where it can be told"),
+    "thought_level": Key(str, "", "level of thought (reasoning effort), for models that have one"),
     "sandbox_memory": Key(
         str, "", "memory of a confined command, e.g. 4GiB, or unlimited; empty: half of the machine's, at least 2GiB"
     ),

@@ -79,9 +79,7 @@ def _holds_home(folder: str) -> bool:
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Declare the options, and `-- CMD ...`: argparse would give what stands there to the other arguments."""
     parser.add_argument("--cwd", metavar="DIR", help="the folder to work in; the current one if not given")
-    parser.add_argument(
-        "--agent", metavar="NAME", help="an agent of the fleet, as `dragoman agents list` shows them, or its address"
-    )
+    parser.add_argument("--agent", metavar="NAME", help="a name from `dragoman agents list`, or the URL of an agent")
     parser.add_argument("--token-file", metavar="F", help="the token for an address; else it is in DRAGOMAN_TOKEN")
     parser.add_argument("--model", metavar="M", help="model to use, where the agent lets you choose")
     parser.add_argument("--mode", metavar="MODE", help="the agent's mode, such as ask, plan or workspace-write")
@@ -167,7 +165,9 @@ def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:
     if not target.is_remote and not os.path.isdir(folder):
         raise CommandError(f"{arguments.cwd}: there is no such folder")
     if folder != decode_input(folder):
-        raise CommandError(f"{decode_input(folder)}: this name is not UTF-8, and no agent can be told of it")
+        raise CommandError(
+            f"{decode_input(folder)}: the name of this folder is not UTF-8, so it cannot be sent to an agent"
+        )
     return folder
 
 

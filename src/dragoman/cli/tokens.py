@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dragoman.gateway.token_types import Token
 
 _DESCRIPTION = """\
-The tokens with which clients come to `dragoman serve`. A server that runs
-knows of a change within a second.
+The tokens with which clients connect to `dragoman serve`. A running server
+applies a change within a second.
 """
 _EPILOG = """\
 `dragoman tokens ACTION --help` explains an action.
@@ -57,14 +57,16 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         allow_abbrev=False,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    create = _action(actions, "create", "make a token and print it, this once", "one JSON object, with the token in it")
+    create = _action(actions, "create", "make a token and print it once", "one JSON object, with the token in it")
     create.epilog = _CREATE_EPILOG
     create.formatter_class = argparse.RawDescriptionHelpFormatter
     create.add_argument("new_name", metavar="NAME", help="what it is called; 1 to 64 printable characters")
     create.add_argument(
         "--scopes", metavar="S", default="read,prompt", help="of read, prompt, admin; read,prompt if not given"
     )
-    create.add_argument("--principal", metavar="P", default="", help="whose it is; its name, if not given")
+    create.add_argument(
+        "--principal", metavar="P", default="", help="the principal it belongs to; the name of the token, if not given"
+    )
     create.add_argument("--max-mode", metavar="MODE", help="no mode that reaches further than this one")
     create.add_argument(
         "--workspace",
@@ -82,8 +84,12 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         action="store_true",
         help="without admin too: bring MCP servers that are programs, or at private addresses",
     )
-    _action(actions, "list", "the tokens there are, without the tokens themselves", "one JSON array of tokens")
-    revoke = _action(actions, "revoke", "end a token, and whatever is connected by it", "one JSON object with its name")
+    _action(
+        actions, "list", "list the tokens by name; the tokens themselves are not stored", "one JSON array of tokens"
+    )
+    revoke = _action(
+        actions, "revoke", "revoke a token, and close the connections that use it", "one JSON object with its name"
+    )
     revoke.add_argument("token_name", metavar="NAME", help="what it is called")
     return parser
 

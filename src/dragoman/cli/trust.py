@@ -50,7 +50,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         default=[],
         help="let what names it have this variable or file of yours; can be repeated",
     )
-    parser.add_argument("--revoke", action="store_true", help="trust it no more")
+    parser.add_argument("--revoke", action="store_true", help="revoke the trust in it")
     parser.add_argument("--list", action="store_true", help="show the folders that were trusted")
     return parser
 

@@ -203,7 +203,7 @@ def _parsed(path: Path, content: bytes) -> _Document:
         document = tomllib.loads(content.decode())
     except (ValueError, RecursionError):
         # The parser's complaint would quote the file.
-        raise CredentialsError(f"{path} is not TOML. Mend it, or delete it and run dragoman login.") from None
+        raise CredentialsError(f"{path} is not valid TOML. Correct it, or delete it and run dragoman login.") from None
     for provider, table in document.items():
         if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
             raise CredentialsError(f'{path}: expected [{provider}] with api_key = "…" below it.')

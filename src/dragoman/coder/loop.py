@@ -370,7 +370,7 @@ async def _stream(model: Model, request: ModelRequest, response: _Response) -> A
                 response.text.clear()
             if left < 0:
                 yield Notice(
-                    "warning", f"The model said more than {RESPONSE_CHARACTERS:,} characters; the rest was cut"
+                    "warning", f"The model sent more than {RESPONSE_CHARACTERS:,} characters; the rest was cut"
                 )
                 response.calls.clear()
                 response.reason = "max_tokens"

@@ -97,7 +97,7 @@ class SessionOptions:
     def _models_text(self) -> str:
         names = [choice.value for choice in self._setup.models.choices()]
         some = ", ".join(names[:_MOST_SAID]) + (", …" if len(names) > _MOST_SAID else "")
-        return f"Models to choose from: {some}; any other name of a provider with a key is taken too."
+        return f"Models to choose from: {some}; any other model of a provider with a key can be named too."
 
     def stored_model(self) -> str:
         """Return the model that this session had when it was last open; empty if it cannot be used any more."""
@@ -117,7 +117,14 @@ def _mode_option(mode: str) -> Select:
 
 def _thought_option(levels: Sequence[str], level: str) -> Select:
     choices = [Choice(value, value.capitalize()) for value in levels]
-    return Select("thought_level", "Thinking", level, [*choices], "How hard the model thinks", "thought_level")
+    return Select(
+        "thought_level",
+        "Thinking",
+        level,
+        [*choices],
+        "Level of thought (reasoning effort) of the model",
+        "thought_level",
+    )
 
 
 def is_option(option: Option, name: str) -> TypeGuard[Select]:

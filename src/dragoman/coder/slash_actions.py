@@ -49,7 +49,7 @@ async def run(name: str, arguments: str, controls: SessionControls) -> AsyncGene
                 yield usage
             text = "The model has forgotten the conversation so far. You still see it."
         case _:  # `/plan` with something to plan is a turn of its own
-            text = "What is there to plan? `/plan WHAT`"
+            text = "Nothing to plan was named. Write `/plan TASK`."
     yield AgentMessageChunk(Text(text + "\n"))
     yield Idle(stop_reason="end_turn")
 
@@ -159,7 +159,7 @@ async def _mode_refused(new: str, controls: SessionControls) -> str:
 async def _undo(controls: SessionControls) -> str:
     identity = controls.identity()
     if not may_write(identity):
-        return f"{identity.subject} may not change files, so nothing was taken back."
+        return f"{identity.subject} may not change files, so nothing was undone."
     undone = await controls.undo()
     if not any(undone):
         return "There is nothing to undo."

@@ -81,7 +81,7 @@ def confine(policy: ConfinementPolicy) -> None:
         _enter(group)
     _prctl(libc, _SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != policy.parent:
-        raise OSError("who started the command is gone")
+        raise OSError("the process that started the command has ended")
     _prctl(libc, _SET_NO_NEW_PRIVILEGES, 1)
     ProcessLimits(policy.memory, policy.processes).set()
     _drop_capabilities(libc)
@@ -143,7 +143,7 @@ def _fork(policy: ConfinementPolicy) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     _prctl(libc, _SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != policy.parent:
-        raise OSError("who started the command is gone")
+        raise OSError("the process that started the command has ended")
     _prctl(libc, _SET_CHILD_SUBREAPER, 1)
     child = os.fork()
     if child:

@@ -38,7 +38,7 @@ async def run_to_end(
 ) -> RunResult:
     """Run `argv` until it ends, `take` has enough (returns False), or the time is over."""
     if len(input) > INPUT_BYTES:
-        raise UsageError(f"An errand takes at most {INPUT_BYTES} bytes of input.")
+        raise UsageError(f"The input of a process that is run to its end has at most {INPUT_BYTES} bytes of input.")
     start = Child.start if guardian is None else guardian.start
     child = start(argv, cwd=cwd, env=env)
     over = asyncio.Event()

@@ -245,7 +245,7 @@ async def test_a_question_that_is_not_asked_any_more_says_so(person: Person) -> 
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert person.seen.endswith("The question has gone away.\n")
+    assert person.seen.endswith("The question was withdrawn.\n")
     assert person.held == [True, False]
 
 

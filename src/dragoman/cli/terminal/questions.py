@@ -171,7 +171,7 @@ class TerminalQuestions:
             return None
         except asyncio.CancelledError:
             with suppress(OSError):
-                self._write("\n║ The question has gone away.\n")
+                self._write("\n║ The question was withdrawn.\n")
             raise
         finally:
             self._on_hold(False)

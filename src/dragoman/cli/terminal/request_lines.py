@@ -123,7 +123,7 @@ def _call(call: ToolCallUpdate, extent: Extent) -> Iterator[str]:
             case TerminalItem(terminal_id=terminal) | ClientTerminalItem(terminal_id=terminal):
                 yield f"Terminal: {spell_out_line(terminal)}"
             case UnknownItem(kind=kind) if kind == INCOMPLETE:
-                yield CutLine("(!) The agent told more of this than is kept")
+                yield CutLine("(!) The agent sent more about this call than is stored")
             case UnknownItem(kind=kind, fields=fields):
                 yield f"Content this release does not know: {spell_out_line(kind)}"
                 yield from show(_as_json(fields))

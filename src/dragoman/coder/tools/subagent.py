@@ -111,7 +111,7 @@ class Delegate:
         await report.show()
         if end.error:
             return ToolOutcome(f"The helper failed: {end.error.message}", failed=True)
-        text = cut(report.text()) or "The helper said nothing."
+        text = cut(report.text()) or "The helper sent no report."
         return ToolOutcome(text, failed=end.stop_reason != "end_turn", raw={"stopReason": end.stop_reason})
 
 
