@@ -15,8 +15,6 @@ from tests.support.needs import ROOT
 MEMBERS_FILE: Final = ROOT / "tests" / "public_members.txt"
 # What a public function gives back, and is not made by users themselves.
 RETURNED: Final = {"dragoman.client.sync": ("SyncClient", "SyncConversation", "SyncTurn")}
-# Being changed; to be listed when that is done.
-PENDING: Final = {"Agent", "Session"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -27,6 +25,11 @@ class PublicFunction(NamedTuple):
     node: Function
     owner: ast.ClassDef | None
     module: ast.Module
+
+    @property
+    def is_property(self) -> bool:
+        decorators = [ast.unparse(one) for one in self.node.decorator_list]
+        return "property" in decorators or any(one.endswith(".setter") for one in decorators)
 
     @property
     def docstring(self) -> str:
@@ -51,8 +54,6 @@ def members() -> list[str]:
     """Every public class and function, and `Class.member` for each public member of a class, sorted."""
     found: set[str] = set()
     for name, value in public_objects().items():
-        if name in PENDING:
-            continue
         found.add(name)
         if inspect.isclass(value):
             found |= {f"{name}.{member}" for node, _ in _bases(value) for member in _names(node)}

@@ -56,13 +56,14 @@ if TYPE_CHECKING:
 class Agent:
     """An ACP agent. Decorate a prompt handler, then `run()`.
 
-    `options` are the session options of every new session, such as a mode. With a `store`, or a function that makes one
-    when it is first needed, sessions outlive the process and can be listed and loaded. `capabilities` and
-    `auth_methods` are sent to the client; what decorators and the store imply is added. `resume` is the id of a stored
-    session that the first new session goes on with, or empty for the newest one of its folder. `steering`: prompts that
-    arrive while a turn runs wait for `session.queued_prompts()`; else they are rejected. `protocol` is 1 or 2, to speak
-    only that version; `dialect` names another way of speaking, such as `"iac-code"`. Raises `UsageError` for arguments
-    that make no agent.
+    `name` and `version` are what clients and logs show, `title` a longer name for people. `options` are the session
+    options of every new session, such as a mode. With a `store`, or a function that makes one when it is first needed,
+    sessions outlive the process and can be listed and loaded. `capabilities` and `auth_methods` are sent to the client;
+    what decorators and the store imply is added. `resume` is the id of a stored session that the first new session goes
+    on with, or empty for the newest one of its folder. `steering`: prompts that arrive while a turn runs wait for
+    `session.queued_prompts()`; else they are rejected. `protocol` is 1 or 2, to speak only that version; `dialect`
+    names another way of speaking, such as `"iac-code"`. `hears_interjections` is the former name of `steering`. Raises
+    `UsageError` for arguments that make no agent.
     """
 
     def __init__(
@@ -239,9 +240,10 @@ class Agent:
             sys.exit(code)
 
     async def serve_stdio(self, *, trace: Trace | None = None) -> None:
-        """Serve on stdin and stdout until the client is gone; for authors who run their own event loop.
+        """Serve on stdin and stdout, and wait until the client is gone; for authors who run their own event loop.
 
-        Raises `UsageError` without a prompt handler. Cancelling it closes the connection.
+        `trace` is called with every frame, as `trace("in" or "out", frame)`. Raises `UsageError` without a prompt
+        handler. Cancelling it closes the connection.
         """
         from dragoman.transports.stdio import StdioTransport
 
@@ -249,10 +251,11 @@ class Agent:
         await self.serve(StdioTransport.of_this_process(), trace=trace)
 
     async def serve(self, transport: Transport, *, trace: Trace | None = None, trusted: bool = False) -> None:
-        """Serve one client on `transport` until it is gone. An agent may serve many at once.
+        """Serve one client on `transport`, and wait until it is gone. An agent may serve many at once.
 
-        `trusted`: the peer is a gateway of ours, and what it says about who sent a request is believed. Raises
-        `UsageError` without a prompt handler. Cancelling it closes the connection.
+        `trace` is called with every frame, as `trace("in" or "out", frame)`. `trusted`: the peer is a gateway of ours,
+        and what it says about who sent a request is believed. Raises `UsageError` without a prompt handler. Cancelling
+        it closes the connection.
         """
         self._core.check()
         await self._connection(transport, trace, trusted=trusted).run()

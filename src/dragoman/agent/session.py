@@ -114,6 +114,9 @@ class Session:
     """One conversation with one client. Made by the agent; a handler receives it.
 
     `memory` is a dict for whatever the author wants to have with the session while it is open.
+
+    Its methods wait only where they say so, and where the client does not read or the store is behind: `say` and other
+    methods that send return when the event is queued. They raise `UsageError` for arguments that make no message.
     """
 
     def __init__(self, core: "SessionCore") -> None:
@@ -197,9 +200,10 @@ class Session:
         """Return a tool call to be shown: `async with session.tool("Read config", kind="read") as call: ...`.
 
         `kind` is one of `ToolKind`, or your own with an underscore, such as `"_deploy"`. `name` is the tool's own name.
-        `locations` are absolute paths. `raw_input` is what the tool was called with: anything that has JSON. `id` is
-        made up if none is given. A title that is empty becomes the `name`; without either the user would see nothing,
-        which is a `UsageError`. Nothing is sent before the block is entered.
+        `status` is where it begins, `content` what it shows at first. `locations` are absolute paths. `raw_input` is
+        what the tool was called with: anything that has JSON. `id` is made up if none is given. A title that is empty
+        becomes the `name`; without either the user would see nothing, which is a `UsageError`. Nothing is sent before
+        the block is entered.
         """
         checks.check_text(title, "the title of a tool call", 'session.tool("Read config")')
         checks.check_optional_text(name, "the name of a tool", 'session.tool("Read config", name="read_file")')
@@ -240,7 +244,10 @@ class Session:
         await self._core.emit(PlanUpdate(PlanItems(plan_id, steps)))
 
     async def notice(self, title: str, *, severity: str = "info", description: str | UnsetType = UNSET) -> None:
-        """Tell the user something that is not part of the conversation. `severity`: info, warning or error."""
+        """Show the user a message that is not part of the conversation: `title`, and a longer `description`.
+
+        `severity`: info, warning or error.
+        """
         checks.check_shown(title, "a notice", 'session.notice("The disk is nearly full", severity="warning")')
         checks.check_known(severity, "the severity of a notice", checks.SEVERITIES)
         checks.check_optional_text(description, "the description of a notice", 'session.notice("…", description="…")')
@@ -309,10 +316,11 @@ class Session:
     ) -> Permission:
         """Ask the user and wait for the answer. Anything but a known yes is a no: `if await session.ask_permission(…)`.
 
-        `tool` or `command`: what it is about. An "always" counts for the rest of the session, for a question that shows
-        exactly the same; or for every question with the same `remember`, a few words that the user reads on the button.
-        It is offered for a tool, a command or a `remember`. With `options` of your own only `remember` keeps an answer.
-        `needs`: what the identity that says yes has to be allowed; a gateway puts the question to no other.
+        `title` is the question, `description` more about it; `tool` or `command`: what it is about. An "always" counts
+        for the rest of the session, for a question that shows exactly the same; or for every question with the same
+        `remember`, a few words that the user reads on the button. It is offered for a tool, a command or a `remember`.
+        With `options` of your own only `remember` keeps an answer. `needs`: what the identity that says yes has to be
+        allowed; a gateway puts the question to no other.
 
         There is no timeout: the user may be away. A cancelled turn ends the question with `CancelledError`.
         """
@@ -365,8 +373,8 @@ class Session:
     ) -> ClientTerminal:
         """Run a command in the client's terminal: `async with await session.client_terminal("make") as t: ...`.
 
-        Returns when the command has been started. `cwd` is absolute; without it, the session's. `output_byte_limit`:
-        how much output the client has to keep. `UsageError` where the client lends no terminals
+        Waits until `command` has been started with `args`. `cwd` is absolute; without it, the session's.
+        `output_byte_limit`: how much output the client has to keep. `UsageError` where the client lends no terminals
         (`session.client.terminal`), `RequestFailed` where it cannot start the command.
         """
         return await self._services.terminal(command, args, cwd, output_byte_limit)

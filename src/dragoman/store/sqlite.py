@@ -40,7 +40,12 @@ _Acquired = tuple[SessionMeta, str | None]
 
 
 class SqliteStore:
-    """Sessions in a folder. Everything that touches the disk happens in the writer thread."""
+    """Sessions in a folder, for `Agent(store=SqliteStore(folder))`; a `store.contract.Store`.
+
+    Everything that touches the disk happens in a writer thread, and the methods wait for it. They raise `StoreFailed`
+    if the disk does not do its part, `SessionMissing` for an id that is not there, and `SessionHeld`, or
+    `SessionOpenHere` in this process, for a session that is open elsewhere.
+    """
 
     def __init__(
         self,
@@ -49,42 +54,66 @@ class SqliteStore:
         clock: Callable[[], float] = time.time,
         progress: Callable[[int, int], None] = no_progress,
     ) -> None:
+        """Keep sessions in `folder`, which is made when the first is written.
+
+        `clock` returns the seconds since 1970; `progress` is called with done and total, while the list of sessions is
+        made anew. Raise `UsageError` if `folder` is no path.
+        """
         _check_folder(folder)
         self._engine = _Engine(Path(folder), clock, progress)
         # Sessions that are being opened, which are not to be opened twice.
         self._opening: set[str] = set()
 
     async def create(self, meta: SessionMeta) -> SqliteLog:
+        """Make a new session and acquire its lease; wait until it is on disk."""
         return await self._open_log(meta.id, lambda: self._engine.create(meta, None))
 
     async def open(self, session_id: str, check: Check | None = None) -> SqliteLog:
+        """Acquire the lease of a stored session, and wait for that.
+
+        `check` is called with the metadata before the lease is acquired, in the writer thread; what it raises is raised
+        here, and nothing has changed. The log is verified by its first `read`. Raise `SessionDamaged` if nothing of it
+        can be read.
+        """
         return await self._open_log(session_id, lambda: self._engine.acquire(session_id, check))
 
     async def look(self, session_id: str) -> SessionMeta:
+        """Return the title, folder and times of a session, without its lease. Wait for the disk."""
         return await self._engine.run(lambda: self._engine.look(session_id))
 
     async def names(self, prefix: str = "") -> Sequence[str]:
+        """Return the ids of all sessions that begin with `prefix`, sorted. Wait for the disk."""
         return await self._engine.run(lambda: self._engine.names(prefix))
 
     async def length(self, session_id: str) -> int:
+        """Return the sequence number of a session's last entry; 0 if it has none. Wait for the disk."""
         return await self._engine.run(lambda: self._engine.length(session_id))
 
     def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
+        """Yield the records of a session behind the number `after`, in batches, without its lease."""
         return self._engine.read(session_id, after)
 
     async def list(
         self, *, cwd: str | None = None, cursor: str | None = None, archived: ArchiveFilter = "exclude"
     ) -> SessionPage:
+        """Return a page of sessions, newest first, and wait for the disk. One that exists all the while is listed once.
+
+        `cwd` lists those of one folder, `cursor` is that of the page before, `archived` says whether archived ones are
+        left out, listed too, or alone.
+        """
         return await self._engine.run(lambda: self._engine.page(cwd, cursor, archived))
 
     async def fork(self, source: str, meta: SessionMeta) -> SqliteLog:
+        """Copy the log of the session `source` into a new one, and acquire its lease. Wait for the disk."""
         return await self._open_log(meta.id, lambda: self._engine.create(meta, source))
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
+        """Change the `title` of the session `session_id`, or whether it is `archived`. Wait for the disk."""
         changing = self._engine.change(session_id, title=title, archived=archived)
         return await self._engine.raise_if_open_here(session_id, changing)
 
     async def delete(self, session_id: str) -> bool:
+        """Delete a session for good, and wait for that. Return whether there was one."""
         deleting = self._engine.run(lambda: self._engine.delete(session_id))
         there = await self._engine.raise_if_open_here(session_id, deleting)
         log = self._engine.logs.get(session_id)
@@ -93,6 +122,7 @@ class SqliteStore:
         return there
 
     async def close(self) -> None:
+        """Release every lease, wait until all entries are on disk, and stop the writer thread."""
         for log in list(self._engine.logs.values()):
             try:
                 await log.finish()
