@@ -15,7 +15,7 @@ from dragoman.store.entries import EventEntry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.events import UserMessage
-from tests.support.raw_peer import Message, prompt, updates
+from tests.support.messages import Message, prompt, updates
 from tests.support.served_agent import end_of_turn, opened, served
 from tests.support.waiting import settled, until
 

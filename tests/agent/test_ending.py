@@ -16,7 +16,7 @@ import pytest
 
 from tests.agent.test_process import SECONDS, hear_until, noticed, say
 from tests.support.fork_server.client import Forked, fork_server
-from tests.support.raw_peer import Message, hello, prompt
+from tests.support.messages import Message, hello, prompt
 
 HOW = ["EOF", "SIGTERM", "SIGINT"]
 PROGRAM = """

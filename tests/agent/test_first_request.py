@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support.fork_server.client import Forked, fork_server
-from tests.support.raw_peer import hello
+from tests.support.messages import hello
 
 # What it does runs when asyncio is first imported: that is after the answer, and before the loop.
 HOOK = """

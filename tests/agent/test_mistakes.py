@@ -10,7 +10,8 @@ from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import UsageError
 from dragoman.transports.memory import memory_pair
-from tests.support.raw_peer import PIPE, prompt
+from tests.support.messages import prompt
+from tests.support.raw_peer import PIPE
 from tests.support.served_agent import Reporting, end_of_turn, opened, served
 
 pytestmark = pytest.mark.anyio

@@ -11,8 +11,10 @@ from dragoman.agent.session import Permission, Prompt, Session
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.services import Dismissed, PermissionAnswer, PermissionOption, RequestPermission, Selected
-from tests.support.raw_peer import Message, RawPeer, prompt, texts, updates
-from tests.support.served_agent import both_versions, end_of_turn, opened, served
+from tests.support.messages import Message, prompt, texts, updates
+from tests.support.raw_peer import RawPeer
+from tests.support.served_agent import end_of_turn, opened, served
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

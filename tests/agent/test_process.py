@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support.fork_server.client import Forked, fork_server
-from tests.support.raw_peer import Message, hello, prompt
+from tests.support.messages import Message, hello, prompt
 
 # Longer than anything takes on a busy machine; the handlers below sleep longer still, and are never waited for.
 SECONDS = 30

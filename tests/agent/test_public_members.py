@@ -7,7 +7,7 @@ import pytest
 
 from dragoman import Agent, Prompt, Session
 from dragoman.agent.agent import agent_core
-from tests.support.raw_peer import prompt
+from tests.support.messages import prompt
 from tests.support.served_agent import opened, served
 from tests.support.waiting import until
 

@@ -14,9 +14,9 @@ from dragoman.errors import UsageError
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import ScriptedClient, pair
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from tests.support.versions import both_protocols
 
 pytestmark = pytest.mark.anyio
-both = pytest.mark.parametrize("protocol", [1, 2])
 
 ONCE = ["allow_once", "reject_once"]
 ALL = ["allow_once", "allow_always", "reject_once", "reject_always"]
@@ -66,7 +66,7 @@ def offered(user: User) -> list[list[str]]:
     return [[option.kind for option in request.options] for request in user.asked]
 
 
-@both
+@both_protocols
 @pytest.mark.parametrize("ask", [run_command, look_around])
 @pytest.mark.parametrize(("kind", "said"), [("allow_always", "yes"), ("reject_always", "no")])
 async def test_always_is_asked_once_in_a_session(

@@ -10,8 +10,9 @@ from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import RequestFailed, UsageError
 from dragoman.vocabulary.options import Choice, Select
-from tests.support.raw_peer import Message, prompt, texts, updates
-from tests.support.served_agent import Reporting, both_versions, end_of_turn, opened, served
+from tests.support.messages import Message, prompt, texts, updates
+from tests.support.served_agent import Reporting, end_of_turn, opened, served
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

@@ -38,9 +38,9 @@ from dragoman.vocabulary.events import (
 )
 from dragoman.vocabulary.options import Choice, PlanEntry, PlanItems, Select
 from dragoman.vocabulary.tools import ContentItem
+from tests.support.versions import both_protocols
 
 MODES = Select("mode", "Mode", "ask", [Choice("ask", "Ask"), Choice("full", "Full")], category="mode")
-both = pytest.mark.parametrize("protocol", [1, 2])
 
 
 class House:
@@ -120,7 +120,7 @@ def text_in(event: UserMessage | AgentMessage | AgentThought) -> str:
     return "".join(block.text for block in event.content if isinstance(block, Text))
 
 
-@both
+@both_protocols
 async def test_resuming_tells_nothing_again_but_how_things_stand(house: House, protocol: int) -> None:
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
@@ -131,7 +131,7 @@ async def test_resuming_tells_nothing_again_but_how_things_stand(house: House, p
         assert (await again.ask("and on")).stop_reason == "end_turn"
 
 
-@both
+@both_protocols
 async def test_an_order_is_no_title(tmp_path: Path, protocol: int) -> None:
     store = SqliteStore(tmp_path)
     agent = Agent("kept", store=store, options=[MODES])
@@ -152,7 +152,7 @@ async def test_an_order_is_no_title(tmp_path: Path, protocol: int) -> None:
     await store.close()
 
 
-@both
+@both_protocols
 async def test_a_session_is_stored_before_its_first_prompt(house: House, protocol: int) -> None:
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
@@ -161,7 +161,7 @@ async def test_a_session_is_stored_before_its_first_prompt(house: House, protoco
         assert (await (await client.resume_session(session.id, "/")).ask("hi")).text == "one two"
 
 
-@both
+@both_protocols
 async def test_options_outlive_the_process(house: House, protocol: int) -> None:
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
@@ -172,7 +172,7 @@ async def test_options_outlive_the_process(house: House, protocol: int) -> None:
         assert mode.current_value == "full"
 
 
-@both
+@both_protocols
 async def test_sessions_are_listed_newest_first_and_by_folder(house: House, protocol: int, tmp_path: Path) -> None:
     async with house.agent(protocol) as client:
         first, second = await client.new_session("/"), await client.new_session(str(tmp_path))
@@ -183,7 +183,7 @@ async def test_sessions_are_listed_newest_first_and_by_folder(house: House, prot
         assert await refused(client.ask(requests.ListSessions(cursor="garbage"))) == (INVALID_PARAMS, None)
 
 
-@both
+@both_protocols
 async def test_a_fork_goes_its_own_way(house: House, protocol: int) -> None:
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
@@ -197,7 +197,7 @@ async def test_a_fork_goes_its_own_way(house: House, protocol: int) -> None:
         assert len(users) == 1
 
 
-@both
+@both_protocols
 async def test_close_keeps_and_delete_forgets_and_neither_minds_the_unknown(house: House, protocol: int) -> None:
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
@@ -213,7 +213,7 @@ async def test_close_keeps_and_delete_forgets_and_neither_minds_the_unknown(hous
         assert await refused(client.ask(requests.SetTitle(session.id, "x"))) == missing
 
 
-@both
+@both_protocols
 async def test_a_session_is_named_after_what_was_typed_and_not_after_what_goes_along(
     house: House, protocol: int
 ) -> None:
@@ -225,7 +225,7 @@ async def test_a_session_is_named_after_what_was_typed_and_not_after_what_goes_a
         assert (session.title, other.title) == ("explain @a.py", "def a(): ...")
 
 
-@both
+@both_protocols
 async def test_title_archive_and_status(house: House, protocol: int) -> None:
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
@@ -246,7 +246,7 @@ async def test_title_archive_and_status(house: House, protocol: int) -> None:
         assert status.status == "saved"
 
 
-@both
+@both_protocols
 async def test_a_session_that_runs_is_not_told_again(house: House, protocol: int) -> None:
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
@@ -260,7 +260,7 @@ async def test_a_session_that_runs_is_not_told_again(house: House, protocol: int
         assert (await turn.read()).stop_reason == "end_turn"
 
 
-@both
+@both_protocols
 async def test_another_folder_or_another_holder_is_refused(house: House, protocol: int, tmp_path: Path) -> None:
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
@@ -272,7 +272,7 @@ async def test_another_folder_or_another_holder_is_refused(house: House, protoco
         await client.load_session(session.id, "/")
 
 
-@both
+@both_protocols
 async def test_what_the_brain_remembers_is_recalled_after_a_restart(house: House, protocol: int) -> None:
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
@@ -285,7 +285,7 @@ async def test_what_the_brain_remembers_is_recalled_after_a_restart(house: House
     await store.close()
 
 
-@both
+@both_protocols
 async def test_a_turn_that_was_cut_off_is_mended_and_the_session_goes_on(house: House, protocol: int) -> None:
     async with house.agent(protocol) as client:
         session = await client.new_session("/")
@@ -306,7 +306,7 @@ async def test_a_turn_that_was_cut_off_is_mended_and_the_session_goes_on(house: 
         assert (await again.ask("and on")).stop_reason == "end_turn"
 
 
-@both
+@both_protocols
 async def test_what_cannot_be_kept_is_not_said_and_the_turn_fails(
     house: House, protocol: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,7 +332,7 @@ async def test_what_cannot_be_kept_is_not_said_and_the_turn_fails(
         assert len([e for e in house.heard if type(e).__name__.startswith("UserMessage")]) == 1
 
 
-@both
+@both_protocols
 async def test_without_a_store_nothing_of_this_is_offered(protocol: int) -> None:
     agent = Agent("forgetful")
 
@@ -346,7 +346,7 @@ async def test_without_a_store_nothing_of_this_is_offered(protocol: int) -> None
             assert (await refused(client.ask(request)))[0] == METHOD_NOT_FOUND
 
 
-@both
+@both_protocols
 async def test_a_session_that_could_not_be_read_once_can_be_opened_later(
     house: House, protocol: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,7 +369,7 @@ async def test_a_session_that_could_not_be_read_once_can_be_opened_later(
         assert (await again.ask("and on")).text == "one two"
 
 
-@both
+@both_protocols
 async def test_an_option_is_on_disk_before_it_is_acknowledged(
     house: House, protocol: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,7 +391,7 @@ async def test_an_option_is_on_disk_before_it_is_acknowledged(
         await setting
 
 
-@both
+@both_protocols
 async def test_an_option_that_cannot_be_kept_is_refused_and_can_be_set_later(
     house: House, protocol: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -413,7 +413,7 @@ async def test_an_option_that_cannot_be_kept_is_refused_and_can_be_set_later(
         assert mode.current_value == "full"
 
 
-@both
+@both_protocols
 async def test_an_end_that_cannot_be_kept_is_told_as_a_failure(
     house: House, protocol: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -433,7 +433,7 @@ async def test_an_end_that_cannot_be_kept_is_told_as_a_failure(
         assert (await session.ask("now")).text == "one two"
 
 
-@both
+@both_protocols
 @pytest.mark.parametrize("how", ["new", "fork"])
 async def test_a_session_that_cannot_be_opened_leaves_nothing_behind(tmp_path: Path, how: str, protocol: int) -> None:
     store = SqliteStore(tmp_path / "store")
@@ -491,7 +491,7 @@ async def test_a_summary_that_came_in_chunks_is_there_after_a_load(tmp_path: Pat
     ]
 
 
-@both
+@both_protocols
 async def test_a_session_that_was_opened_and_never_used_is_marked_in_the_list(house: House, protocol: int) -> None:
     async with house.agent(protocol) as client:
         empty = await client.new_session(house.folder.parent)

@@ -12,8 +12,9 @@ from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import AUTH_REQUIRED, LinkClosed, RequestFailed
 from dragoman.vocabulary.events import AnyEvent, Idle, Usage
-from tests.support.raw_peer import Message, prompt, texts, updates
-from tests.support.served_agent import Reporting, both_versions, end_of_turn, opened, served
+from tests.support.messages import Message, prompt, texts, updates
+from tests.support.served_agent import Reporting, end_of_turn, opened, served
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from dragoman import connect
 from dragoman.vocabulary.events import ToolCallUpdate
 from tests.link.test_content_length import ABSURD, announced, block
 from tests.support.fork_server.client import fork_server
-from tests.support.raw_peer import Message, hello
+from tests.support.messages import Message, hello
 
 BRIDGE = [sys.executable, str(Path(__file__).parent.parent.parent / "examples" / "bridge.py")]
 

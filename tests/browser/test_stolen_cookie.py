@@ -15,8 +15,9 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.support.gateway import free_port, hello, http_client
+from tests.support.gateway import free_port, http_client
 from tests.support.gateway_process import Serving, serving
+from tests.support.messages import hello
 
 from .chrome import Tab, tab
 

@@ -2,11 +2,8 @@
 
 from collections.abc import Callable
 
-import pytest
-
 from tests.support.editor import Editor, Message
 
-versions = pytest.mark.parametrize("version", [1, 2])
 # What ends by itself here takes many minutes. The promise is two seconds, and is held to where a machine has time.
 SECONDS = 30.0
 PROMISED = 2.0

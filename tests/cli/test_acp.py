@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.editor import HELLO, Editor, Message, turns
 from tests.support.ids import plain_ids
-from tests.support.versions import slow, versions
+from tests.support.versions import both_versions, slow
 
 
 def chunk(name: str, message: str, text: str) -> Message:
@@ -68,7 +68,7 @@ STOPS = ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 ENDED_IN_AN_ERROR = {"code": -32603, "message": "The model ended in an error", "data": {"reason": "server"}}
 
 
-@versions
+@both_versions
 def test_each_prompt_plays_the_next_turn_to_its_end_and_the_last_one_again(version: int, tmp_path: Path) -> None:
     plan = turns(
         *[[{"stop": reason}] for reason in STOPS],
@@ -196,7 +196,7 @@ def test_a_version_nobody_speaks_is_refused_and_another_may_be_asked_for(
         assert editor.open().prompt()[-1] == ended(spoken[0], "end_turn")
 
 
-@versions
+@both_versions
 def test_bad_input_gets_a_code_and_the_agent_lives(version: int, tmp_path: Path) -> None:
     with Editor(tmp_path, version=version) as editor:
         assert editor.error("session/new", {"cwd": "/"})["code"] == -32600  # before initialize

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.acp_messages import PROMISED, SECONDS, ends, open_another, until, versions
+from tests.cli.acp_messages import PROMISED, SECONDS, ends, open_another, until
 from tests.support.editor import HELLO, Editor, Message, turns
+from tests.support.versions import both_versions
 from tests.support.waiting import wait_until
 
 in_time = pytest.mark.parametrize(
@@ -32,7 +33,7 @@ PHASES: dict[str, tuple[str, list[Any], str]] = {
 
 @pytest.mark.requirement("C6", "C7")
 @in_time
-@versions
+@both_versions
 def test_a_turn_is_cancelled_once_in_every_phase(version: int, seconds: float, tmp_path: Path) -> None:
     rounds = [(phase, cancels) for cancels in (1, 1000) for phase in PHASES]
     script = turns(*(turn for phase, _ in rounds for turn in (PHASES[phase][1], [{"say": "after"}])))
@@ -71,7 +72,7 @@ def cancelled_and_prompted_again(editor: Editor, sign: str, cancels: int, second
 
 @pytest.mark.requirement("C8")
 @in_time
-@versions
+@both_versions
 def test_leaving_in_mid_turn_ends_the_work_and_the_session_can_be_resumed(
     version: int, seconds: float, tmp_path: Path
 ) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.acp_messages import NO_PARAMS, versions
+from tests.cli.acp_messages import NO_PARAMS
 from tests.support.editor import HELLO, Editor
+from tests.support.versions import both_versions
 
 NOT_NOW = -32600
 NO_VERSIONS: list[Any] = [0, -1, "1", 1.5, None, True, [], 2**70]
@@ -32,7 +33,7 @@ def test_before_initialize_everything_is_refused_and_nothing_is_done(tmp_path: P
 
 
 @pytest.mark.requirement("C2")
-@versions
+@both_versions
 def test_a_version_that_is_none_is_refused_with_a_code_and_another_may_follow(version: int, tmp_path: Path) -> None:
     with Editor(tmp_path, version=version) as editor:
         for asked in NO_VERSIONS:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.acp_messages import NO_PARAMS, PROMISED, SECONDS, ends, open_another, until, versions
+from tests.cli.acp_messages import NO_PARAMS, PROMISED, SECONDS, ends, open_another, until
 from tests.support.editor import HELLO, Editor, Message, turns
+from tests.support.versions import both_versions
 
 NO_SESSION = -32002
 
@@ -19,7 +20,7 @@ def sessions(folder: Path) -> list[Path]:
 
 
 @pytest.mark.requirement("C4")
-@versions
+@both_versions
 def test_a_prompt_to_a_session_that_is_not_open_starts_nothing(version: int, tmp_path: Path) -> None:
     marks = turns([{"call": "write_file", "input": {"path": "mark", "content": "x"}}])
     with Editor(tmp_path, marks, "--mode", "full", version=version) as editor:
@@ -37,7 +38,7 @@ def test_a_prompt_to_a_session_that_is_not_open_starts_nothing(version: int, tmp
 
 
 @pytest.mark.requirement("C9")
-@versions
+@both_versions
 def test_what_is_no_folder_is_refused_and_nothing_is_created(version: int, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
@@ -57,7 +58,7 @@ def test_what_is_no_folder_is_refused_and_nothing_is_created(version: int, tmp_p
 
 
 @pytest.mark.requirement("C9")
-@versions
+@both_versions
 def test_a_link_to_a_folder_is_that_folder(version: int, tmp_path: Path) -> None:
     """On some systems every temporary folder is reached through a link."""
     real, link = tmp_path / "real", tmp_path / "link"
@@ -75,7 +76,7 @@ def test_a_link_to_a_folder_is_that_folder(version: int, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("C10")
-@versions
+@both_versions
 def test_another_folder_is_refused_and_old_roots_are_not_kept(version: int, tmp_path: Path) -> None:
     work, extra, other = tmp_path / "work", tmp_path / "extra", tmp_path / "other"
     for folder in (work, extra, other):
@@ -145,7 +146,7 @@ def test_ten_thousand_idle_sessions_cost_little(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("C13")
-@versions
+@both_versions
 def test_a_client_that_lends_nothing_is_asked_for_nothing(version: int, tmp_path: Path) -> None:
     inputs = {
         "write_file": {"path": "a", "content": "x"},

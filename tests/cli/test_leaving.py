@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.editor import DRAGOMAN, HELLO, PATIENCE_SECONDS, Editor, memory, turns
 from tests.support.fork_server.client import MAIN, fork_server
-from tests.support.versions import slow, versions
+from tests.support.versions import both_versions, slow
 
 WAIT = turns([{"say": "wait"}, {"say": "never", "delay_ms": 60_000}])
 FLOOD = turns([{"say": "x"}], [{"say": "x" * 1000, "repeat": 10_000_000}])
@@ -21,7 +21,7 @@ MIB = 1024
 
 
 @pytest.mark.requirement("E8")
-@versions
+@both_versions
 def test_the_end_of_stdin_ends_the_agent_in_the_middle_of_a_turn(version: int, tmp_path: Path) -> None:
     with Editor(tmp_path, WAIT, version=version) as editor:
         editor.open().begin()
@@ -73,7 +73,7 @@ def test_a_signal_ends_the_turn_then_the_agent(number: signal.Signals, code: int
 
 @pytest.mark.requirement("E9")
 @slow
-@versions
+@both_versions
 @pytest.mark.parametrize("number", [None, signal.SIGTERM], ids=["stdin", "SIGTERM"])
 def test_it_leaves_within_two_seconds(number: signal.Signals | None, version: int, tmp_path: Path) -> None:
     with Editor(tmp_path, WAIT, version=version) as editor:

@@ -9,12 +9,11 @@ import pytest
 
 from tests.cli.test_builtin_agent import Plain
 from tests.support.editor import HELLO, Editor, Message
+from tests.support.versions import both_versions
 
 KEYS = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
 # Of these the first two think, each in its own levels, and the last does not.
 ALWAYS, CAN_BE_OFF, NEVER = "openai/gpt-5", "openai/gpt-5.6", "openai/gpt-4o"
-
-versions = pytest.mark.parametrize("version", [1, 2])
 
 
 @contextmanager
@@ -40,7 +39,7 @@ def named(answer: Message) -> dict[str, tuple[str, list[str]]]:
     }
 
 
-@versions
+@both_versions
 @pytest.mark.parametrize("written", ["openai/not-listed", "openai:not-listed", " OpenAI/not-listed "])
 def test_any_name_of_a_provider_with_a_key_is_taken_and_is_a_choice_from_then_on(
     tmp_path: Path, version: int, written: str
@@ -66,7 +65,7 @@ def test_any_name_of_a_provider_with_a_key_is_taken_and_is_a_choice_from_then_on
         (None, ""),
     ],
 )
-@versions
+@both_versions
 def test_what_cannot_be_had_is_refused_and_changes_nothing(
     tmp_path: Path, version: int, value: Any, words: str
 ) -> None:
@@ -110,7 +109,7 @@ def test_a_bare_name_stays_with_the_provider_of_the_session(tmp_path: Path) -> N
 # -- levels of thought -----------------------------------------------------------------------------------------------
 
 
-@versions
+@both_versions
 def test_the_levels_of_thought_are_those_of_the_model(tmp_path: Path, version: int) -> None:
     with opened(tmp_path, version, "--model", "offline") as editor:
         assert "thought_level" not in named(choose(editor, "offline"))
@@ -129,7 +128,7 @@ def test_a_level_comes_back_with_a_model_that_has_it(tmp_path: Path) -> None:
         assert named(choose(editor, CAN_BE_OFF))["thought_level"][0] == "off"
 
 
-@versions
+@both_versions
 def test_a_session_opened_again_has_its_model_with_that_model_s_level(tmp_path: Path, version: int) -> None:
     with opened(tmp_path, version, "--model", "offline") as editor:
         choose(editor, ALWAYS)

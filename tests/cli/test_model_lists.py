@@ -9,9 +9,10 @@ import pytest
 
 from tests.cli.test_addresses import dragoman
 from tests.cli.test_builtin_agent import Plain
-from tests.cli.test_model_choice import choose, named, versions
+from tests.cli.test_model_choice import choose, named
 from tests.support.editor import HELLO, PATIENCE_SECONDS, Editor, Message
 from tests.support.provider_server import KEY, ProviderServer, provider_server
+from tests.support.versions import both_versions
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-@versions
+@both_versions
 def test_a_list_that_comes_later_is_told_and_one_that_is_known_is_there_at_once(
     tmp_path: Path, up: ProviderServer, version: int
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.picture import Picture, Words
 from tests.support.editor import HELLO, PATIENCE_SECONDS, Editor, Message, turns
-from tests.support.versions import mostly_v1, mostly_v2, slow, versions
+from tests.support.versions import both_versions, mostly_v1, mostly_v2, slow
 
 MIB = 1024 * 1024
 NOBODY = "sess_0123456789abcdef0123456789abcdef"
@@ -194,7 +194,7 @@ def test_a_folder_in_which_nothing_was_lived_begins_fresh(version: int, past: Pa
 # -- a story that takes a while --------------------------------------------------------------------------------------
 
 
-@versions
+@both_versions
 def test_a_prompt_that_comes_in_the_middle_of_the_story_waits_for_its_end(
     version: int, past: Past, tmp_path: Path
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.editor import HELLO, Editor
-from tests.support.versions import mostly_v1, versions
+from tests.support.versions import both_versions, mostly_v1
 
 # Runs in the agent's process before it: prints at once, and goes on printing once descriptor 1 is not the protocol.
 NOISE = """
@@ -58,7 +58,7 @@ def loaded(tmp_path: Path, version: int, *, prompt: bool) -> set[str]:
     return set(json.loads(errors))
 
 
-@versions
+@both_versions
 def test_one_version_of_the_wire_is_loaded_and_no_heavy_library(version: int, tmp_path: Path) -> None:
     modules = loaded(tmp_path, version, prompt=True)
     assert modules & {"dragoman.wire.v1", "dragoman.wire.v2"} == {f"dragoman.wire.v{version}"}

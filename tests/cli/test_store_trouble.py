@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.picture import Item, Picture, Words, check_kept
 from tests.support.editor import HELLO, Editor, Message, turns
-from tests.support.versions import mostly_v1, mostly_v2, versions
+from tests.support.versions import both_versions, mostly_v1, mostly_v2
 
 NOTICES: Message = {"clientCapabilities": {"session": {"notices": {}}}}
 SCRIPT = turns([{"say": "word ", "repeat": 3}])
@@ -98,7 +98,7 @@ def listed(editor: Editor) -> set[str]:
 # -- the disk --------------------------------------------------------------------------------------------------------
 
 
-@versions
+@both_versions
 def test_a_full_disk_is_told_and_what_was_seen_stays(version: int, small_disk: Path, tmp_path: Path) -> None:
     env = {"DRAGOMAN_HOME": str(small_disk / "home")}
     with Editor(tmp_path, LONG, version=version, env=env) as editor:
@@ -216,7 +216,7 @@ def notices(messages: list[Message]) -> list[tuple[int, str]]:
     return [(at, one["title"]) for at, one in enumerate(updates) if one.get("sessionUpdate") == "notice"]
 
 
-@versions
+@both_versions
 def test_what_was_lost_of_a_damaged_session_is_told_once_behind_its_story(version: int, past: Past) -> None:
     damaged = past.damaged()
     with past.editor(version) as editor:

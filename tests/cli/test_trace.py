@@ -10,14 +10,14 @@ import pytest
 from dragoman.cli.trace import open_trace, redacted, secrets_of
 from tests.host.test_environment import HARMLESS, SECRETS
 from tests.support.editor import HELLO, Editor
-from tests.support.versions import versions
+from tests.support.versions import both_versions
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-@versions
+@both_versions
 def test_every_frame_is_written_in_order_with_its_direction(version: int, tmp_path: Path) -> None:
     file = tmp_path / "trace.jsonl"
     with Editor(tmp_path, None, "--trace", str(file), version=version) as editor:

@@ -6,16 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
-
 from dragoman.client.connect import Client, connect
 from dragoman.client.conversation import Conversation
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import memory_pair
-from tests.support.raw_peer import PIPE, Message, RawPeer, greeting
+from tests.support.messages import Message, greeting
+from tests.support.raw_peer import PIPE, RawPeer
 from tests.support.waiting import until
-
-both_versions = pytest.mark.parametrize("version", [1, 2])
 
 
 class RawAgent(RawPeer):

@@ -7,7 +7,8 @@ import pytest
 
 from dragoman.client.ask_user import UserQuestion
 from dragoman.dialects.vendors.extensions import ASK_USER
-from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
+from tests.client.raw_agent import RawAgent, connected, new_session
+from tests.support.versions import both_versions
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,10 @@ from dragoman.errors import DragomanError, UsageError
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.hello import AgentCapabilities
 from dragoman.vocabulary.services import RequestPermission
-from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
-from tests.support.raw_peer import PIPE, Message, greeting
+from tests.client.raw_agent import RawAgent, connected, new_session
+from tests.support.messages import Message, greeting
+from tests.support.raw_peer import PIPE
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,8 @@ from dragoman import limits
 from dragoman.client.turn import Turn
 from dragoman.transports.memory import MemoryTransport
 from dragoman.vocabulary.events import AgentMessageChunk
-from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
+from tests.client.raw_agent import RawAgent, connected, new_session
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from dragoman.vocabulary.services import Elicit, PermissionOption, RequestPermission
-from tests.client.raw_agent import both_versions, connected, new_session
-from tests.support.raw_peer import Message
+from tests.client.raw_agent import connected, new_session
+from tests.support.messages import Message
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

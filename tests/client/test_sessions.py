@@ -11,8 +11,9 @@ from dragoman.client.connection import EARLY_SECONDS
 from dragoman.errors import LinkClosed, RequestFailed, TimedOut, UsageError
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent
-from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
+from tests.client.raw_agent import RawAgent, connected, new_session
 from tests.support.raw_peer import PIPE, RawPeer
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

@@ -18,7 +18,7 @@ from dragoman.vocabulary.tool_call_state import incomplete
 from dragoman.vocabulary.tools import ContentItem, Diff, Location
 from tests.client.raw_agent import RawAgent, connected, new_session
 from tests.client.test_questions import OPTIONS, chosen
-from tests.support.raw_peer import Message
+from tests.support.messages import Message
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio

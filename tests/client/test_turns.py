@@ -9,8 +9,9 @@ import pytest
 from dragoman.client.conversation import Answer, Turn
 from dragoman.errors import AuthRequired, LinkClosed, RequestFailed, UsageError
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged
-from tests.client.raw_agent import both_versions, connected, new_session
-from tests.support.raw_peer import Message
+from tests.client.raw_agent import connected, new_session
+from tests.support.messages import Message
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

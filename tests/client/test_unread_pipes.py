@@ -8,9 +8,10 @@ import tracemalloc
 import pytest
 
 from dragoman import limits
-from tests.client.raw_agent import RawAgent, both_versions, connected, new_session
+from tests.client.raw_agent import RawAgent, connected, new_session
 from tests.client.test_robustness import SCRIPT
-from tests.support.raw_peer import Message
+from tests.support.messages import Message
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

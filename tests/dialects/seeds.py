@@ -22,7 +22,8 @@ from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.options import Choice, Select
 from tests.dialects.schemas import text
 from tests.dialects.speech import AGENT, CLIENT
-from tests.support.raw_peer import PIPE, Message, RawPeer
+from tests.support.messages import Message
+from tests.support.raw_peer import PIPE, RawPeer
 
 MODES: list[Any] = [Choice(name, name.title()) for name in ("ask", "read-only", "safe", "sandbox", "workspace-write")]
 MODES += [Choice(name, name.title()) for name in ("plan", "full-access")]

@@ -29,7 +29,7 @@ from tests.dialects.seeds import (
     updates,
 )
 from tests.dialects.speech import AGENT, CLIENT
-from tests.support.raw_peer import prompt
+from tests.support.messages import prompt
 
 NAME = "elephant"
 CWD = os.getcwd()

@@ -6,7 +6,8 @@ from typing import Any
 
 from dragoman.gateway.agent_source import AgentSource, spawned
 from tests.support.fork_server.client import fork_server
-from tests.support.gateway import Message, RawHttp, prompt, texts
+from tests.support.gateway import RawHttp
+from tests.support.messages import Message, prompt, texts
 from tests.support.needs import ROOT
 from tests.support.waiting import until
 
@@ -44,7 +45,7 @@ async def loaded(raw: RawHttp, session_id: str, id: int = 5, **more: Any) -> Mes
 async def heard(raw: RawHttp, session_id: str, text: str, id: int) -> str:
     """What the agent answers to a prompt."""
     before = len(texts(raw.heard))
-    await raw.post(prompt(session_id, id, text), session_id)
+    await raw.post(prompt(id, session_id, text), session_id)
     answer = await raw.answer(id)
     assert "result" in answer, answer
     await until(lambda: len(texts(raw.heard)) > before)

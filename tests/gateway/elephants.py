@@ -9,7 +9,8 @@ from typing import Any
 import httpx2
 
 from dragoman.transports.sse import EventReader
-from tests.support.gateway import Message, Served, hello, http_client, msgspec_decode, prompt, texts
+from tests.support.gateway import Served, http_client, msgspec_decode
+from tests.support.messages import Message, hello, prompt, texts
 from tests.support.waiting import until
 
 YES = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
@@ -94,7 +95,7 @@ class RawElephant:
         return await self.session()
 
     async def prompt(self, session_id: str, id: int = 2) -> int:
-        return await self.post(prompt(session_id, id))
+        return await self.post(prompt(id, session_id))
 
     async def question(self) -> Message:
         """What it is asked."""

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
-from tests.support.gateway import Message, Served, hello
+from tests.support.gateway import Served
+from tests.support.messages import Message, hello
 
 
 def opening(served: Served, **more: str) -> Any:

@@ -14,15 +14,16 @@ from dragoman.errors import UsageError
 from dragoman.gateway import agent_restart
 from dragoman.gateway.agent_source import AgentSource, spawned
 from tests.support.fork_server.client import fork_server
-from tests.support.gateway import Message, RawHttp, Served, gateway, hello, prompt, raw_http, texts
+from tests.support.gateway import RawHttp, Served, gateway, raw_http
+from tests.support.messages import Message, hello, prompt, texts
 from tests.support.needs import ROOT
+from tests.support.versions import both_versions
 from tests.support.waiting import until
 
 from .sockets import hear, opening, say
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 MORTAL = ROOT / "tests" / "gateway" / "peers" / "mortal.py"
-both_versions = pytest.mark.parametrize("version", [1, 2])
 one_version = pytest.mark.parametrize("version", [2, pytest.param(1, marks=pytest.mark.slow)])
 
 
@@ -40,7 +41,7 @@ def mortal(folder: Path, *more: str, versions: tuple[int, ...] = (), **settings:
 async def said(raw: RawHttp, session_id: str, text: str, id: int) -> str:
     """What the agent answers to a prompt."""
     before = len(texts(raw.heard))
-    await raw.post(prompt(session_id, id, text), session_id)
+    await raw.post(prompt(id, session_id, text), session_id)
     answer = await raw.answer(id)
     assert "result" in answer, answer
     await until(lambda: len(texts(raw.heard)) > before)
@@ -51,7 +52,7 @@ async def said(raw: RawHttp, session_id: str, text: str, id: int) -> str:
 async def die(raw: RawHttp, session_id: str, id: int) -> None:
     """The agent's process is killed in the middle of a turn."""
     before = len(texts(raw.heard))
-    await raw.post(prompt(session_id, id, "farewell"), session_id)
+    await raw.post(prompt(id, session_id, "farewell"), session_id)
     await until(lambda: len(texts(raw.heard)) > before)
     os.kill(int("".join(texts(raw.heard)[before:]).split()[1]), signal.SIGKILL)
 
@@ -121,7 +122,7 @@ async def test_one_that_wakes_with_other_options_is_not_prompted_before_that_was
         resting = agent_side.stop_process()
         assert resting is not None
         await resting
-        await raw.post(prompt(session_id, 6, "pid"), session_id)
+        await raw.post(prompt(6, session_id, "pid"), session_id)
         assert (await raw.answer(6))["error"]["message"] == agent_restart.CHANGED
         updates = [m["params"]["update"] for m in raw.heard if m.get("method") == "session/update"]
         told = [update for update in updates if update["sessionUpdate"] == "config_option_update"]
@@ -133,7 +134,7 @@ async def test_one_that_wakes_with_other_options_is_not_prompted_before_that_was
 async def test_one_that_works_or_waits_is_not_idle(tmp_path: Path) -> None:
     async with gateway(mortal(tmp_path, idle_seconds=0.05), tmp_path) as served, raw_http(served, 2) as raw:
         session_id = await raw.session()
-        await raw.post(prompt(session_id, 5, "wait"), session_id)
+        await raw.post(prompt(5, session_id, "wait"), session_id)
         await until(lambda: served.hub.sessions[session_id].is_running)
         (agent_side,) = served.hub.agents
         agent_side.stop_if_idle(1e12)
@@ -176,7 +177,7 @@ async def test_one_that_dies_and_keeps_nothing_loses_its_sessions_and_says_so(ve
         session_id = await raw.session()
         await die(raw, session_id, 6)
         assert (await raw.answer(6))["error"]["message"] == "The agent is gone"
-        await raw.post(prompt(session_id, 7, "hello"), session_id)
+        await raw.post(prompt(7, session_id, "hello"), session_id)
         assert (await raw.answer(7))["error"]["code"] == -32002
         assert await said(raw, await raw.session(8), "a new one", 9) == "a new one"
 
@@ -187,7 +188,7 @@ async def test_one_that_dies_again_and_again_is_not_started_for_ever(tmp_path: P
         for id in (10, 11):
             await die(raw, session_id, id)
             assert (await raw.answer(id))["error"]["message"] == "The agent is gone"
-        await raw.post(prompt(session_id, 13, "hello"), session_id)
+        await raw.post(prompt(13, session_id, "hello"), session_id)
         refused = (await raw.answer(13))["error"]["message"]
         assert refused == "The agent has failed 2 times; connect anew"
         assert served.hub.monitor.counts["agents_died"] == 2
@@ -214,13 +215,13 @@ async def test_only_so_many_run_at_once_and_the_idle_make_room(tmp_path: Path) -
     async with gateway(agents, tmp_path) as served, raw_http(served, 2) as raw:
         one, two = await raw.session(1), await raw.session(2)
         assert await said(raw, one, "a", 10) == "a"
-        await raw.post(prompt(two, 11, "wait"), two)
+        await raw.post(prompt(11, two, "wait"), two)
         await until(lambda: served.hub.sessions[two].is_running)
         three = await raw.session(3)  # the first one sleeps for it
         assert running(served) == 2
-        await raw.post(prompt(three, 12, "wait"), three)
+        await raw.post(prompt(12, three, "wait"), three)
         await until(lambda: served.hub.sessions[three].is_running)
-        await raw.post(prompt(one, 13, "b"), one)
+        await raw.post(prompt(13, one, "b"), one)
         assert (await raw.answer(13))["error"]["data"] == {"retry": True}
 
 

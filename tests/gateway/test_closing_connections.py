@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.gateway import hub
-from tests.support.gateway import RawHttp, Served, gateway, prompt, raw_http
+from tests.support.gateway import RawHttp, Served, gateway, raw_http
+from tests.support.messages import prompt
 from tests.support.waiting import until
 
 from .counters import counters, heard, loaded, noted
@@ -28,7 +29,7 @@ async def at_work(raw: RawHttp, folder: Path, work: str = "stubborn") -> str:
     """The second session of a connection, whose turn runs."""
     await raw.session(1)
     session_id = await raw.session(2)
-    await raw.post(prompt(session_id, 3, work), session_id)
+    await raw.post(prompt(3, session_id, work), session_id)
     await until(lambda: noted(folder, "ticks"))
     return session_id
 
@@ -58,7 +59,7 @@ async def test_so_does_a_goodbye_on_a_websocket(each_session: bool, tmp_path: Pa
             await session(socket, 1)
             await say(socket, {"id": 2, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
             session_id = (await hear(socket, 2))[0]["result"]["sessionId"]
-            await say(socket, prompt(session_id, 3, "stubborn"))
+            await say(socket, prompt(3, session_id, "stubborn"))
             await until(lambda: noted(agent, "ticks"))
         await until(lambda: not served.hub.agents and not served.hub.sessions)
 

@@ -17,7 +17,8 @@ from dragoman.gateway.connection import Full, GatewayConnection
 from dragoman.gateway.envelope import peek
 from dragoman.gateway.replay_buffer import GONE, REPLACED
 from dragoman.gateway.token_types import SCOPES, TokenIdentity
-from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
+from tests.support.gateway import Served, counting, gateway, http_client, raw_http
+from tests.support.messages import hello, prompt, texts
 from tests.support.waiting import until
 
 from .sockets import hear, opening, say, session
@@ -78,7 +79,7 @@ async def test_tokens_that_cannot_be_read_for_a_moment_end_nobody(tmp_path: Path
         async with http_client() as client:
             refused = await client.post(served.http, headers=served.headers)
         assert (refused.status_code, refused.json()["error"][:27]) == (503, "The tokens cannot be read n")
-        await say(peer, prompt(session_id))
+        await say(peer, prompt(2, session_id))
         assert (await hear(peer, 2))[0]["result"]["stopReason"] == "end_turn"
         served.tokens.path.chmod(0o600)
         async with opening(served) as another:
@@ -102,7 +103,7 @@ async def test_logging_out_ends_the_streams_of_sessions_too_and_not_the_work(tmp
         await raw.hello(1)
         await raw.open()
         session_id = await raw.session()
-        await raw.post(prompt(session_id), session_id)
+        await raw.post(prompt(2, session_id), session_id)
         await until(lambda: texts(raw.heard) == ["0 "])
         gone = await raw.client.post(served.http.replace("/acp", "/logout"), headers=raw._headers)
         assert gone.status_code == 204
@@ -264,7 +265,7 @@ async def test_a_message_on_a_socket_that_was_replaced_is_not_heard_though_it_st
         deaf = connect(served.ws, additional_headers=served.headers, compression=None, proxy=None, max_queue=1)
         async with deaf as old:
             made, session_id = await session(old, 1)
-            await say(old, prompt(session_id))
+            await say(old, prompt(2, session_id))
             buffer = served.hub.connections[made].connection.main
             await until(lambda: buffer.is_behind)  # nobody reads: our writing to it hangs
             async with opening(served, Acp_Connection_Id=made, Last_Event_ID="2") as new:
@@ -288,7 +289,7 @@ async def test_a_connection_lives_through_more_sessions_than_it_has_streams(
     async with gateway(counting(1), tmp_path) as served, raw_http(served) as raw:
         for id in range(0, 40, 4):
             session_id = await raw.session(id + 1)
-            posted = await raw.post(prompt(session_id, id + 2), session_id)
+            posted = await raw.post(prompt(id + 2, session_id), session_id)
             assert posted.status_code == 202, posted.text
             await raw.answer(id + 2)
             closing = {"id": id + 3, "method": "session/close", "params": {"sessionId": session_id}}
@@ -385,7 +386,7 @@ async def test_what_streams_hold_is_given_back(tmp_path: Path) -> None:
         held = served.hub.connections.budgets.of("default")
         async with raw_http(served) as raw:
             session_id = await raw.session()
-            await raw.post(prompt(session_id), session_id)
+            await raw.post(prompt(2, session_id), session_id)
             await raw.answer(2)
             buffers = served.hub.connections.buffers()
             assert held.used == sum(buffer.size for buffer in buffers) > 0

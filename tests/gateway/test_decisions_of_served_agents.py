@@ -17,8 +17,9 @@ from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, Selected
 from tests.support import rogue_agent
 from tests.support.command import call
-from tests.support.gateway import free_port, gateway, prompt, raw_http
+from tests.support.gateway import free_port, gateway, raw_http
 from tests.support.gateway_process import serving
+from tests.support.messages import prompt
 from tests.support.rogue_agent import permission, text
 from tests.support.waiting import until
 
@@ -66,7 +67,7 @@ async def refuse_to_answer(folder: Path) -> open_questions.AnsweredPermission:
     agents = AgentSource(spawned(rogue_agent.written(folder, MAKE), cwd=None, env={}), (1,), renames=True)
     async with gateway(agents, folder, on_permission=recorded.append) as served, raw_http(served, 1) as client:
         session_id = await client.session()
-        await client.post(prompt(session_id), session_id)
+        await client.post(prompt(2, session_id), session_id)
         await until(lambda: any(one.get("method") == ASKING for one in client.heard))
         (question,) = [one for one in client.heard if one.get("method") == ASKING]
         unknown = {"code": -32601, "message": "What is that?"}

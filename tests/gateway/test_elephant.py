@@ -12,7 +12,8 @@ from dragoman.agent.agent import Agent
 from dragoman.gateway import elephant as paths
 from dragoman.gateway import elephant_stream
 from dragoman.store.sqlite import SqliteStore
-from tests.support.gateway import counting, gateway, hello, http_client, prompt
+from tests.support.gateway import counting, gateway, http_client
+from tests.support.messages import hello, prompt
 from tests.support.waiting import until
 
 from .elephants import NO, YES, elephant
@@ -138,7 +139,7 @@ async def test_a_body_over_4_mib_is_413_said_or_not_and_one_of_4_mib_is_read(tmp
 async def test_half_a_message_is_none(tmp_path: Path) -> None:
     async with gateway(counting(1), tmp_path, elephant=True) as served, elephant(served) as client:
         session_id = await client.begin()
-        whole = msgspec.json.encode({"jsonrpc": "2.0", **prompt(session_id, 9)})
+        whole = msgspec.json.encode({"jsonrpc": "2.0", **prompt(9, session_id)})
         head = f"POST /acp/rpc?client_id={client.id} HTTP/1.1\r\nHost: 127.0.0.1:{served.server.port}\r\n"
         for length in (f"Content-Length: {len(whole)}", "Transfer-Encoding: chunked"):
             _, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
@@ -242,7 +243,7 @@ async def test_whatever_version_the_agent_speaks_a_yes_is_one_and_a_no_is_none(
         assert (await client.answer(2))["result"] == {"stopReason": "end_turn"}
         assert client.texts == [said]
         updates = [m["params"]["update"] for m in client.heard if m.get("method") == "session/update"]
-        assert updates[0] == {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "hi"}}
+        assert updates[0] == {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "go"}}
 
 
 async def test_a_question_without_a_stream_waits_for_one(tmp_path: Path) -> None:
@@ -527,4 +528,4 @@ async def test_a_request_in_the_document_s_words_is_all_there_is(tmp_path: Path)
             ("session/list", "session/delete", "session/fork", "session/set_config_option")
         ):
             assert (await client.ask(30 + number, method, sessionId=session_id))["error"]["code"] == -32601
-        assert await client.post(prompt("x" * 300)) == 400
+        assert await client.post(prompt(2, "x" * 300)) == 400

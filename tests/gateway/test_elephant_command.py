@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gateway import free_port, hello, http_client
+from tests.support.gateway import free_port, http_client
 from tests.support.gateway_process import Process, forked
+from tests.support.messages import hello
 from tests.support.needs import need_other_users
 
 from .elephants import NO, YES, RawElephant

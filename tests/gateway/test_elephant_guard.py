@@ -19,7 +19,8 @@ from dragoman.gateway.server import GatewayServer
 from dragoman.gateway.token_store import TokenStore
 from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, digest_of
 from dragoman.store.sqlite import SqliteStore
-from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
+from tests.support.gateway import Served, counting, gateway, http_client, raw_http
+from tests.support.messages import hello, prompt, texts
 from tests.support.waiting import until
 
 from .elephants import elephant
@@ -135,7 +136,7 @@ async def test_a_client_without_a_token_sees_no_session_of_anybody_else_and_nobo
 ) -> None:
     async with raw_http(served) as theirs, elephant(served) as nobody, elephant(served, "other") as another:
         their_session = await theirs.session()
-        await theirs.post(prompt(their_session), their_session)
+        await theirs.post(prompt(2, their_session), their_session)
         await theirs.answer(2)
         own = await nobody.begin()
         await nobody.prompt(own)

@@ -23,7 +23,8 @@ from dragoman.gateway.replay_buffer import StreamBatch, StreamMessage
 from dragoman.gateway.streaming import events
 from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, digest_of
 from dragoman.transports.sse import EventReader
-from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
+from tests.support.gateway import Served, counting, gateway, http_client, raw_http
+from tests.support.messages import hello, prompt, texts
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -267,7 +268,7 @@ async def test_a_connection_of_another_or_of_nobody_is_404_alike(served: Served)
             for connection in (mine.connection, "0" * 32, deleted):
                 for method, more in (("GET", {"Accept": "text/event-stream"}), ("DELETE", {}), ("POST", {})):
                     headers = {"Authorization": f"Bearer {other}", "Acp-Connection-Id": connection} | more
-                    body = msgspec.json.encode(prompt(session_id)) if method == "POST" else b""
+                    body = msgspec.json.encode(prompt(2, session_id)) if method == "POST" else b""
                     headers |= {"Content-Type": "application/json", "Acp-Session-Id": session_id}
                     answers.append(await client.request(method, served.http, headers=headers, content=body))
         assert {(answer.status_code, answer.text) for answer in answers} == {
@@ -313,7 +314,7 @@ async def test_an_answer_on_the_wrong_connection_is_refused(tmp_path: Path) -> N
         other = served.token_of("other")
         async with raw_http(served) as mine, raw_http(served) as second, raw_http(served, token=other) as theirs:
             session_id = await mine.session()
-            await mine.post(prompt(session_id), session_id)
+            await mine.post(prompt(2, session_id), session_id)
             await until(lambda: [m for m in mine.heard if m.get("method") == "session/request_permission"])
             question = next(m for m in mine.heard if m.get("method") == "session/request_permission")
             option = question["params"]["options"][0]["optionId"]
@@ -337,7 +338,7 @@ async def test_the_token_is_nowhere_behind_the_gateway(tmp_path: Path) -> None:
     agent.serve = traced  # type: ignore[assignment, method-assign]
     async with gateway(agent, tmp_path) as served, raw_http(served) as mine:
         session_id = await mine.session()
-        await mine.post(prompt(session_id), session_id)
+        await mine.post(prompt(2, session_id), session_id)
         await mine.answer(2)
         everything = b"".join(frames) + repr(dict(os.environ)).encode()
         for file in tmp_path.rglob("*"):
@@ -478,7 +479,7 @@ async def test_reconnect_storm(served: Served) -> None:
     """A hundred times the same stream, one after the other and at once; the session is still there."""
     async with raw_http(served) as mine:
         session_id = await mine.session()
-        await mine.post(prompt(session_id), session_id)
+        await mine.post(prompt(2, session_id), session_id)
         await mine.answer(2)
         for _ in range(4):
             statuses = await asyncio.gather(*(_open_and_go(mine, session_id) for _ in range(25)))
@@ -520,7 +521,7 @@ async def test_garbage_for_last_event_id_is_ignored(served: Served, garbage: str
         except UnicodeEncodeError:
             garbage = "%d9%a1"
         assert await mine.open(session_id, after=garbage) == 200
-        await mine.post(prompt(session_id), session_id)
+        await mine.post(prompt(2, session_id), session_id)
         await mine.answer(2)
         assert texts(mine.heard) == ["0 ", "1 ", "2 "]
 

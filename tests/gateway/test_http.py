@@ -9,19 +9,20 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.gateway import session_streams
-from tests.support.gateway import counting, gateway, hello, http_client, prompt, raw_http, texts
+from tests.support.gateway import counting, gateway, http_client, raw_http
+from tests.support.messages import hello, prompt, texts
 from tests.support.needs import need
+from tests.support.versions import both_versions
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
-both_versions = pytest.mark.parametrize("version", [1, 2])
 
 
 @both_versions
 async def test_a_turn_over_http(version: int, tmp_path: Path) -> None:
     async with gateway(counting(20), tmp_path) as served, raw_http(served, version) as raw:
         session_id = await raw.session()
-        assert (await raw.post(prompt(session_id), session_id)).status_code == 202
+        assert (await raw.post(prompt(2, session_id), session_id)).status_code == 202
         answer = await raw.answer(2)
         await until(lambda: len(texts(raw.heard)) == 20)
         assert texts(raw.heard) == [f"{number} " for number in range(20)]
@@ -84,8 +85,8 @@ async def test_statuses(method: str, headers: dict[str, str], body: bytes, statu
 async def test_a_message_of_a_session_names_it_in_the_header(tmp_path: Path) -> None:
     async with gateway(counting(1), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
-        assert (await raw.post(prompt(session_id))).status_code == 400
-        assert (await raw.post(prompt(session_id), "sess_other")).status_code == 400
+        assert (await raw.post(prompt(2, session_id))).status_code == 400
+        assert (await raw.post(prompt(2, session_id), "sess_other")).status_code == 400
         bare = {"id": 3, "method": "session/prompt", "params": {"prompt": [{"type": "text", "text": "x"}]}}
         assert (await raw.post(bare, session_id)).status_code == 202  # filled in from the header
         assert (await raw.answer(3))["result"]["stopReason"] == "end_turn"
@@ -120,13 +121,13 @@ async def test_delete_ends_the_connection_and_its_work(tmp_path: Path) -> None:
 
     async with gateway(agent, tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
-        await raw.post(prompt(session_id), session_id)
+        await raw.post(prompt(2, session_id), session_id)
         await until(lambda: served.hub.sessions[session_id].is_running)
         gone = await raw.client.delete(served.http, headers=served.headers | {"Acp-Connection-Id": raw.connection})
         assert gone.status_code == 202
         async with asyncio.timeout(30):
             await ended.wait()
-        assert (await raw.post(prompt(session_id), session_id)).status_code == 404
+        assert (await raw.post(prompt(2, session_id), session_id)).status_code == 404
         await until(lambda: not served.hub.agents)
 
 
@@ -136,7 +137,7 @@ async def test_a_client_that_opens_no_session_stream_hears_everything_on_its_one
 ) -> None:
     async with gateway(counting(5), tmp_path) as served, raw_http(served, version) as raw:
         session_id = await raw.session(stream=False)
-        await raw.post(prompt(session_id), session_id)
+        await raw.post(prompt(2, session_id), session_id)
         await raw.answer(2)
         await until(lambda: len(texts(raw.heard)) == 5)
         assert list(raw.by_stream) == [""]
@@ -146,10 +147,10 @@ async def test_a_message_posted_twice_under_one_number_is_heard_once(tmp_path: P
     async with gateway(counting(2), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
         for _ in range(2):
-            posted = await raw.post(prompt(session_id), session_id, Acp_Message_Number="3")
+            posted = await raw.post(prompt(2, session_id), session_id, Acp_Message_Number="3")
             assert posted.status_code == 202
         await raw.answer(2)
-        await raw.post(prompt(session_id, 4), session_id, Acp_Message_Number="4")
+        await raw.post(prompt(4, session_id), session_id, Acp_Message_Number="4")
         await raw.answer(4)
         assert len(texts(raw.heard)) == 4
         assert [m for m in raw.heard if "error" in m] == []
@@ -200,13 +201,13 @@ async def test_streams_of_sessions_that_never_were_make_room_for_others(
 
     monkeypatch.setattr(session_streams, "STREAMS", 3)
     async with gateway(counting(2), tmp_path) as served, raw_http(served) as raw:
-        assert (await raw.post(prompt("x" * 300), "x" * 300)).status_code == 400
+        assert (await raw.post(prompt(2, "x" * 300), "x" * 300)).status_code == 400
         for id in range(10, 20):
             name = f"sess_{id}"
-            assert (await raw.post(prompt(name, id), name)).status_code == 202
+            assert (await raw.post(prompt(id, name), name)).status_code == 202
             assert (await raw.answer(id))["error"]["code"] == -32002
         session_id = await raw.session()
-        await raw.post(prompt(session_id), session_id)
+        await raw.post(prompt(2, session_id), session_id)
         await raw.answer(2)
         assert texts(raw.heard) == ["0 ", "1 "]
         assert len(served.hub.connections[raw.connection].connection.streams._by_session) <= 3

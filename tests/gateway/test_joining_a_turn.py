@@ -11,7 +11,8 @@ from dragoman.agent.agent import Agent
 from dragoman.gateway import shared_session, turn_buffer
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.options import Choice, Select
-from tests.support.gateway import Message, RawHttp, counting, gateway, hello, prompt, raw_http, texts
+from tests.support.gateway import RawHttp, counting, gateway, raw_http
+from tests.support.messages import Message, hello, prompt, texts
 from tests.support.waiting import until
 
 from .sockets import hear, opening, say
@@ -53,7 +54,7 @@ def loading(session_id: str, version: int, id: int = 5) -> Message:
 async def begun(raw: RawHttp) -> str:
     """A session whose turn runs and has said two things."""
     session_id = await raw.session()
-    await raw.post(prompt(session_id, 2, "please count"), session_id)
+    await raw.post(prompt(2, session_id, "please count"), session_id)
     await until(lambda: texts(raw.heard)[-2:] == ["0 ", "1 "])
     return session_id
 
@@ -125,7 +126,7 @@ async def test_a_turn_before_this_one_is_a_gap_and_is_said(store: SqliteStore, t
         held.go_on.set()
         await first.answer(2)
         held.go_on.clear()
-        await first.post(prompt(session_id, 3), session_id)
+        await first.post(prompt(3, session_id), session_id)
         await until(lambda: texts(first.heard) == ["0 ", "1 ", "2 ", "0 ", "1 "])
         await second.post(loading(session_id, 1), session_id)
         assert "result" in await second.answer(5)
@@ -147,7 +148,7 @@ async def test_what_is_no_longer_held_of_a_turn_is_counted(
     agent.prompt(counting(100, pause)._core.prompt_handler)  # type: ignore[arg-type]
     async with gateway(agent, tmp_path) as served, raw_http(served) as first, raw_http(served) as second:
         session_id = await first.session()
-        await first.post(prompt(session_id), session_id)
+        await first.post(prompt(2, session_id), session_id)
         await until(lambda: len(texts(first.heard)) == 50)
         await second.post(loading(session_id, 1), session_id)
         assert "result" in await second.answer(5)
@@ -168,7 +169,7 @@ async def test_options_are_told_as_they_are_now(store: SqliteStore, tmp_path: Pa
         change = {"sessionId": session_id, "configId": "depth", "value": "high"}
         await first.post({"id": 4, "method": "session/set_config_option", "params": change}, session_id)
         await first.answer(4)
-        await first.post(prompt(session_id), session_id)
+        await first.post(prompt(2, session_id), session_id)
         await until(lambda: texts(first.heard) == ["0 ", "1 "])
         await second.post(loading(session_id, 1), session_id)
         (option,) = (await second.answer(5))["result"]["configOptions"]
@@ -187,7 +188,7 @@ async def test_a_question_that_is_open_is_put_to_whoever_joins(store: SqliteStor
 
     async with gateway(agent, tmp_path) as served, raw_http(served) as first, raw_http(served) as second:
         session_id = await first.session()
-        await first.post(prompt(session_id), session_id)
+        await first.post(prompt(2, session_id), session_id)
         await until(lambda: bool(asked(first)))
         await second.post(loading(session_id, 1), session_id)
         await until(lambda: bool(asked(second)))
@@ -213,7 +214,7 @@ async def test_notices_that_are_shown_as_calls_have_other_ids_after_a_reconnect(
 
     async with gateway(agent, tmp_path, versions=(2,)) as served, raw_http(served, 2) as first:
         session_id = await first.session()
-        await first.post(prompt(session_id, 2, "go"), session_id)
+        await first.post(prompt(2, session_id, "go"), session_id)
         await first.answer(2)
         shown = [await notice_shown(served, session_id, event) for event in watched]
     assert len(set(shown)) == 2, shown

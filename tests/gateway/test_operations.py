@@ -18,7 +18,8 @@ from dragoman.gateway.dead_peers import IDLE_SECONDS, UNACKNOWLEDGED_SECONDS, li
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.metrics import Histogram
 from dragoman.store.sqlite import SqliteStore
-from tests.support.gateway import Message, Served, counting, gateway, http_client, prompt, raw_http, texts
+from tests.support.gateway import Served, counting, gateway, http_client, raw_http
+from tests.support.messages import Message, prompt, texts
 from tests.support.needs import ROOT, need
 from tests.support.waiting import until
 
@@ -51,7 +52,7 @@ def samples(text: str) -> dict[str, float]:
 async def test_metrics_count_what_happens(tmp_path: Path) -> None:
     async with gateway(counting(20), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
-        await raw.post(prompt(session_id), session_id)
+        await raw.post(prompt(2, session_id), session_id)
         await raw.answer(2)
         async with http_client() as client:
             assert (await client.get(served.http)).status_code == 401
@@ -124,7 +125,7 @@ async def test_the_log_tells_who_and_when_and_never_what(tmp_path: Path) -> None
     running = gateway(counting(3), tmp_path, log=kept.log)
     async with running as served, raw_http(served) as raw, http_client() as client:
         session_id = await raw.session()
-        await raw.post(prompt(session_id, text="my secret plan"), session_id)
+        await raw.post(prompt(2, session_id, "my secret plan"), session_id)
         await raw.answer(2)
         heard = texts(raw.heard)
         secret = {"Authorization": "Bearer guessed-token"}
@@ -292,11 +293,11 @@ async def test_a_server_that_stops_begins_no_turn_and_lets_the_last_word_arrive(
         _, session_id = await session(peer, 1)
         await say(peer, {"id": 4, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
         other = (await hear(peer, 4))[0]["result"]["sessionId"]
-        await say(peer, prompt(session_id))
+        await say(peer, prompt(2, session_id))
         await until(lambda: served.hub.sessions[session_id].is_running)
         stopping = asyncio.create_task(served.server.stop(10))
         await until(lambda: served.hub.is_stopping)
-        await say(peer, prompt(other, 3))
+        await say(peer, prompt(3, other))
         refused, before = await hear(peer, 3)
         assert refused["error"]["data"] == {"retry": True}
         go_on.set()

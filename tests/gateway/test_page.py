@@ -18,7 +18,8 @@ from websockets.typing import Subprotocol
 from dragoman.gateway import login_store as cookies_module
 from dragoman.gateway import token_store as tokens_module
 from dragoman.version import VERSION
-from tests.support.gateway import Served, counting, gateway, hello, http_client, texts
+from tests.support.gateway import Served, counting, gateway, http_client
+from tests.support.messages import hello, texts
 
 from .sockets import hear, say, session
 

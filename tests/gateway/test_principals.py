@@ -30,10 +30,10 @@ from tests.support.gateway_process import words
 from tests.support.mcp_servers import raw
 from tests.support.needs import ROOT
 from tests.support.principals import WORK, Household, bash, calling
+from tests.support.versions import both_versions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 both_transports = pytest.mark.parametrize("scheme", ["http", "ws"])
-both_versions = pytest.mark.parametrize("version", [1, 2])
 
 FORGED = {"dragoman/identity": {"principal": "root", "confined": False, "bringsPrograms": True, "admin": True}}
 CONFINED = ["read-only", "plan", "workspace-write", "safe", "sandbox"]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gateway import Message, RawHttp, gateway, hello, prompt, raw_http
+from tests.support.gateway import RawHttp, gateway, raw_http
+from tests.support.messages import Message, hello, prompt
 from tests.support.waiting import until
 
 from .counters import counters, heard, loaded, loading, noted, opened
@@ -81,7 +82,7 @@ async def test_a_prompt_that_waited_for_a_session_that_was_closed_is_refused(tmp
         (agent / "hold").touch()
         await second.post(loading(session_id, 5), session_id)
         await until(lambda: len(opened(agent)) == 1)
-        await first.post(prompt(session_id, 7), session_id)
+        await first.post(prompt(7, session_id), session_id)
         await first.post(closing(session_id, 8), session_id)
         assert "result" in await first.answer(8)
         (agent / "hold").unlink()
@@ -114,7 +115,7 @@ async def test_a_file_is_read_where_somebody_is_connected(tmp_path: Path) -> Non
         assert "result" in await loaded(here, session_id)
         await away.leave()
         await until(lambda: not served.hub.connections[away.connection].is_connected)
-        await here.post(prompt(session_id, 6, "read"), session_id)
+        await here.post(prompt(6, session_id, "read"), session_id)
         await until(lambda: asked(here))
         await here.post({"id": asked(here)[0]["id"], "result": {"content": "the text"}}, session_id)
         assert "result" in await here.answer(6)

@@ -17,8 +17,9 @@ from dragoman.vocabulary.requests import McpHttp, McpServer, McpSse
 from tests.support.gateway_process import words
 from tests.support.needs import ROOT
 from tests.support.principals import Household, calling
+from tests.support.versions import both_versions
 
-from .test_principals import both_versions, workspace
+from .test_principals import workspace
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 

@@ -7,7 +7,8 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.store.sqlite import SqliteStore
-from tests.support.gateway import Message, RawHttp, gateway, prompt, raw_http
+from tests.support.gateway import RawHttp, gateway, raw_http
+from tests.support.messages import Message, prompt
 from tests.support.waiting import until
 
 from .test_shared_session import root_session
@@ -49,7 +50,7 @@ async def test_a_resume_is_answered_behind_whole_messages_and_the_state(
     async with gateway(speaking(store), tmp_path, versions=(1,)) as served:
         async with raw_http(served, 2) as first:
             session_id = await root_session(first)
-            await first.post(prompt(session_id), session_id)
+            await first.post(prompt(2, session_id), session_id)
             await until(lambda: any(m.get("params", {}).get("update", {}).get("stopReason") for m in first.heard))
         async with raw_http(served, 2) as second:
             assert await second.open(session_id) == 200

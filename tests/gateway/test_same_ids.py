@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.gateway.agent_restart import AMBIGUOUS, GONE, ID_IN_USE
-from tests.support.gateway import RawHttp, gateway, prompt, raw_http, texts
+from tests.support.gateway import RawHttp, gateway, raw_http
+from tests.support.messages import prompt, texts
 from tests.support.waiting import until
 
 from .counters import counters, heard, loaded, loading, noted, opened
@@ -30,7 +31,7 @@ async def test_two_people_hear_each_their_own(tmp_path: Path) -> None:
         assert hers != his
         assert "0" not in (hers, his)
         assert await bob.open(hers) == await bob.open("0") == 404
-        await bob.post(prompt(hers, 3), hers)
+        await bob.post(prompt(3, hers), hers)
         assert (await bob.answer(3))["error"]["code"] == -32002
         first = await heard(alice, hers, "her secret", 4)
         second = await heard(bob, his, "his secret", 5)
@@ -99,7 +100,7 @@ async def test_a_list_and_a_restart_know_the_names(tmp_path: Path) -> None:
         async with raw_http(served, token=served.token_of("admin")) as other:
             assert await listed(other, 5) == ["z"]
             assert await other.open("0") == 404
-            for id, message in ((6, prompt("0", 6)), (7, loading("0", 7))):
+            for id, message in ((6, prompt(6, "0")), (7, loading("0", 7))):
                 await other.post(message, "0")
                 assert (await other.answer(id))["error"]["message"] == "Session not found"
     (tmp_path / "tokens.json").unlink()
@@ -113,14 +114,14 @@ async def test_what_the_agent_asks_and_is_told_names_the_right_session(tmp_path:
     async with gateway(counters(agent, renames=True), tmp_path) as served, raw_http(served) as raw:
         await raw.session(1)
         session_id = await raw.session(2)
-        await raw.post(prompt(session_id, 3, "ask 1"), session_id)
+        await raw.post(prompt(3, session_id, "ask 1"), session_id)
         await until(lambda: any(m.get("method") == "session/request_permission" for m in raw.heard))
         (question,) = [m for m in raw.heard if m.get("method") == "session/request_permission"]
         assert question["params"]["sessionId"] == session_id
         outcome = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
         await raw.post({"id": question["id"], "result": outcome}, session_id)
         await raw.answer(3)
-        await raw.post(prompt(session_id, 4, "wait"), session_id)
+        await raw.post(prompt(4, session_id, "wait"), session_id)
         await until(lambda: noted(agent, "ticks"))
         await raw.post({"method": "session/cancel", "params": {"sessionId": "1"}}, "1")  # no name of a session here
         await raw.post({"method": "session/cancel", "params": {"sessionId": session_id}}, session_id)
@@ -151,10 +152,10 @@ async def test_nor_in_the_next_process_of_its_own_agent(tmp_path: Path) -> None:
         raw_http(served, token=served.token_of("bob")) as bob,
     ):
         hers, _ = await alice.session(), await bob.session()
-        await alice.post(prompt(hers, 3, "die"), hers)
+        await alice.post(prompt(3, hers, "die"), hers)
         assert "error" in await alice.answer(3)
         for id, message, reason in (
-            (4, prompt(hers, 4), GONE),
+            (4, prompt(4, hers), GONE),
             (5, loading(hers, 5), AMBIGUOUS),
             (6, loading(hers, 6), AMBIGUOUS),
         ):
@@ -166,12 +167,12 @@ async def test_nor_in_the_next_process_of_its_own_agent(tmp_path: Path) -> None:
 async def test_a_process_that_was_started_again_counts_again(tmp_path: Path) -> None:
     async with gateway(counters(tmp_path / "agent", renames=True), tmp_path) as served, raw_http(served) as raw:
         first = await raw.session(1)
-        await raw.post(prompt(first, 2, "die"), first)
+        await raw.post(prompt(2, first, "die"), first)
         assert "error" in await raw.answer(2)
         second = await raw.session(3)
         assert second != first
         assert "here" in await heard(raw, second, "here", 4)
-        await raw.post(prompt(first, 5), first)
+        await raw.post(prompt(5, first), first)
         assert (await raw.answer(5))["error"]["code"] == -32002  # what it was called is another's now
         await raw.post(loading(first, 6), first)
         assert (await raw.answer(6))["error"]["message"] == AMBIGUOUS

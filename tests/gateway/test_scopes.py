@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.gateway import client_side
-from tests.support.gateway import Message, RawHttp, counting, gateway, hello, prompt, raw_http, texts
+from tests.support.gateway import RawHttp, counting, gateway, raw_http
+from tests.support.messages import Message, hello, prompt, texts
 from tests.support.waiting import until
 
 from .counters import counters, heard, loaded, loading, noted, opened
@@ -197,7 +198,7 @@ async def test_a_connection_is_nobodys_who_may_do_less(tmp_path: Path) -> None:
         async with raw_http(served) as raw, raw_http(served, token=watcher) as reader:
             session_id = await raw.session()
             own, reader.connection = reader.connection, raw.connection
-            assert (await reader.post(prompt(session_id), session_id)).status_code == 404
+            assert (await reader.post(prompt(2, session_id), session_id)).status_code == 404
             assert await reader.open(session_id) == 404
             # Whoever may do more can go on with what it began with less; it gains nothing there.
             raw.connection = own
@@ -227,7 +228,7 @@ async def test_a_reader_that_leaves_stops_no_work(tmp_path: Path) -> None:
         async with raw_http(served, token=watcher) as reader:
             async with raw_http(served) as raw:
                 session_id = await raw.session()
-                await raw.post(prompt(session_id), session_id)
+                await raw.post(prompt(2, session_id), session_id)
                 await until(lambda: texts(raw.heard) == ["0 "])
                 assert await reader.open(session_id) == 200
             await served.forget(raw.connection)

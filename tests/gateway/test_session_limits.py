@@ -9,7 +9,8 @@ from dragoman.gateway import session_opener, shared_session
 from dragoman.gateway.agent_side import AgentSide
 from dragoman.link.pending_events import PendingEvents
 from dragoman.vocabulary.events import AnyEvent
-from tests.support.gateway import counting, gateway, prompt, raw_http, texts
+from tests.support.gateway import counting, gateway, raw_http
+from tests.support.messages import prompt, texts
 from tests.support.waiting import until
 
 from .counters import counters, heard, loaded, loading, noted
@@ -61,7 +62,7 @@ async def test_a_session_has_so_many_watchers(tmp_path: Path, monkeypatch: pytes
         assert await third.open(session_id) == 503
         await third.post(loading(session_id), session_id)
         assert (await third.answer(5))["error"]["message"] == "Too many watch this session already"
-        await third.post(prompt(session_id, 6), session_id)
+        await third.post(prompt(6, session_id), session_id)
         assert (await third.answer(6))["error"]["message"] == "Too many watch this session already"
         said = await heard(raw, session_id, "hello", 6)
         await until(lambda: said in texts(second.heard))

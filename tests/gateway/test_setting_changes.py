@@ -13,7 +13,8 @@ from dragoman.gateway.setting_changes import SettingChanges
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import SessionInfoChanged
 from dragoman.vocabulary.options import Choice, Option, Select
-from tests.support.gateway import Message, RawHttp, gateway, raw_http
+from tests.support.gateway import RawHttp, gateway, raw_http
+from tests.support.messages import Message
 
 from .test_shared_session import root_session
 

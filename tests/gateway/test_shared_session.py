@@ -9,11 +9,12 @@ import pytest
 from dragoman.agent.agent import Agent
 from dragoman.gateway import open_questions
 from dragoman.store.sqlite import SqliteStore
-from tests.support.gateway import Message, RawHttp, counting, gateway, prompt, raw_http, texts
+from tests.support.gateway import RawHttp, counting, gateway, raw_http
+from tests.support.messages import Message, prompt, texts
+from tests.support.versions import both_versions
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
-both_versions = pytest.mark.parametrize("version", [1, 2])
 mixed = pytest.mark.parametrize(("one", "two"), [(1, 1), (1, 2), (2, 1), (2, 2)])
 
 
@@ -61,7 +62,7 @@ async def test_two_clients_watch_one_session_and_the_first_answer_counts(one: in
         assert await right.open(session_id) == 200
         await right.post(resume(session_id), session_id)
         assert "result" in await right.answer(5)
-        await left.post(prompt(session_id), session_id)
+        await left.post(prompt(2, session_id), session_id)
         there, here = await asked(right), await asked(left)
         assert (await right.post(choice(there, "allow_once"), session_id)).status_code == 202
         for raw in (left, right):
@@ -78,7 +79,7 @@ async def test_two_clients_watch_one_session_and_the_first_answer_counts(one: in
 async def test_a_permission_waits_for_a_client_that_comes_back(version: int, tmp_path: Path) -> None:
     async with gateway(asking(), tmp_path) as served, raw_http(served, version) as raw:
         session_id = await root_session(raw)
-        await raw.post(prompt(session_id), session_id)
+        await raw.post(prompt(2, session_id), session_id)
         question = await asked(raw)
         await raw.drop(session_id)
         await raw.drop()
@@ -96,7 +97,7 @@ async def test_a_permission_with_nobody_connected_is_a_reject_in_the_end(
     monkeypatch.setattr(open_questions, "ALONE_SECONDS", 0.2)
     async with gateway(asking(), tmp_path) as served, raw_http(served, version) as raw:
         session_id = await root_session(raw)
-        await raw.post(prompt(session_id), session_id)
+        await raw.post(prompt(2, session_id), session_id)
         await asked(raw)
         await raw.drop(session_id)
         await raw.drop()
@@ -109,7 +110,7 @@ async def test_somebody_who_watches_keeps_a_permission_open(tmp_path: Path, monk
     monkeypatch.setattr(open_questions, "ALONE_SECONDS", 0.05)
     async with gateway(asking(), tmp_path) as served, raw_http(served) as raw:
         session_id = await root_session(raw)
-        await raw.post(prompt(session_id), session_id)
+        await raw.post(prompt(2, session_id), session_id)
         question = await asked(raw)
         await asyncio.sleep(0.3)  # longer than nobody is waited for
         assert served.hub.sessions[session_id].is_running
@@ -123,9 +124,9 @@ async def test_a_token_that_may_only_read_hears_and_neither_prompts_nor_answers(
         async with raw_http(served, 2) as raw, raw_http(served, 2, token=watcher) as reader:
             session_id = await root_session(raw)
             assert await reader.open(session_id) == 200
-            await reader.post(prompt(session_id, 8), session_id)
+            await reader.post(prompt(8, session_id), session_id)
             assert (await reader.answer(8))["error"]["data"] == {"reason": "scope"}
-            await raw.post(prompt(session_id), session_id)
+            await raw.post(prompt(2, session_id), session_id)
             question = await asked(raw)
             assert not [m for m in reader.heard if m.get("method") == "session/request_permission"]
             assert (await reader.post(choice(question, "allow_once"), session_id)).status_code == 400
@@ -168,7 +169,7 @@ async def test_a_new_connection_finds_a_session_whose_turn_still_runs(tmp_path: 
     async with gateway(agent, tmp_path) as served:
         async with raw_http(served, 2) as first:
             session_id = await root_session(first)
-            await first.post(prompt(session_id), session_id)
+            await first.post(prompt(2, session_id), session_id)
             await until(lambda: texts(first.heard))
         await served.forget(first.connection)
         assert served.hub.sessions[session_id].is_running
@@ -210,7 +211,7 @@ async def test_a_client_reaches_an_agent_of_the_other_version(
     versions = (spoken,) if known else ()
     async with gateway(agent, tmp_path, versions=versions) as served, raw_http(served, client) as raw:
         session_id = await root_session(raw)
-        await raw.post(prompt(session_id), session_id)
+        await raw.post(prompt(2, session_id), session_id)
         question = await asked(raw)
         await raw.post(choice(question, "allow_once"), session_id)
         await until(lambda: texts(raw.heard) == ["allowed True"])

@@ -8,7 +8,8 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.store.sqlite import SqliteStore
-from tests.support.gateway import RawHttp, counting, gateway, prompt, raw_http, texts
+from tests.support.gateway import RawHttp, counting, gateway, raw_http
+from tests.support.messages import prompt, texts
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -34,13 +35,13 @@ async def test_a_client_that_never_names_a_session_in_a_header_has_everything_on
     async with gateway(asking(tmp_path), tmp_path) as served:
         async with raw_http(served) as raw:
             session_id = await raw.session(stream=False)
-            assert (await raw.post(prompt(session_id))).status_code == 202
+            assert (await raw.post(prompt(2, session_id))).status_code == 202
             asked = await question(raw)
             no = {"outcome": {"outcome": "selected", "optionId": asked["params"]["options"][-1]["optionId"]}}
             assert (await raw.post({"id": asked["id"], "result": no})).status_code == 202
             assert (await raw.answer(2))["result"]["stopReason"] == "end_turn"
             assert texts(raw.heard) == ["allowed False"]
-            assert (await raw.post(prompt(session_id, 3))).status_code == 202
+            assert (await raw.post(prompt(3, session_id))).status_code == 202
             await until(lambda: served.hub.sessions[session_id].is_running)
             cancel = {"method": "session/cancel", "params": {"sessionId": session_id}}
             assert (await raw.post(cancel)).status_code == 202
@@ -58,7 +59,7 @@ async def test_the_stream_is_dropped_in_mid_turn_and_nothing_is_lost(tmp_path: P
         session_id = await raw.session(stream=False)
         last = raw.by_stream[""][-1][0]
         await raw.drop()
-        await raw.post(prompt(session_id))
+        await raw.post(prompt(2, session_id))
         await until(lambda: served.hub.sessions[session_id].is_running)
         assert await raw.open(after=last) == 200
         asked = await question(raw)
@@ -72,8 +73,8 @@ async def test_the_header_is_still_needed_by_whoever_has_used_it_and_for_session
 ) -> None:
     async with gateway(counting(1), tmp_path) as served, raw_http(served) as raw, raw_http(served) as other:
         session_id = await raw.session(stream=False)
-        assert (await other.post(prompt(session_id))).status_code == 400
-        assert (await raw.post(prompt("sess_unknown"))).status_code == 400
-        assert (await raw.post(prompt(session_id), session_id)).status_code == 202
+        assert (await other.post(prompt(2, session_id))).status_code == 400
+        assert (await raw.post(prompt(2, "sess_unknown"))).status_code == 400
+        assert (await raw.post(prompt(2, session_id), session_id)).status_code == 202
         await raw.answer(2)
-        assert (await raw.post(prompt(session_id, 3))).status_code == 400
+        assert (await raw.post(prompt(3, session_id))).status_code == 400

@@ -13,7 +13,8 @@ from dragoman.gateway import connections, replay_buffer, streaming
 from dragoman.gateway.replay_buffer import BUFFER_BYTES, LAG_BYTES, TOO_SLOW, ReplayBuffer
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
-from tests.support.gateway import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
+from tests.support.gateway import Served, counting, gateway, http_client, raw_http
+from tests.support.messages import hello, prompt, texts
 from tests.support.waiting import until
 
 from .sockets import hear, opening, say, session
@@ -67,7 +68,7 @@ async def test_a_reader_that_is_behind_is_waited_for_and_misses_nothing(
     async with gateway(shouting(count), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
         raw.reads.clear()
-        await raw.post(prompt(session_id), session_id)
+        await raw.post(prompt(2, session_id), session_id)
         kept = served.hub.connections[raw.connection].connection.streams._by_session[session_id]
         said = 0
         async with asyncio.timeout(50):
@@ -113,7 +114,7 @@ async def test_a_reader_that_stops_is_ended_with_a_code_and_can_come_back(
         kept = served.hub.connections[raw.connection].connection.streams._by_session[session_id]
         reader = kept.reader
         assert reader is not None
-        await raw.post(prompt(session_id), session_id)
+        await raw.post(prompt(2, session_id), session_id)
         await until(lambda: reader.code)
         assert reader.code == TOO_SLOW
         await until(lambda: not served.hub.sessions[session_id].is_running)  # the turn went on without it
@@ -137,7 +138,7 @@ async def test_a_websocket_that_stops_reading_is_ended_and_can_come_back(
         async with opening(served) as socket:
             connection_id, session_id = await session(socket, 1)
             socket.transport.pause_reading()
-            await say(socket, prompt(session_id))
+            await say(socket, prompt(2, session_id))
             reader = served.hub.connections[connection_id].connection.main.reader
             assert reader is not None
             await until(lambda: reader.code)
@@ -163,7 +164,7 @@ async def test_slow_readers_cost_a_healthy_one_little(tmp_path: Path) -> None:
             for _ in range(_DEAF):
                 deaf.append(await _clogged(served, client))
             async with asyncio.timeout(replay_buffer.STALL_SECONDS / 2):
-                await healthy.post(prompt(session_id, 100, "/count"), session_id)
+                await healthy.post(prompt(100, session_id, "/count"), session_id)
                 await healthy.answer(100)
                 assert (await client.get(served.http.replace("/acp", "/health"))).status_code == 200
         held = sum(
@@ -184,7 +185,7 @@ async def _clogged(served: Served, client: httpx2.AsyncClient) -> Deaf:
     session_id = (await raw.answer(1))["result"]["sessionId"]
     deaf = Deaf(served, raw)
     await deaf.open(session_id)
-    await raw.post(prompt(session_id), session_id)
+    await raw.post(prompt(2, session_id), session_id)
     await raw.drop()
     return deaf
 

@@ -11,20 +11,21 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from dragoman.gateway import connections
-from tests.support.gateway import Message, counting, gateway, hello, prompt, texts
+from tests.support.gateway import counting, gateway
+from tests.support.messages import Message, hello, prompt, texts
+from tests.support.versions import both_versions
 from tests.support.waiting import until
 
 from .sockets import hear, opening, say, session
 
 pytestmark = pytest.mark.anyio
-both_versions = pytest.mark.parametrize("version", [1, 2])
 
 
 @both_versions
 async def test_a_turn_over_a_websocket(version: int, tmp_path: Path) -> None:
     async with gateway(counting(20), tmp_path) as served, opening(served) as socket:
         _, session_id = await session(socket, version)
-        await say(socket, prompt(session_id))
+        await say(socket, prompt(2, session_id))
         _, before = await hear(socket, 2)
         while version == 2 and len(texts(before)) < 20:
             before.append(msgspec.json.decode(await socket.recv()))
@@ -64,7 +65,7 @@ async def test_a_dropped_socket_is_resumed_behind_the_last_message(tmp_path: Pat
     async with gateway(counting(3, pause), tmp_path) as served:
         async with opening(served) as socket:
             connection, session_id = await session(socket, 1)
-            await say(socket, prompt(session_id))
+            await say(socket, prompt(2, session_id))
             heard = [msgspec.json.decode(await socket.recv())]
             while not texts(heard):
                 heard.append(msgspec.json.decode(await socket.recv()))
@@ -89,7 +90,7 @@ async def test_a_goodbye_ends_the_connection_and_its_work_and_a_drop_does_not(tm
     async with gateway(counting(9, for_ever), tmp_path) as served:
         async with opening(served) as socket:
             connection, session_id = await session(socket, 1)
-            await say(socket, prompt(session_id))
+            await say(socket, prompt(2, session_id))
             await socket.recv()
             socket.transport.abort()
         await until(lambda: not served.hub.connections[connection].connection.readers)
@@ -143,7 +144,7 @@ async def test_what_is_said_while_the_server_stops_is_heard_to_the_end(
     count = 2000  # many in one write, each a frame of its own
     async with gateway(counting(count, go_on.wait), tmp_path) as served, opening(served) as socket:
         _, session_id = await session(socket, 1)
-        await say(socket, prompt(session_id))
+        await say(socket, prompt(2, session_id))
         await until(lambda: served.hub.sessions[session_id].is_running)
         stopping = asyncio.create_task(served.server.stop(50))
         await until(lambda: served.hub.is_stopping)

@@ -27,7 +27,7 @@ from tests.support.links import (
     next_call_of,
     ping,
 )
-from tests.support.raw_peer import Message
+from tests.support.messages import Message
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

@@ -13,16 +13,10 @@ from dragoman.errors import (
 )
 from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Reply
 from dragoman.vocabulary.requests import ListSessions, NewSession, SessionInfo, SessionList
-from tests.support.links import (
-    agent_link,
-    both_versions,
-    client_link,
-    next_call,
-    next_call_of,
-    ping,
-    wait_for_ever,
-)
-from tests.support.raw_peer import PIPE, Message, RawPeer
+from tests.support.links import agent_link, client_link, next_call, next_call_of, ping, wait_for_ever
+from tests.support.messages import Message
+from tests.support.raw_peer import PIPE, RawPeer
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

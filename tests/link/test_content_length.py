@@ -15,7 +15,8 @@ from dragoman.transports.memory import MemoryTransport, memory_pair
 from dragoman.vocabulary.asking import Extension
 from dragoman.vocabulary.hello import ClientHello
 from tests.support.links import Above, ping
-from tests.support.raw_peer import PIPE, Message, greeting, hello
+from tests.support.messages import Message, greeting, hello
+from tests.support.raw_peer import PIPE
 from tests.support.waiting import until
 
 ABSURD = [b"10995116277760", b"9" * 18, b"9" * 5000]

@@ -19,7 +19,8 @@ from tests.support.links import (
     ping,
     wait_for_ever,
 )
-from tests.support.raw_peer import PIPE, RawPeer, greeting, hello
+from tests.support.messages import greeting, hello
+from tests.support.raw_peer import PIPE, RawPeer
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

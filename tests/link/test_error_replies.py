@@ -9,8 +9,9 @@ from dragoman.agent.session import Prompt, Session
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.asking import Reply, Request
 from tests.support.links import agent_link, ping
-from tests.support.raw_peer import Message, prompt
-from tests.support.served_agent import Reporting, both_versions, end_of_turn, opened, served
+from tests.support.messages import Message, prompt
+from tests.support.served_agent import Reporting, end_of_turn, opened, served
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 REST = "(the rest of this error was too large to be sent)"

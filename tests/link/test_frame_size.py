@@ -12,7 +12,8 @@ from dragoman.link import Link
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Reply, Request
 from tests.support.links import Above, ping
-from tests.support.raw_peer import PIPE, Message, RawPeer, hello
+from tests.support.messages import Message, hello
+from tests.support.raw_peer import PIPE, RawPeer
 from tests.support.waiting import until
 
 LIMIT = 1000

@@ -14,7 +14,7 @@ from tests.support.links import (
     ping,
     wait_for_ever,
 )
-from tests.support.raw_peer import Message
+from tests.support.messages import Message
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

@@ -29,7 +29,8 @@ from tests.support.links import (
     next_call,
     ping,
 )
-from tests.support.raw_peer import PIPE, hello
+from tests.support.messages import hello
+from tests.support.raw_peer import PIPE
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,8 @@ import pytest
 from dragoman.link import Link
 from dragoman.transports.memory import memory_pair
 from tests.support.links import Above, client_link
-from tests.support.raw_peer import PIPE, Message, RawPeer, hello
+from tests.support.messages import Message, hello
+from tests.support.raw_peer import PIPE, RawPeer
 
 LIST: Message = {"id": None, "method": "session/list", "params": {}}
 LAST: Message = {"id": 9, "method": "session/list", "params": {}}

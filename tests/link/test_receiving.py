@@ -17,14 +17,10 @@ from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
-from tests.support.links import (
-    Above,
-    both_versions,
-    chunk,
-    client_link,
-    ping,
-)
-from tests.support.raw_peer import PIPE, Message, RawPeer, greeting, hello
+from tests.support.links import Above, chunk, client_link, ping
+from tests.support.messages import Message, greeting, hello
+from tests.support.raw_peer import PIPE, RawPeer
+from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,8 @@ from dragoman.vocabulary.asking import Extension, ExtensionResult
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
 from tests.link.test_content_length import ABSURD, Blocks, announced, block
 from tests.support.links import Above, ping
-from tests.support.raw_peer import PIPE, hello
+from tests.support.messages import hello
+from tests.support.raw_peer import PIPE
 from tests.support.waiting import until
 
 

@@ -23,9 +23,8 @@ from dragoman.gateway.session_directory import SessionDirectory
 from dragoman.gateway.token_store import TokenStore
 from dragoman.gateway.token_types import SCOPES, Scope
 from dragoman.transports.sse import EventReader
+from tests.support.messages import Message, hello
 from tests.support.waiting import until
-
-Message = dict[str, Any]
 
 
 class Served(NamedTuple):
@@ -235,26 +234,6 @@ async def raw_http(served: Served, version: int = 1, *, token: str = "", greet: 
             yield raw
         finally:
             await raw.leave()
-
-
-def hello(version: int, id: int = 0) -> Message:
-    """`initialize` as a client of that version says it."""
-    info = {"name": "raw", "version": "1"}
-    params: Message = {"protocolVersion": version}
-    params |= {"clientCapabilities": {}, "clientInfo": info} if version == 1 else {"capabilities": {}, "info": info}
-    return {"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}
-
-
-def prompt(session_id: str, id: int = 2, text: str = "hi") -> Message:
-    """A prompt."""
-    params = {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]}
-    return {"id": id, "method": "session/prompt", "params": params}
-
-
-def texts(messages: list[Message]) -> list[str]:
-    """The pieces of text the agent said."""
-    updates = [m["params"]["update"] for m in messages if m.get("method") == "session/update"]
-    return [u["content"]["text"] for u in updates if u["sessionUpdate"] == "agent_message_chunk"]
 
 
 def counting(count: int, pause: Callable[[], Any] | None = None) -> Agent:

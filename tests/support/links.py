@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
-
 from dragoman.dialects.contract import Id
 from dragoman.errors import (
     LinkClosed,
@@ -16,10 +14,9 @@ from dragoman.transports.memory import NO_FAULTS, Faults, MemoryTransport, memor
 from dragoman.vocabulary.asking import ExtensionResult, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
-from tests.support.raw_peer import PIPE, Message, RawPeer, greeting, hello
+from tests.support.messages import Message, greeting, hello
+from tests.support.raw_peer import PIPE, RawPeer
 from tests.support.waiting import until
-
-both_versions = pytest.mark.parametrize("version", [1, 2])
 
 
 class Above:

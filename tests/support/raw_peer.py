@@ -2,12 +2,11 @@
 
 import json
 from collections import deque
-from typing import Any
 
 from dragoman.transports.contract import Transport
+from tests.support.messages import Message
 from tests.support.waiting import until
 
-Message = dict[str, Any]
 PIPE = 64 * 1024
 
 
@@ -91,38 +90,3 @@ class RawPeer:
                 self._unsent[0] = data[taken:]
                 return
             self._unsent.popleft()
-
-
-def hello(version: int) -> Message:
-    """`initialize`, as request 0."""
-    info = {"name": "raw", "version": "1"}
-    return {
-        "id": 0,
-        "method": "initialize",
-        "params": {"protocolVersion": version, "clientInfo": info, "info": info},
-    }
-
-
-def greeting(version: int) -> Message:
-    """What an agent answers to it."""
-    if version == 1:
-        session: Message = {"close": {}, "list": {}, "resume": {}}
-        return {"protocolVersion": 1, "agentCapabilities": {"loadSession": True, "sessionCapabilities": session}}
-    return {"protocolVersion": 2, "info": {"name": "raw", "version": "1"}, "capabilities": {"session": {}}}
-
-
-def prompt(id: int, session_id: str, text: str = "go") -> Message:
-    body = {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]}
-    return {"id": id, "method": "session/prompt", "params": body}
-
-
-def texts(messages: list[Message]) -> list[str]:
-    """What the agent said, piece by piece."""
-    updates = [message["params"]["update"] for message in messages if message.get("method") == "session/update"]
-    return [update["content"]["text"] for update in updates if update["sessionUpdate"] == "agent_message_chunk"]
-
-
-def updates(messages: list[Message]) -> list[str]:
-    """The kinds of updates, in order."""
-    found = [message["params"]["update"] for message in messages if message.get("method") == "session/update"]
-    return [update.get("state", update["sessionUpdate"]) for update in found]

@@ -5,11 +5,10 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
-
 from dragoman.agent.agent import Agent
 from dragoman.transports.memory import memory_pair
-from tests.support.raw_peer import PIPE, Message, RawPeer, hello
+from tests.support.messages import Message, hello
+from tests.support.raw_peer import PIPE, RawPeer
 from tests.support.waiting import until
 
 
@@ -20,9 +19,6 @@ class Reporting(Agent):
         super().__init__(name)
         self.bugs: list[Exception] = []
         self._core.report = self.bugs.append  # type: ignore[method-assign,assignment]
-
-
-both_versions = pytest.mark.parametrize("version", [1, 2])
 
 
 @asynccontextmanager
