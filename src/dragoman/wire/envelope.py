@@ -3,7 +3,7 @@
 Owns what JSON-RPC says about the outer object; `params`, `result` and `data` stay unread. Knows neither method names
 nor what is in flight. The promise: `parse` gives a message or raises `BadMessage`, whatever the bytes, in time linear
 in them. What it gives is valid JSON to the last byte, valid UTF-8, free of lone surrogates, at most
-`limits.NESTING_DEPTH` deep, and says each envelope key once.
+`limits.NESTING_DEPTH` deep, and has each envelope key once.
 
 Two readers agree on every frame. `_read` is the rule: precise, and names the fault. Before it, `parse` decodes the
 usual keys at once and takes the result when the length proves that nothing else can be in the frame.
@@ -233,7 +233,7 @@ class _TooManyMembers(Exception):
 
 
 def _members(frame: bytes) -> tuple[dict[str, Raw], set[str]]:
-    """The envelope keys with their values, and those that were said more than once."""
+    """Return the envelope keys with their values, and the keys that are there more than once."""
     left = _MEMBERS
 
     def key(_: type, name: str) -> _Key:

@@ -80,7 +80,7 @@ class Framer:
         return found
 
     def eof(self) -> Found:
-        """No more bytes will come. An unfinished message is never dispatched; `pending` tells that there was one."""
+        """Note that no more bytes will come; an unfinished message is never returned, `pending` counts its bytes."""
         return []
 
     @property

@@ -221,15 +221,17 @@ class JsonRpcPeer(Generic[W]):
                 del self._abandoned[next(iter(self._abandoned))]
 
     def give_up_calls(self) -> list[W]:
-        """Nothing more will be heard: everyone who still waits, in the order of the calls. What was asked of us before
-        can still be answered."""
+        """Stop waiting for answers: return the waiters of our open calls, in the order of the calls.
+
+        Requests of the peer that are in flight can still be answered.
+        """
         self._deaf = True
         waiters = list(self._ours.values())
         self._ours.clear()
         return waiters
 
     def close(self) -> list[W]:
-        """The end, once: everyone who still waits, and nothing is answered any more."""
+        """End the conversation: return the waiters as `give_up_calls` does; nothing is answered any more."""
         self._theirs.clear()
         self._closed = True
         return self.give_up_calls()

@@ -139,7 +139,7 @@ class Exhausted(ValueError):
 
 
 def mistake(error: Exception) -> PeerMistake:
-    """What the peer is told: where it is wrong and why, but never what it sent."""
+    """Return the error for the peer: where its message is wrong and why, but never what it sent."""
     match error:
         case Invalid():
             # The path consists of the peer's own keys, so it is shortened and made printable like any other echo.

@@ -54,14 +54,14 @@ class Elicitation:
         if question.scope == services.RequestScope(None) and not self._null_ids:
             raise PeerMistake(INVALID_PARAMS, "There is no request with the id null")
         kind = self._w.CreateElicitationRequestUrl
-        said: JsonDict = {"message": question.message, "meta": question.meta, **_said_scope(question.scope)}
+        fields: JsonDict = {"message": question.message, "meta": question.meta, **_encode_scope(question.scope)}
         if isinstance(mode, services.Form):
             kind = self._w.CreateElicitationRequestForm
             form = msgspec.json.encode(mended_form(mode.requested_schema, FORMATS if self._closed else None))
-            said["requested_schema"] = wire.decode(form, self._w.ElicitationSchema)
+            fields["requested_schema"] = wire.decode(form, self._w.ElicitationSchema)
         else:
-            said |= {"elicitation_id": mode.elicitation_id, "url": mode.url}
-        return kind(**said, extras=encode_extras(question, kind))
+            fields |= {"elicitation_id": mode.elicitation_id, "url": mode.url}
+        return kind(**fields, extras=encode_extras(question, kind))
 
     def decode_answer(self, value: Any) -> services.ElicitationAnswer:
         """Decode what the user did; an action that is not known is kept, and is none that accepts."""
@@ -126,7 +126,7 @@ def _loose_scope(fields: JsonDict) -> services.SessionScope | services.RequestSc
     return services.RequestScope(fields.get("requestId"))
 
 
-def _said_scope(scope: services.SessionScope | services.RequestScope) -> JsonDict:
+def _encode_scope(scope: services.SessionScope | services.RequestScope) -> JsonDict:
     if isinstance(scope, services.RequestScope):
         return {"request_id": scope.request_id}
     return {"session_id": scope.session_id, "tool_call_id": scope.tool_call_id}

@@ -36,7 +36,7 @@ def unfolded(answer: Raw, offered: list[PermissionOption]) -> Raw:
     if not isinstance(body, dict) or body.get("outcome") not in _FLAT:
         return answer
     if body.keys() == {"outcome"} and body["outcome"] == "selected":
-        return answer  # which one was selected is not said in any form
+        return answer  # without an id it names no option in any form
     # Two names for the id are in use; two different ids are no choice.
     ids = {body[key] for key in ("option_id", "optionId") if isinstance(body.get(key), str)}
     chosen = ids.pop() if body["outcome"] in ("allowed", "selected") and len(ids) == 1 else None

@@ -38,8 +38,8 @@ def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello])
     if not isinstance(request, RequestEnvelope) or request.method != "initialize":
         return None
     try:
-        version, client, name = heard = decode_client(request.params, spoken)
-        check_hello_id(request.id, heard)
+        version, client, name = decoded = decode_client(request.params, spoken)
+        check_hello_id(request.id, decoded)
     except PeerMistake:
         return None  # the link reads the same bytes again, and answers with the error
     if name:

@@ -118,10 +118,10 @@ def decode_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> Deco
     return DecodedClientHello(version, client_hello_1(body) if version == 1 else _client_hello_2(body))
 
 
-def check_hello_id(id: int | str | None, heard: DecodedClientHello) -> None:
+def check_hello_id(id: int | str | None, decoded: DecodedClientHello) -> None:
     """Raise `PeerMistake` if an `initialize` that settles on version 2 has `"id": null`; the June draft allows it."""
     # The version is known only now, so the JSON-RPC peer could not refuse it.
-    if id is None and heard.version == 2 and not heard.name:
+    if id is None and decoded.version == 2 and not decoded.name:
         raise PeerMistake(INVALID_REQUEST, "Invalid request: `id` must not be null")
 
 

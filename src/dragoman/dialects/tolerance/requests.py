@@ -155,8 +155,8 @@ def with_raw_fields(call: ToolCallUpdate) -> ToolCallUpdate:
     if not isinstance(call.extras, Extras) or not call.extras.fields.keys() & {"raw_input", "raw_output"}:
         return call
     fields = dict(call.extras.fields)
-    said: dict[str, Any] = {}
+    moved: dict[str, Any] = {}
     for name in ("raw_input", "raw_output"):
         if name in fields and getattr(call, name) is UNSET:
-            said[name] = fields.pop(name)
-    return replace(call, **said, extras=Extras(fields) if fields else UNSET)
+            moved[name] = fields.pop(name)
+    return replace(call, **moved, extras=Extras(fields) if fields else UNSET)

@@ -81,17 +81,17 @@ def _whole(found: JsonDict) -> JsonDict:
 
 
 def _call(call: JsonDict) -> JsonDict:
-    said = {key: value for key, value in call.items() if key not in _ODD and key not in _RAW}
-    if "toolName" in call and "title" not in said:
-        said["title"] = call["toolName"]
-    said |= {theirs: call[key] for key, theirs in _RAW.items() if key in call and theirs not in said}
+    corrected = {key: value for key, value in call.items() if key not in _ODD and key not in _RAW}
+    if "toolName" in call and "title" not in corrected:
+        corrected["title"] = call["toolName"]
+    corrected |= {theirs: call[key] for key, theirs in _RAW.items() if key in call and theirs not in corrected}
     # The schema has no `error`: a call fails by its status, and shows why in its output.
     if isinstance(call.get("error"), str):
-        said["status"] = "failed"
-        said.setdefault("rawOutput", {"error": call["error"]})
-    if said.get("sessionUpdate") == "tool_call" and "title" not in said:
-        said["title"] = said.get("name") or said.get("toolCallId")
-    return said
+        corrected["status"] = "failed"
+        corrected.setdefault("rawOutput", {"error": call["error"]})
+    if corrected.get("sessionUpdate") == "tool_call" and "title" not in corrected:
+        corrected["title"] = corrected.get("name") or corrected.get("toolCallId")
+    return corrected
 
 
 _RAW: Final = {"input": "rawInput", "output": "rawOutput", "raw_input": "rawInput", "raw_output": "rawOutput"}
@@ -105,17 +105,17 @@ def corrected_call(call: ToolCallUpdate) -> ToolCallUpdate:
     rest = {name: value for name, value in odd.items() if name not in _ODD}
     if "input" in odd and call.raw_input is not UNSET:
         rest["input"] = odd["input"]  # another one beside the one that counts, for those who judge
-    said: JsonDict = {"extras": Extras(rest) if rest else UNSET}
+    corrected: JsonDict = {"extras": Extras(rest) if rest else UNSET}
     if isinstance(odd.get("toolName"), str) and not isinstance(call.title, str):
-        said["title"] = odd["toolName"]
+        corrected["title"] = odd["toolName"]
     if "input" in odd and call.raw_input is UNSET:
-        said["raw_input"] = odd["input"]
+        corrected["raw_input"] = odd["input"]
     if "output" in odd and call.raw_output is UNSET:
-        said["raw_output"] = odd["output"]
+        corrected["raw_output"] = odd["output"]
     if isinstance(odd.get("error"), str):
-        said["status"] = "failed"
-        said.setdefault("raw_output", {"error": odd["error"]} if call.raw_output is UNSET else call.raw_output)
-    return replace(call, **said)
+        corrected["status"] = "failed"
+        corrected.setdefault("raw_output", {"error": odd["error"]} if call.raw_output is UNSET else call.raw_output)
+    return replace(call, **corrected)
 
 
 def corrected_permission(params: Raw) -> Raw | None:
@@ -124,11 +124,11 @@ def corrected_permission(params: Raw) -> Raw | None:
     about = body.get("toolCall")
     if not isinstance(about, dict):
         return None
-    said = _call(about)
+    corrected = _call(about)
     # iac-code's document has no id there (row 8.1.18). The made-up one joins the question to no call on the screen.
-    if not isinstance(said.get("toolCallId"), str):
-        said["toolCallId"] = f"permission: {said.get('title', '')}"
-    return Raw(msgspec.json.encode({**body, "toolCall": said}))
+    if not isinstance(corrected.get("toolCallId"), str):
+        corrected["toolCallId"] = f"permission: {corrected.get('title', '')}"
+    return Raw(msgspec.json.encode({**body, "toolCall": corrected}))
 
 
 # -- options ---------------------------------------------------------------------------------------------------------
@@ -160,10 +160,10 @@ def _option(option: JsonDict) -> JsonDict:
     choices = [_choice(choice) if isinstance(choice, dict) else choice for choice in option["options"]]
     # Agentao's document has the name of a choice and the current value as optional.
     first = next((choice["value"] for choice in choices if isinstance(choice, dict) and "value" in choice), None)
-    said = {**option, "options": choices}
-    if not isinstance(said.get("currentValue"), str) and isinstance(first, str):
-        said["currentValue"] = first
-    return said
+    corrected = {**option, "options": choices}
+    if not isinstance(corrected.get("currentValue"), str) and isinstance(first, str):
+        corrected["currentValue"] = first
+    return corrected
 
 
 def _choice(choice: JsonDict) -> JsonDict:

@@ -68,13 +68,13 @@ def _decode_diff(value: w.Diff) -> tools.Diff:
 def encode_diff(diff: tools.Diff) -> list[Any]:
     """Encode a diff as one diff for each file, with both texts; files without known texts become one text."""
     changes = [_with_texts(change, diff) for change in diff.changes]
-    said: list[Any] = [
+    encoded: list[Any] = [
         w.Diff(path=path, old_text=old, new_text=new, meta=diff.meta, extras=encode_extras(diff, w.Diff))
         for path, old, new in filter(None, changes)
     ]
-    if len(said) < len(changes):
-        said.append(w.Content(content=w.TextContent(text=_describe(diff)), meta=diff.meta))
-    return said
+    if len(encoded) < len(changes):
+        encoded.append(w.Content(content=w.TextContent(text=_describe(diff)), meta=diff.meta))
+    return encoded
 
 
 def _with_texts(change: tools.FileChange | tools.UnknownChange, diff: tools.Diff) -> tuple[str, str | None, str] | None:
@@ -104,19 +104,19 @@ def _describe(diff: tools.Diff) -> str:
 
 def encode_items(items: list[tools.ToolContent]) -> tuple[Any, ...]:
     """Encode tool call content; display terminals were turned into text before (`codec/terminal_display`)."""
-    said: list[Any] = []
+    encoded: list[Any] = []
     for item in items:
-        said.extend(encode_diff(item) if isinstance(item, tools.Diff) else [CODEC.encode(item)])
-    return tuple(said)
+        encoded.extend(encode_diff(item) if isinstance(item, tools.Diff) else [CODEC.encode(item)])
+    return tuple(encoded)
 
 
 def decode_call(value: "w.ToolCall | w.ToolCallUpdate") -> events.ToolCallUpdate:
     """Decode a tool call, new or changed."""
     # Here null means unchanged; in the vocabulary it clears. Passed on, the title of a call would vanish with its first
     # update from an agent that writes out every optional field.
-    heard = tolerance.corrected_call(with_raw_fields(CODEC.decode_as(value, events.ToolCallUpdate)))
-    cleared = {name: UNSET for name in heard.__struct_fields__ if getattr(heard, name) is None}
-    return msgspec.structs.replace(heard, **cleared) if cleared else heard
+    call = tolerance.corrected_call(with_raw_fields(CODEC.decode_as(value, events.ToolCallUpdate)))
+    cleared = {name: UNSET for name in call.__struct_fields__ if getattr(call, name) is None}
+    return msgspec.structs.replace(call, **cleared) if cleared else call
 
 
 def encode_call(call: events.ToolCallUpdate, kind: Any) -> Any:
@@ -133,8 +133,8 @@ def encode_call(call: events.ToolCallUpdate, kind: Any) -> Any:
         fields["kind"] = _nearest(call.kind, _KINDS, "other")
     if isinstance(call.status, str):
         fields["status"] = encode_status(call.status)
-    said = {name: item for name, item in fields.items() if item is not UNSET and item is not None}
-    return kind(**said, meta=call.meta, extras=encode_extras(call, kind))
+    known = {name: item for name, item in fields.items() if item is not UNSET and item is not None}
+    return kind(**known, meta=call.meta, extras=encode_extras(call, kind))
 
 
 def encode_status(status: str) -> Any:

@@ -5,10 +5,10 @@ every client shows, a tool call is the one that does least harm:
 - An agent message is what scripts take for the answer (`acpx --format quiet`), and clients that do not look at message
   ids join it to the text before and behind it.
 - A thought is folded by some clients, and joined to other thoughts. acpx prints it with the update that follows, which
-  is after the wait that it tells of.
+  is after the wait that it is about.
 - A tool call is printed at once, by its title, and is joined to nothing.
 
-It is told in a turn only, because clients drop or misplace what comes between two: a notice that comes there waits for
+It is sent in a turn only, because clients drop or misplace what comes between two: a notice that comes there waits for
 the next turn. Nothing of it reaches the log, a replay or a model: those have the notice, and this is its form on one
 wire.
 """

@@ -131,8 +131,8 @@ def decode_agent(result: Raw) -> DecodedAgentHello:
         meta=meta_of(known),
     )
     # An unknown type is today's; in this draft it cannot be used.
-    heard: list[AuthMethod] = without_none([decode_method_2(method) for method in items(body.get("authMethods"))])
-    known_methods: list[AuthMethod] = [method for method in heard if not isinstance(method, UnknownAuth)]
+    methods: list[AuthMethod] = without_none([decode_method_2(method) for method in items(body.get("authMethods"))])
+    known_methods: list[AuthMethod] = [method for method in methods if not isinstance(method, UnknownAuth)]
     info = implementation(body.get("agentInfo"))
     return DecodedAgentHello(2, AgentHello(info, capabilities, known_methods, meta=meta_of(body)), JUNE)
 
@@ -210,11 +210,11 @@ class AgentJune(VendorAgent):
                     **_meta(event),
                 }
                 if event.content is None or isinstance(event.content, list):
-                    body["content"] = _said(v1.CODEC.encode(event.content))
+                    body["content"] = _encoded_items(v1.CODEC.encode(event.content))
                 return self._notify(session_id, [_Ready(body)])
             # The memory of version 1 must have it too: a later update of the call may be sent whole.
             case events.ToolCallContentChunk() if self._appends(session_id, event):
-                (item,) = _said(v1.encode_items([event.content])) or [None]
+                (item,) = _encoded_items(v1.encode_items([event.content])) or [None]
                 self._session(session_id).call(event.tool_call_id).apply(event)
                 body = {"toolCallId": event.tool_call_id, "content": item, **_meta(event)}
                 return self._notify(session_id, [_Ready({"sessionUpdate": "tool_call_content_chunk", **body})])
@@ -227,21 +227,21 @@ class AgentJune(VendorAgent):
                     session_id, [_Ready({"sessionUpdate": "plan_update", "plan": items_, **_meta(event)})]
                 )
             case events.UnknownEvent():
-                return self._passed_on(session_id, event)
+                return self._encode_unknown(session_id, event)
             # This draft has no `plan_removed`; a plan without steps is the nearest.
             case events.PlanRemoved():
                 return super().encode_event(session_id, events.PlanUpdate(options.PlanItems(event.plan_id, [])))
             case _:
                 return super().encode_event(session_id, event)
 
-    def _passed_on(self, session_id: str, event: events.UnknownEvent) -> Sequence[Out]:
+    def _encode_unknown(self, session_id: str, event: events.UnknownEvent) -> Sequence[Out]:
         # It may be an event of today's version 2. Its name may mean something in this draft, in another form.
-        said = v1.encode_unknown_event(event, subagents=False)
-        if said is None or event.name in self.update_fields:
+        encoded = v1.encode_unknown_event(event, subagents=False)
+        if encoded is None or event.name in self.update_fields:
             return []  # it would be taken for something else
         return [
             NotificationMessage(
-                "session/update", msgspec.json.encode({"sessionId": session_id, "update": plain(said.raw)})
+                "session/update", msgspec.json.encode({"sessionId": session_id, "update": plain(encoded.raw)})
             )
         ]
 
@@ -277,9 +277,9 @@ def _open_call(session: memory.V1SessionMemory, event: events.ToolCallUpdate) ->
     """Return the update of a call with its own kind and status, and null for the fields that are cleared."""
     # Before `updates.tool_call`, which notes the call as announced. Null in an announcement would clear nothing.
     announced = event.tool_call_id in session.calls
-    said = updates.tool_call(session, event)
+    encoded = updates.tool_call(session, event)
     cleared = {name: None for name in _CLEARED if announced and getattr(event, name) is None}
-    return replace(said, **_words(event), **cleared)
+    return replace(encoded, **_words(event), **cleared)
 
 
 def _words(call: events.ToolCallUpdate) -> JsonDict:
@@ -301,7 +301,7 @@ class _Ready(wire.UnknownVariant):
         super().__init__(body["sessionUpdate"], Raw(msgspec.json.encode(body)))
 
 
-def _said(value: Any) -> Any:
+def _encoded_items(value: Any) -> Any:
     return None if value is None else [plain(Raw(wire.encode(item))) for item in value]
 
 

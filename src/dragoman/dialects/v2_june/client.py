@@ -68,8 +68,8 @@ class ClientJune(ClientV1):
         request: Any = super().decode_request(id, method, params)
         whole = list(request.options)
         for place, option in odd:
-            said = option["optionId"], option["name"], option["kind"]
-            whole.insert(place, services.PermissionOption(*said, **_beside(option, "optionId", "name", "kind")))
+            named = option["optionId"], option["name"], option["kind"]
+            whole.insert(place, services.PermissionOption(*named, **_beside(option, "optionId", "name", "kind")))
         call = _whole_call(request.subject.tool_call, body["toolCall"])
         asked: Request = replace(request, options=whole, subject=services.ToolCallSubject(call))
         return asked
@@ -82,16 +82,16 @@ class ClientJune(ClientV1):
             return super().decode_notification(method, params)
         event = self._own(update)
         if event is not None:
-            return self._told_own(body, event)
+            return self._own_events(body, event)
         # A plan has an `id` in this draft (row 8.2.10); version 1's reader knows it as `planId`.
         plan = update.get("plan")
         if isinstance(plan, dict) and "planId" not in plan and "id" in plan:
             update["plan"] = {("planId" if name == "id" else name): value for name, value in plan.items()}
             params = Raw(msgspec.json.encode(body))
-        heard = super().decode_notification(method, params)
-        return [_whole(one, update) if isinstance(one, SessionEvent) else one for one in heard]
+        decoded = super().decode_notification(method, params)
+        return [_whole(one, update) if isinstance(one, SessionEvent) else one for one in decoded]
 
-    def _told_own(self, body: JsonDict, event: events.AnyEvent) -> Sequence[DecodedNotification]:
+    def _own_events(self, body: JsonDict, event: events.AnyEvent) -> Sequence[DecodedNotification]:
         """Return an event that only the draft has; nothing for the echo of the current prompt or in a muted replay."""
         session = self._session(body["sessionId"])
         # The same rule as for chunks in version 1: a user message before any answer repeats the prompt.
@@ -99,8 +99,8 @@ class ClientJune(ClientV1):
             return []
         session.has_answered = session.has_answered or not isinstance(event, events.UserMessage)
         outer = {name: value for name, value in body.items() if name not in ("sessionId", "update")}
-        told = replace(event, outer=Extras(outer)) if outer else event
-        return [] if session.muted else self._session_events(body["sessionId"], told)
+        event = replace(event, outer=Extras(outer)) if outer else event
+        return [] if session.muted else self._session_events(body["sessionId"], event)
 
     def _own(self, update: JsonDict) -> Any:
         """Return the event of an update that version 1 does not have; None for any other update."""
@@ -117,8 +117,10 @@ class ClientJune(ClientV1):
                 raise PeerMistake(INVALID_PARAMS, "Invalid params: content belongs to a call")
             # As a list of one, because that is where version 1's types have tool call content.
             item = wire.decode(msgspec.json.encode([update.get("content")]), _Items)
-            heard = v1.CODEC.decode(item, tools.UnknownItem)[0]
-            return events.ToolCallContentChunk(update["toolCallId"], heard, **_beside(update, "toolCallId", "content"))
+            decoded = v1.CODEC.decode(item, tools.UnknownItem)[0]
+            return events.ToolCallContentChunk(
+                update["toolCallId"], decoded, **_beside(update, "toolCallId", "content")
+            )
         return None
 
     def _block(self, block: Any) -> Any:
@@ -139,30 +141,30 @@ def _beside(update: JsonDict, *known: str) -> JsonDict:
     return {"meta": meta_of(update), "extras": extras_of(update, frozenset({"sessionUpdate", "_meta", *known}))}
 
 
-def _whole(told: SessionEvent, update: JsonDict) -> SessionEvent:
+def _whole(decoded: SessionEvent, update: JsonDict) -> SessionEvent:
     """Return an event with what version 1's reader has closed: kinds, statuses, priorities, and null that clears."""
-    match told.event:
+    match decoded.event:
         case events.ToolCallUpdate() as call:
-            return SessionEvent(told.session_id, _whole_call(call, update))
+            return SessionEvent(decoded.session_id, _whole_call(call, update))
         case events.PlanUpdate(plan=options.PlanItems() as plan) as event if isinstance(update.get("plan"), dict):
             # Version 1's reader drops a step of an unknown status from the list, so the steps are read once more.
-            steps = [_heard_step(entry) for entry in items(update["plan"].get("entries")) if _is_step(entry)]
-            return SessionEvent(told.session_id, replace(event, plan=replace(plan, entries=steps)))
+            steps = [_decode_step(entry) for entry in items(update["plan"].get("entries")) if _is_step(entry)]
+            return SessionEvent(decoded.session_id, replace(event, plan=replace(plan, entries=steps)))
         case _:
-            return told
+            return decoded
 
 
 def _whole_call(call: events.ToolCallUpdate, update: JsonDict) -> events.ToolCallUpdate:
     # Decoded as version 1, an unknown kind or status has become the default, and null is gone without a trace.
-    said = {name: update[name] for name in ("kind", "status") if isinstance(update.get(name), str)}
+    named = {name: update[name] for name in ("kind", "status") if isinstance(update.get(name), str)}
     gone = {name: None for name, theirs in _CLEARED.items() if update.get(theirs, 0) is None}
-    return replace(call, **said, **gone)
+    return replace(call, **named, **gone)
 
 
 def _is_step(entry: Any) -> bool:
     return isinstance(entry, dict) and has_texts(entry, "content", "priority", "status")
 
 
-def _heard_step(entry: Any) -> options.PlanEntry:
+def _decode_step(entry: Any) -> options.PlanEntry:
     beside = _beside(entry, "content", "priority", "status")
     return options.PlanEntry(entry["content"], entry["priority"], entry["status"], **beside)

@@ -38,17 +38,17 @@ def modern(message: Raw) -> Raw:
 
 
 def _update(update: JsonDict) -> JsonDict:
-    said = _with_options(update)
-    plan = said.get("plan")
+    renamed = _with_options(update)
+    plan = renamed.get("plan")
     if isinstance(plan, dict):  # row 8.2.10
-        said["plan"] = _renamed(plan, "id", "planId")
-    if isinstance(said.get("availableCommands"), list):
-        said["availableCommands"] = [_command(command) for command in said["availableCommands"]]
-    if isinstance(said.get("content"), list):
-        said["content"] = [_item(item) for item in said["content"]]
-    elif isinstance(said.get("content"), dict):
-        said["content"] = _item(said["content"])
-    return said
+        renamed["plan"] = _renamed(plan, "id", "planId")
+    if isinstance(renamed.get("availableCommands"), list):
+        renamed["availableCommands"] = [_command(command) for command in renamed["availableCommands"]]
+    if isinstance(renamed.get("content"), list):
+        renamed["content"] = [_item(item) for item in renamed["content"]]
+    elif isinstance(renamed.get("content"), dict):
+        renamed["content"] = _item(renamed["content"])
+    return renamed
 
 
 def _permission(body: JsonDict) -> JsonDict:
@@ -67,12 +67,12 @@ def _with_options(body: JsonDict) -> JsonDict:
 def _option(option: Any) -> Any:
     if not isinstance(option, dict):
         return option
-    said = _renamed(option, "id", "configId")  # row 8.2.8
-    if isinstance(said.get("options"), list):
-        said["options"] = [
-            _renamed(entry, "group", "groupId") if isinstance(entry, dict) else entry for entry in said["options"]
+    renamed = _renamed(option, "id", "configId")  # row 8.2.8
+    if isinstance(renamed.get("options"), list):
+        renamed["options"] = [
+            _renamed(entry, "group", "groupId") if isinstance(entry, dict) else entry for entry in renamed["options"]
         ]
-    return said
+    return renamed
 
 
 def _command(command: Any) -> Any:

@@ -144,12 +144,12 @@ class AgentAgentao(VendorAgent):
         if mode not in PRESETS:
             # Also a mode of ours that is none of the appendix's, such as `ask`: its client cannot mean that.
             return requests.RecordNote(session_id, "mode name", mode)
-        told = self._sessions.get(session_id)
-        if told is not None and not told.mode[1]:
+        session = self._sessions.get(session_id)
+        if session is not None and not session.mode[1]:
             # The document's error for an agent without permission modes.
             del self._modes_asked[id]
             raise PeerMistake(INVALID_REQUEST, "The session has no permission modes")
-        return requests.SetOption(session_id, told.mode[0] if told is not None else "mode", mode)
+        return requests.SetOption(session_id, session.mode[0] if session is not None else "mode", mode)
 
     def _decode_option(self, params: Raw) -> Request:
         body = _fields(params, "sessionId", "configId", "value", closed=True)
@@ -198,8 +198,8 @@ class AgentAgentao(VendorAgent):
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
         """Encode as `super()` does; `configOptions` is always there, if only as an empty list."""
-        said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
-        return msgspec.json.encode({"configOptions": [], **said})
+        body = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
+        return msgspec.json.encode({"configOptions": [], **body})
 
     def _encode_options(self, found: list[options.Option]) -> Any:
         """Encode the model option, and no other: the appendix has only that."""
@@ -230,8 +230,8 @@ class AgentAgentao(VendorAgent):
 
     def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """Encode the failure twice: as a thought, which the user reads, and as the error of the prompt."""
-        told = self.text_message(session_id, "agent_thought_chunk", error.message)
-        return [*told, *super().encode_failed_turn(session_id, id, error)]
+        thought = self.text_message(session_id, "agent_thought_chunk", error.message)
+        return [*thought, *super().encode_failed_turn(session_id, id, error)]
 
     def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
         """Return a call pending first, its content once at its end, and any other block of a message as text."""
@@ -253,8 +253,8 @@ class AgentAgentao(VendorAgent):
 
 def as_text(block: JsonDict) -> str:
     """Return a block that is no text in words, such as the uri of a link."""
-    heard = v1.CODEC.decode(wire.decode(msgspec.json.encode(block), w.ContentBlock), content.UnknownContent)
-    return content.text_of([heard])
+    decoded = v1.CODEC.decode(wire.decode(msgspec.json.encode(block), w.ContentBlock), content.UnknownContent)
+    return content.text_of([decoded])
 
 
 def refuse_servers(request: "requests.NewSession | requests.ResumeSession", *kinds: type) -> None:
@@ -308,15 +308,15 @@ class ClientAgentao(ClientV1):
     def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
         """Decode as `super()` does, but each update of a tool call carries the whole content so far."""
         return [
-            self._grown(one) if isinstance(one, SessionEvent) else one
+            self._with_earlier_content(one) if isinstance(one, SessionEvent) else one
             for one in super().decode_notification(method, params)
         ]
 
-    def _grown(self, told: SessionEvent) -> SessionEvent:
-        event = told.event
+    def _with_earlier_content(self, update: SessionEvent) -> SessionEvent:
+        event = update.event
         if not isinstance(event, events.ToolCallUpdate) or not isinstance(event.content, list):
-            return told
-        key = (told.session_id, event.tool_call_id)
+            return update
+        key = (update.session_id, event.tool_call_id)
         # Both forms are in use and neither says which it is: content that repeats what was there replaces it.
         before = self._shown.pop(key, [])
         whole = event.content if repeats(event.content, before) else [*before, *event.content]
@@ -325,7 +325,7 @@ class ClientAgentao(ClientV1):
             # Re-inserted at every update, so the first one is the call that has been silent for longest.
             while len(self._shown) > _CALLS:
                 del self._shown[next(iter(self._shown))]
-        return SessionEvent(told.session_id, replace(event, content=whole[:_ITEMS]))
+        return SessionEvent(update.session_id, replace(event, content=whole[:_ITEMS]))
 
 
 def repeats(now: Sequence[tools.ToolContent], before: Sequence[tools.ToolContent]) -> bool:

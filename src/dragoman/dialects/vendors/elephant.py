@@ -123,13 +123,13 @@ class AgentElephant(VendorAgent):
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
         """Encode as `super()` does, with the document's modes, as far as the session has them."""
-        said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
-        if isinstance(said.get("modes"), dict):
+        body = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
+        if isinstance(body.get("modes"), dict):
             # A mode that the session lacks could not be set; one that the document lacks could not be shown.
-            there = [mode["id"] for mode in said["modes"]["availableModes"]]
+            there = [mode["id"] for mode in body["modes"]["availableModes"]]
             known = [{"id": id, "name": name, "description": about} for id, name, about in _SHOWN if MODES[id] in there]
-            said["modes"] = {"currentModeId": _mode(said["modes"]["currentModeId"]), "availableModes": known}
-        return msgspec.json.encode(said)
+            body["modes"] = {"currentModeId": _mode(body["modes"]["currentModeId"]), "availableModes": known}
+        return msgspec.json.encode(body)
 
     def _reply_options_set(self, id: Id, request: requests.SetOption, reply: requests.OptionsSet) -> Sequence[Out]:
         """Reply as `super()` does, and send the mode as an update too, as the document has it."""

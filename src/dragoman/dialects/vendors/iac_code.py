@@ -170,16 +170,16 @@ class AgentIacCode(VendorAgent):
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
         """Encode as `super()` does, with the models in their own field."""
-        said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
-        return msgspec.json.encode(said | models_of(reply.config_options or []))
+        body = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
+        return msgspec.json.encode(body | models_of(reply.config_options or []))
 
     def encode_end(self, event: events.Idle) -> bytes:
         """Encode the stop reason and the tokens of the turn; zeros where the model counts none (row 8.1.10)."""
-        said = plain(Raw(super().encode_end(event)))
+        body = plain(Raw(super().encode_end(event)))
         used = event.usage if isinstance(event.usage, events.Usage) else events.Usage(0, 0, 0)
         tokens = (("inputTokens", used.input_tokens), ("outputTokens", used.output_tokens))
-        said["usage"] = dict([*tokens, ("totalTokens", used.total_tokens)])
-        return msgspec.json.encode(said)
+        body["usage"] = dict([*tokens, ("totalTokens", used.total_tokens)])
+        return msgspec.json.encode(body)
 
     def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does; the tool call of a permission has its `rawInput` as `input` too."""
@@ -217,8 +217,8 @@ class AgentIacCode(VendorAgent):
 
     def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """Encode the failure twice: as a message, which the user reads, and as the error of the prompt."""
-        told = self.text_message(session_id, "agent_message_chunk", f"[Error] {error.message}\n")
-        return [*told, *super().encode_failed_turn(session_id, id, error)]
+        message = self.text_message(session_id, "agent_message_chunk", f"[Error] {error.message}\n")
+        return [*message, *super().encode_failed_turn(session_id, id, error)]
 
     def reshape(self, session_id: str, update: JsonDict) -> Sequence[JsonDict]:
         """Return a call `in_progress` first (row 8.1.17), then its input, and at its end its result."""
@@ -237,8 +237,8 @@ class AgentIacCode(VendorAgent):
                 return [{**update, "status": "in_progress"}]
             # The reference has the result as raw output; what the call shows is the nearest, where it has none.
             if update.get("status") in _ENDS and "rawOutput" not in update:
-                said = vendor_agent.shown_text(update) or ("It failed" if update["status"] == "failed" else "")
-                return [{**update, "rawOutput": said} if said else update]
+                shown = vendor_agent.shown_text(update) or ("It failed" if update["status"] == "failed" else "")
+                return [{**update, "rawOutput": shown} if shown else update]
         return [update]
 
     def only_known_fields(self, update: JsonDict) -> JsonDict:
@@ -255,11 +255,11 @@ class AgentIacCode(VendorAgent):
 
 def twice(update: JsonDict) -> JsonDict:
     """Return an update with every field under the reference's name and the program's."""
-    said = {**update, "type": update["sessionUpdate"]}
+    doubled = {**update, "type": update["sessionUpdate"]}
     inner = update.get("content")
     if isinstance(inner, dict) and inner.get("type") == "text":
-        said["text"] = inner["text"]
-    return said | {theirs: update[ours] for ours, theirs in _RAW.items() if ours in update}
+        doubled["text"] = inner["text"]
+    return doubled | {theirs: update[ours] for ours, theirs in _RAW.items() if ours in update}
 
 
 # -- the client ------------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ class ClientIacCode(ClientV1):
         replied = super().decode_reply(request, result)
         if isinstance(request, requests.PromptRequest):
             return replace(
-                replied, events=[SessionEvent(told.session_id, _counted(told.event)) for told in replied.events]
+                replied, events=[SessionEvent(one.session_id, _counted(one.event)) for one in replied.events]
             )
         if isinstance(replied.reply, requests.SessionOpened):
             model = tolerance.model_option(replied.reply.extras, [])
@@ -318,10 +318,10 @@ class ClientIacCode(ClientV1):
         self._flat.discard(id)
         assert isinstance(reply, services.PermissionAnswer)
         # Fail closed: only a choice that allows, among the options of the request, is sent as `allowed`.
-        said = {"outcome": "denied"}
+        answer = {"outcome": "denied"}
         if refusals.encode_refusal(request, reply) is None and isinstance(reply.outcome, services.Selected):
-            said = {"outcome": "allowed", "option_id": reply.outcome.option_id}
-        return [ResultMessage(id, msgspec.json.encode(said))]
+            answer = {"outcome": "allowed", "option_id": reply.outcome.option_id}
+        return [ResultMessage(id, msgspec.json.encode(answer))]
 
     def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """Fail as `super()` does, and forget that the request needs a flat reply."""
@@ -415,13 +415,13 @@ class IacCodeAdapter:
 
 def _config_set(method: str, params: Raw) -> object:
     """Return the params of `config/set`; those of a value whose type the reference does not have stay as they are."""
-    said = wire_adapter.as_dict(params)
+    given = wire_adapter.as_dict(params)
     if method in _SETTERS:
         option, key = _SETTERS[method]
-        return {"sessionId": said.get("sessionId"), "configId": option, "value": said.get(key)}
-    if said.get("type", "boolean") != "boolean":
+        return {"sessionId": given.get("sessionId"), "configId": option, "value": given.get(key)}
+    if given.get("type", "boolean") != "boolean":
         return params
-    return {name: said.get(name) for name in ("sessionId", "configId", "value")}
+    return {name: given.get(name) for name in ("sessionId", "configId", "value")}
 
 
 DIALECT: Final = NamedDialect(

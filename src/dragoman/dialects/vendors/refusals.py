@@ -30,5 +30,5 @@ def encode_refusal(request: RequestPermission, answer: PermissionAnswer) -> byte
     kinds = [option.kind for option in request.options if option.option_id == chosen]
     if kinds and all(kind in ("allow_once", "allow_always") for kind in kinds):
         return None
-    said = {"outcome": {"outcome": "cancelled"}} | ({"_meta": {"option_id": chosen}} if chosen else {})
-    return msgspec.json.encode(said)
+    refusal = {"outcome": {"outcome": "cancelled"}} | ({"_meta": {"option_id": chosen}} if chosen else {})
+    return msgspec.json.encode(refusal)

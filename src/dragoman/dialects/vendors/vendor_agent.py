@@ -158,8 +158,8 @@ class VendorAgent(AgentV1):
 
     def _notify(self, session_id: str, updates: Sequence[Any], **outer: Any) -> Sequence[Out]:
         # As plain values from here on: no schema has the documents' fields.
-        said = [one for update in updates for one in self.reshape(session_id, plain(Raw(wire.encode(update))))]
-        known = [update for update in said if update["sessionUpdate"] in self.update_fields]
+        reshaped = [one for update in updates for one in self.reshape(session_id, plain(Raw(wire.encode(update))))]
+        known = [update for update in reshaped if update["sessionUpdate"] in self.update_fields]
         return [out for update in known for out in self.update_message(session_id, update)]
 
     def with_whole_content(self, session_id: str, event: events.ToolCallUpdate) -> events.ToolCallUpdate:
@@ -208,8 +208,8 @@ class VendorAgent(AgentV1):
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
         """Encode as `super()` does, with the document's fields only."""
-        said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
-        return msgspec.json.encode({name: value for name, value in said.items() if name in self.opened_fields})
+        body = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
+        return msgspec.json.encode({name: value for name, value in body.items() if name in self.opened_fields})
 
     def encode_end(self, event: events.Idle) -> bytes:
         """Encode the stop reason, and nothing beside it."""
