@@ -1,4 +1,4 @@
-"""The dialect of seed 003, as its appendix has it."""
+"""Agentao's dialect, as its appendix has it."""
 
 import asyncio
 import json

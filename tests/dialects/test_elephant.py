@@ -1,4 +1,4 @@
-"""The dialect of seed 002, as its document has it."""
+"""elephant.ai's dialect, as its document has it."""
 
 import asyncio
 import json

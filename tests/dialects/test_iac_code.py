@@ -1,4 +1,4 @@
-"""The dialect of seed 000, as its reference has it."""
+"""iac-code's dialect, as its reference has it."""
 
 import json
 import os

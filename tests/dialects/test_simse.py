@@ -1,4 +1,4 @@
-"""The dialect of seed 004, in both roles."""
+"""simse's dialect, in both roles."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Clients of seed 000's HTTP on `/acp`: they know a connection and its one stream, and no header for a session."""
+"""Clients of iac-code's HTTP on `/acp`: they know a connection and its one stream, and no header for a session."""
 
 import os
 from pathlib import Path

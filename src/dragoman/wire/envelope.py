@@ -101,7 +101,7 @@ _CLOSE_BRACE: Final = ord("}")
 
 
 def parse(frame: bytes) -> Message:
-    """The message in `frame`; raises `BadMessage`, and nothing else."""
+    """Return the message in `frame`; raise `BadMessage`, and nothing else."""
     # Three checks of the whole frame come first, because neither reader below looks into params and results. The
     # order is by cost: nearly all frames are ASCII, small, and without an escaped surrogate.
     if not frame.isascii() and not is_utf8(frame):
@@ -160,7 +160,7 @@ def parse(frame: bytes) -> Message:
 
 
 def _is_spaced(frame: bytes, id: bytes, method: str, params: Raw) -> bool:
-    """Whether the frame is exactly what Python's `json.dumps` writes; the keys before the params leave no doubt."""
+    """Return whether the frame is exactly what Python's `json.dumps` writes; its keys are then known by their bytes."""
     name = method.encode()
     if id:
         head = b'{"jsonrpc": "2.0", "id": %b, "method": "%b", "params": ' % (id, name)
@@ -170,7 +170,7 @@ def _is_spaced(frame: bytes, id: bytes, method: str, params: Raw) -> bool:
 
 
 def answered_id(head: bytes) -> int | None:
-    """Whose answer a frame is of which only the beginning is there: its id, where that stands before the result.
+    """Return the id of the call that a cut-off frame answers; None if it is no answer, or the id is not in `head`.
 
     For frames past the size limit: the call that waits for one must fail at once instead of waiting for ever.
     """
@@ -265,7 +265,7 @@ def _members(frame: bytes) -> tuple[dict[str, Raw], set[str]]:
 
 
 def _id(members: dict[str, Raw]) -> Id:
-    """The id, or None where there is none that could be answered to."""
+    """Return the id; None where there is none that could be answered to."""
     try:
         id = _decode_id(members.get("id", _NULL))
     except DecodeError:
@@ -278,7 +278,7 @@ def _is_answer(members: dict[str, Raw]) -> bool:
 
 
 def _fault(members: dict[str, Raw]) -> str:
-    """What is wrong with the envelope, in words for the peer."""
+    """Return what is wrong with the envelope, in words for the peer; empty if nothing is."""
     if "jsonrpc" not in members or _text(members["jsonrpc"]) != "2.0":
         return '`jsonrpc` must be "2.0"'
     # `_id` gives None for null and for what is no id; only null is written so.
@@ -308,7 +308,7 @@ def _question(members: dict[str, Raw], id: Id) -> Message:
 
 
 def _answer(members: dict[str, Raw], id: Id) -> Message:
-    """A null beside the other member counts as absent: JSON-RPC 1 wrote both."""
+    """Return the response. A null beside the other member counts as absent: JSON-RPC 1 wrote both."""
     result, error = members.get("result"), members.get("error")
     if result is not None and (error is None or error == _NULL):
         return ResultResponse(id, result)
@@ -350,7 +350,7 @@ def _too_deep() -> BadMessage:
 
 
 def _without_lone_surrogates(frame: bytes) -> bytes:
-    """Lone surrogates in text become U+FFFD. In an id or a method they would name something else, so it is refused."""
+    """Return the frame with U+FFFD for lone surrogates; raise `BadMessage` if one is in the id or the method."""
     if b"\\ud" not in frame and b"\\uD" not in frame:
         return frame  # other escapes: all of them are whole characters
     clean = with_surrogates_filled(frame, b"fffd")

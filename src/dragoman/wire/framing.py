@@ -70,7 +70,7 @@ class Framer:
         self._blocks = _Blocks(limit, header_limit, skip_limit)
 
     def feed(self, data: bytes) -> Found:
-        """The frames that `data` completes, in order."""
+        """Return the frames that `data` completes, in order."""
         if self.style is None:
             data = self._open(data)
         if self.style == "ndjson":
@@ -85,11 +85,11 @@ class Framer:
 
     @property
     def pending(self) -> int:
-        """Bytes held of a message that is not complete."""
+        """How many bytes are held of a message that is not complete."""
         return len(self._opening) + len(self._lines.held) + len(self._blocks.held)
 
     def _open(self, data: bytes) -> bytes:
-        """Decide the style; gives back what is to be framed, or holds it while it could still be either."""
+        """Decide the style: return what is to be framed, or nothing while it could still be either."""
         data = (self._opening + data).lstrip(_BLANK)
         if not self._marked and data.startswith(_BOM):
             self._marked = True
@@ -262,7 +262,7 @@ class _Blocks:
             self._header(line.strip(_BLANK), found)
 
     def _search(self, line: bytes, cut: bool) -> bytes:
-        """The header that ends this line, if one does; then we are no longer lost."""
+        """Return the header that ends this line, if one does; then reading is no longer lost."""
         # The text of a body may contain the word as well. Only one behind a closing bracket, or at the beginning of a
         # line of which no byte was dropped (`cut`), can be a header; whatever else would frame a part of a body.
         start = line.lower().rfind(_LENGTH)

@@ -137,7 +137,7 @@ class JsonRpcPeer(Generic[W]):
         return len(self._ours)
 
     def receive(self, frame: bytes | PeerMistake) -> Incoming[W]:
-        """What a frame means, or what the framer found in its place."""
+        """Return what a frame means, or the error that the framer returned in its place. Never raises."""
         if self._closed:
             return IgnoredMessage("after the end")
         if isinstance(frame, PeerMistake):
@@ -167,7 +167,10 @@ class JsonRpcPeer(Generic[W]):
         return self._answered(message)
 
     def call(self, method: str, params: bytes, waiter: W) -> tuple[int, bytes]:
-        """A request of ours: its number and what to send. `waiter` comes back once: from `receive`, or at the end."""
+        """Make a request of ours: return its number and the bytes to send; raise `LinkClosed` after the end.
+
+        `waiter` comes back once: from `receive`, or from `give_up_calls` or `close`.
+        """
         if self._deaf:
             raise LinkClosed("the connection has ended")
         self._last = number = self._last + 1
@@ -186,7 +189,7 @@ class JsonRpcPeer(Generic[W]):
         return notification_size(method, params) + len(b',"id":%d' % (self._last + 1))
 
     def notify(self, method: str, params: bytes) -> bytes:
-        """A notification; empty params are left out."""
+        """Make a notification; empty params are left out."""
         head = _heads.get(method)
         if head is None:
             head = _remember(method)
@@ -212,7 +215,7 @@ class JsonRpcPeer(Generic[W]):
         return self.notify(CANCEL_REQUEST, b'{"requestId":%d}' % number)
 
     def abandon(self, number: int) -> None:
-        """Wait no longer; an answer that still comes is dropped, and is nothing to wonder about."""
+        """Stop waiting for the answer to a call; one that still comes is ignored without a report."""
         if number in self._ours:
             del self._ours[number]
             # Remembered so that the late answer is not reported as one that no call was made for.

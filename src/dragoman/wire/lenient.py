@@ -55,7 +55,7 @@ Reader: TypeAlias = Callable[[Raw, SlowReadBudget], Any]
 
 
 def read(data: bytes | Raw, kind: Any) -> Any:
-    """The value of `kind`, read as tolerantly as the schema says; raises `ValueError` or `RecursionError`."""
+    """Read a value of `kind` as tolerantly as the schema allows; raise `ValueError` or `RecursionError`."""
     return reader(kind)(data if isinstance(data, Raw) else Raw(data), SlowReadBudget())
 
 
@@ -90,7 +90,7 @@ def _merged_fields(value: Wire) -> dict[str, object]:
 
 @cache
 def reader(kind: Any, skip: bool = False) -> Reader:
-    """Reads one JSON text as `kind`; `skip` drops the invalid items of an array."""
+    """Return the reader of one JSON text as `kind`; `skip`: it drops the invalid items of an array."""
     # Below structs nothing can be unknown: a wrong text or number is just wrong.
     if not skip and not _holds_structs(kind):
         return _leaf(kind)
@@ -148,7 +148,7 @@ def _leaf(kind: Any) -> Reader:
 
 
 def _nullable(kind: Any, skip: bool) -> Reader:
-    """Null and absence were msgspec's to see; here only the value is left."""
+    """Return the reader of a value that may be null or absent: msgspec has read those, so only the value is left."""
     inner = [arg for arg in get_args(kind) if arg not in (NoneType, UnsetType)]
     return reader(Union[tuple(inner)], skip)  # noqa: UP007 - `|` does not take a tuple
 
@@ -240,7 +240,7 @@ def _choice(mark: VariantChoice) -> Reader:
 
 
 def _is_bare(bare: type[Wire], tag_field: str, fields: dict[str, Raw]) -> bool:
-    """There is no tag, or it is the name of the variant that needs none."""
+    """Return whether there is no tag, or it is the name of the variant that needs none."""
     raw = fields.get(tag_field)
     known = _plan(bare).fields.get(tag_field)
     if raw is None or known is None:
@@ -334,7 +334,7 @@ def _plan(kind: Any) -> Plan:
 
 
 def _default(annotation: Any, required: bool, text: str | None) -> Callable[[], Any]:
-    """The schema's default; without one an array that must be there is empty, anything else absent."""
+    """Return the maker of a default: the schema's; else an empty array where one is required, or absence."""
     if text is not None:
         return lambda: read(text.encode(), annotation)
     return tuple if required else lambda: UNSET
@@ -373,7 +373,7 @@ def _kept(raw: Raw) -> Raw:
 
 
 def _explained(error: msgspec.ValidationError) -> Invalid:
-    """msgspec's own words, without those that repeat the value."""
+    """Return msgspec's error as ours, without words that repeat the value."""
     reason, _, path = str(error).partition(" - at `$")
     return Invalid(f"e{reason[1:]}" if _SAFE.match(reason) else "invalid value", path.rstrip("`"))
 

@@ -24,7 +24,7 @@ _lone_surrogate: "Pattern[bytes] | None" = None
 
 
 def is_utf8(frame: bytes) -> bool:
-    """Piece by piece: the decoded text of a large frame would take up to four times its size."""
+    """Return whether a frame is UTF-8, decoded in pieces: the text of a large one takes up to four times its size."""
     try:
         if len(frame) <= MIB:
             frame.decode()
@@ -40,7 +40,7 @@ def is_utf8(frame: bytes) -> bool:
 
 
 def is_deeper(frame: bytes, allowed: int) -> bool:
-    """Whether brackets are nested more deeply than `allowed`; of what is no JSON, any answer."""
+    """Return whether brackets are nested more deeply than `allowed`; any answer for what is no JSON."""
     brackets = _brackets(frame)
     # Taking all innermost pairs away lowers every peak by one, and levels the low ones.
     while len(brackets) > 2 * allowed and brackets.count(b"][") * _SLOPE > len(brackets):
@@ -58,7 +58,7 @@ def is_deeper(frame: bytes, allowed: int) -> bool:
 
 
 def _brackets(frame: bytes) -> bytes:
-    """Every bracket outside strings, as "[" and "]", in order."""
+    """Return every bracket outside of strings, as "[" and "]", in order."""
     found = []
     inside = 0
     at = 0
@@ -87,7 +87,7 @@ def replace_lone_surrogates(text: str) -> str:
 
 
 def with_surrogates_filled(frame: bytes, filling: bytes) -> bytes:
-    """The frame with `filling` as the digits of lone surrogates; NUL stands in for escaped backslashes meanwhile."""
+    """Return the frame with `filling` as the digits of lone surrogates; NUL stands in for escaped backslashes."""
     global _lone_surrogate
     if b"\0" in frame:
         return frame  # not JSON, and about to be refused as that

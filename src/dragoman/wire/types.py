@@ -89,7 +89,7 @@ def decode(data: bytes | Raw, kind: type[T]) -> T: ...
 @overload
 def decode(data: bytes | Raw, kind: object) -> Any: ...
 def decode(data: bytes | Raw, kind: object) -> Any:
-    """The value of a class, or of a union (say of which where it is assigned); raises only `PeerMistake`."""
+    """Decode a value of a class, or of a union (annotate where it is assigned); raise only `PeerMistake`."""
     try:
         return decoder(kind).decode(data)
     except msgspec.ValidationError:
@@ -107,7 +107,7 @@ def decode(data: bytes | Raw, kind: object) -> Any:
 
 
 def encode(value: object) -> bytes:
-    """The JSON of a value, on one line."""
+    """Encode a value as JSON on one line."""
     try:
         return _ENCODER.encode(value)
     except _Kept:
@@ -118,7 +118,7 @@ def encode(value: object) -> bytes:
 
 
 def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    """The fast decoder of a type, made once."""
+    """Return the fast decoder of a type, made once."""
     found = _DECODERS.get(kind)
     if found is None:
         found = _DECODERS[kind] = msgspec.json.Decoder(kind, dec_hook=_refuse)
@@ -194,7 +194,7 @@ def choice(
     bare: type[Wire] | None = None,
     nested: tuple[str, dict[str, type[Wire]]] | None = None,
 ) -> Any:
-    """A tagged union. msgspec reads `bare` alone if there is one, else the members."""
+    """Make a tagged union. msgspec reads `bare` alone if there is one, else the members."""
     if bare is not None:
         fast: Any = bare
     elif len(members) > 1:
@@ -206,7 +206,7 @@ def choice(
 
 
 def first_of(*kinds: Any, tag_field: str | None = None) -> Any:
-    """An untagged union. msgspec reads the first one."""
+    """Make an untagged union. msgspec reads the first one."""
     return Annotated[kinds[0], FirstOf(kinds, tag_field)]
 
 
@@ -221,7 +221,7 @@ def exactly_one(*values: object) -> None:
 
 
 def same_json(one: Raw, other: Raw) -> bool:
-    """Whether two texts mean the same JSON: spacing, key order and the spelling of a number do not count."""
+    """Return whether two texts mean the same JSON: spacing, key order and the form of a number do not count."""
     if bytes(one) == bytes(other):
         return True
     try:

@@ -113,7 +113,7 @@ def _span(count: int) -> str:
 
 
 def _quoted(path: str) -> str:
-    """The path as git writes it (`quote.c`, with core.quotePath): unusual bytes as escapes, in quotes."""
+    """Return the path as git writes it (`quote.c`, with core.quotePath): unusual bytes as escapes, in quotes."""
     if _UNUSUAL.search(path) is None:
         return path
     return '"' + _UNUSUAL.sub(_escape, path) + '"'

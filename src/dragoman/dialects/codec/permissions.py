@@ -27,7 +27,7 @@ def refuse_duplicates(answer: Raw) -> None:
 
 
 def unfolded(answer: Raw, offered: list[PermissionOption]) -> Raw:
-    """An answer whose outcome is a plain word, as some clients give it (rows 8.1.19 and 8.4.12), in the schema's form.
+    """Return an answer whose outcome is a plain text, as some clients send it, in the schema's form.
 
     Only `allowed` and `selected` beside the id of an option can become a choice, and what was offered decides whether
     it is one. The words for no are the option for it where there is one. Any other word is left as it is: malformed.

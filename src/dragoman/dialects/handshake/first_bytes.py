@@ -27,7 +27,7 @@ class Greeting(NamedTuple):
 
 
 def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello]) -> Greeting | None:
-    """The greeting, if `data` is one and nothing behind it is complete; None: let the link see to it."""
+    """Return the answer, if `data` is an `initialize` and no whole message is behind it; None: leave it to the link."""
     framer = Framer(limit=limits.FRAME_BYTES)
     frames = framer.feed(data)
     # The link goes on with this framer: half a message behind the first one stays in it. A whole one would be lost.
