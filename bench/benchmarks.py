@@ -105,6 +105,15 @@ def sequential_both(guardian: Guardian, peer: Peer, sizes: Sizes) -> Figures:
         return _ask_client(guardian, peer, "echo", sizes.requests, peer.agent)
 
 
+def mode_both(guardian: Guardian, peer: Peer, sizes: Sizes) -> Figures:
+    with harness.one_core():
+        return _ask_client(guardian, peer, "sequential", sizes.requests, peer.agent)
+
+
+def inflight_both(guardian: Guardian, peer: Peer, sizes: Sizes) -> Figures:
+    return _ask_client(guardian, peer, "inflight", sizes.requests, peer.agent)
+
+
 def inflight(guardian: Guardian, peer: Peer, sizes: Sizes) -> Figures:
     with Child(guardian, peer.agent, peer.environment) as child:
         session_id = harness.open_session(child)
@@ -130,6 +139,13 @@ def big_agent(guardian: Guardian, peer: Peer, sizes: Sizes) -> Figures:
 
 def big_client(guardian: Guardian, peer: Peer, sizes: Sizes) -> Figures:
     outcome = _ask_client(guardian, peer, "big", sizes.big_bytes, (*RAW_AGENT, str(sizes.big_bytes)))
+    expect_updates(1, int(outcome["seen"]))
+    return {"wall_ms": outcome["seconds"] * 1e3}
+
+
+def first_diff(guardian: Guardian, peer: Peer, _: Sizes) -> Figures:
+    """The first tool call that a new client receives: what it imports for it is in the figure."""
+    outcome = _ask_client(guardian, peer, "big", limits.SMALL_DIFF_BYTES, (*RAW_AGENT, str(limits.SMALL_DIFF_BYTES)))
     expect_updates(1, int(outcome["seen"]))
     return {"wall_ms": outcome["seconds"] * 1e3}
 
@@ -237,8 +253,21 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
             (Figure("per_second", "requests/s", "more"), Figure("cpu_us", "CPU us a request", "less", 1, is_cpu=True)),
             inflight,
         ),
+        Benchmark("mode-both", "session/set_mode, one in flight, one core, both ends", ROUND_TRIP, mode_both),
+        Benchmark(
+            "inflight-both",
+            f"session/set_mode, {limits.IN_FLIGHT} in flight, both ends",
+            (Figure("per_second", "requests/s", "more"),),
+            inflight_both,
+        ),
         Benchmark("big-agent", "one diff of 10 MB, agent to a raw reader", (WALL_MS,), big_agent),
         Benchmark("big-client", "one diff of 10 MB, a raw writer to the client's handler", (WALL_MS,), big_client),
+        Benchmark(
+            "first-diff",
+            "the first message after start, a diff of 70 kB, to the client's handler",
+            (Figure("wall_ms", "ms", "less", 2),),
+            first_diff,
+        ),
         Benchmark(
             "sessions",
             "resident memory with many sessions open",

@@ -25,6 +25,10 @@ IN_FLIGHT: Final = 64
 """Half of what Dragoman allows on one link, so nothing is refused."""
 
 
+SMALL_DIFF_BYTES: Final = 70_000
+"""A diff as an agent often sends it first: more than one read, and less than anything that takes long to decode."""
+
+
 @dataclass(frozen=True)
 class Sizes:
     """How much one run measures."""

@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 
-from bench.peers.outcome import Stopwatch, Task, report_latencies, task
+from bench.peers.outcome import Stopwatch, Task, in_flight, report_latencies, task
 from dragoman import connect
 
 
@@ -18,6 +18,9 @@ async def main(asked: Task) -> None:
                 await session.set_mode("b")
                 taken.append(time.perf_counter_ns() - before)
             report_latencies(taken)
+            return
+        if asked.scenario == "inflight":
+            await in_flight(lambda: session.set_mode("b"), asked.count)
             return
         if asked.scenario == "echo":
             taken = []

@@ -32,4 +32,9 @@ PROMISES: Final = (
     Promise("sequential-both", "py", 3),
     Promise("sequential-client", "py", 3),
     Promise("inflight", "py", 3),
+    # Both ends ours, against a loop that checks and bounds nothing.
+    Promise("mode-both", "floor", 1 / 1.6),
+    Promise("inflight-both", "floor", 0.6),
+    Promise("big-client", "floor", 1 / 1.2),
+    Promise("first-diff", "floor", 1 / 2),
 )

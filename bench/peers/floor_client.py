@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from bench.peers.floor_link import Link, Message, Request, SessionUpdate, decode_message, decode_update
-from bench.peers.outcome import Stopwatch, Task, report_latencies, task
+from bench.peers.outcome import Stopwatch, Task, in_flight, report_latencies, task
 
 
 class NewSession(msgspec.Struct, rename="camel"):
@@ -77,6 +77,9 @@ async def main(asked: Task) -> None:
     if asked.scenario == "sequential":
         asking = {"sessionId": session_id, "modeId": "b"}
         report_latencies(await requests(client, "session/set_mode", asking, asked.count))
+    elif asked.scenario == "inflight":
+        mode = {"sessionId": session_id, "modeId": "b"}
+        await in_flight(lambda: client.request("session/set_mode", mode), asked.count)
     elif asked.scenario == "echo":
         report_latencies(await requests(client, "_bench/echo", {}, asked.count))
     else:

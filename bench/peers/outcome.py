@@ -1,10 +1,13 @@
 """What a Python client program is asked (argv) and how it answers (one JSON object on stdout)."""
 
+import asyncio
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+
+from bench.limits import IN_FLIGHT
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,19 @@ class Stopwatch:
 
 def report_latencies(nanoseconds: Sequence[int]) -> None:
     print(json.dumps(percentiles(nanoseconds)), flush=True)
+
+
+async def in_flight(ask: Callable[[], Awaitable[object]], count: int) -> None:
+    """Ask `count` times, `IN_FLIGHT` at a time, and print how many requests were answered a second."""
+
+    async def worker(share: int) -> None:
+        for _ in range(share):
+            await ask()
+
+    before = time.perf_counter()
+    await asyncio.gather(*(worker(count // IN_FLIGHT) for _ in range(IN_FLIGHT)))
+    asked = count // IN_FLIGHT * IN_FLIGHT
+    print(json.dumps({"per_second": asked / (time.perf_counter() - before)}), flush=True)
 
 
 def percentiles(nanoseconds: Sequence[int]) -> dict[str, float]:

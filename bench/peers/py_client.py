@@ -3,13 +3,14 @@
 import asyncio
 import os
 import time
+from functools import partial
 from typing import Any, cast
 
 from acp import spawn_agent_process, text_block  # type: ignore[import-not-found, unused-ignore]
 from acp.client.connection import ClientSideConnection  # type: ignore[import-not-found, unused-ignore]
 from acp.interfaces import Client  # type: ignore[import-not-found, unused-ignore]
 
-from bench.peers.outcome import Stopwatch, Task, report_latencies, task
+from bench.peers.outcome import Stopwatch, Task, in_flight, report_latencies, task
 
 
 class BenchClient:
@@ -32,6 +33,10 @@ async def main(asked: Task) -> None:
         session = await connection.new_session(cwd=os.getcwd(), mcp_servers=[])
         if asked.scenario == "sequential":
             report_latencies(await requests(connection, session.session_id, asked.count))
+            return
+        if asked.scenario == "inflight":
+            ask = partial(connection.set_session_mode, session_id=session.session_id, mode_id="b")
+            await in_flight(ask, asked.count)
             return
         if asked.scenario == "echo":
             report_latencies(await echoes(connection, asked.count))

@@ -32,6 +32,18 @@ async function oneByOne(ask) {
   return percentiles(taken);
 }
 
+async function inFlight(ask) {
+  const width = 64;
+  const share = Math.floor(count / width);
+  const before = performance.now();
+  await Promise.all(
+    Array.from({ length: width }, async () => {
+      for (let number = 0; number < share; number++) await ask();
+    }),
+  );
+  return { per_second: (share * width) / ((performance.now() - before) / 1e3) };
+}
+
 async function turn(agent, sessionId) {
   const cpuBefore = process.cpuUsage();
   const before = performance.now();
@@ -62,7 +74,9 @@ await acp
           ? await oneByOne(setMode)
           : scenario === "echo"
             ? await oneByOne(echo)
-            : await turn(agent, sessionId);
+            : scenario === "inflight"
+              ? await inFlight(setMode)
+              : await turn(agent, sessionId);
       console.log(JSON.stringify(outcome));
     },
   );
