@@ -26,6 +26,8 @@ _FIRST_WORD: Final = b"content-"
 _WINDOW: Final = 128
 # What is kept of a frame that is refused: enough to see whom it answers, if it says so first, as most peers do.
 _HEAD: Final = 128
+# From here on a piece of a line is kept as it is. One read is 64 KiB, so the pieces of a large frame are larger.
+_SMALL_PIECE: Final = 4096
 # More digits than any length that could be meant; also keeps `int` away from absurd work.
 _LENGTH_DIGITS: Final = 18
 _ABSURD: Final = 10**_LENGTH_DIGITS
@@ -118,7 +120,7 @@ class _Lines:
     # Two states. Gathering: `held` has the beginning of a line that is within the limit. Dropping: the line was refused
     # already, `held` is empty, and bytes are ignored up to the next newline.
     def __init__(self, limit: int) -> None:
-        self.held = bytearray()
+        self.held = _HeldLine()
         self._limit = limit
         self._dropping = False
 
@@ -129,8 +131,8 @@ class _Lines:
             return self._drop_line(data)
 
     def _drop_line(self, data: bytes) -> Found:
-        head = bytes(self.held[:_HEAD]) or data[:_HEAD]
-        self.held = bytearray()
+        head = self.held.head() or data[:_HEAD]
+        self.held = _HeldLine()
         _, newline, rest = data.partition(b"\n")
         self._dropping = not newline
         return [_too_large(self._limit, head), *(self.feed(rest) if rest else ())]
@@ -139,17 +141,19 @@ class _Lines:
         # Whether a line can pass the limit in this read at all. If not, no line has to be measured by itself.
         slowly = self._dropping or len(self.held) + len(data) > self._limit
         if not slowly and not self.held and data.find(_NEWLINE) == len(data) - 1 and data >= b"!":
-            return [data[:-1]]  # one line, whole: who asks one thing at a time sends this
+            return [data[:-1]]  # one line, whole: a peer that asks one thing at a time sends this
+        if not slowly and _NEWLINE not in data:
+            self.held.add(data)  # the middle of a large frame: it is copied once, when the frame is complete
+            return []
         lines = data.split(b"\n")
         rest = lines.pop()
         if slowly:
             return self._feed_slowly(lines, rest)
         if self.held and lines:
-            self.held += lines[0]
-            lines[0] = bytes(self.held)
-            self.held.clear()
+            self.held.add(lines[0])
+            lines[0] = self.held.take()
         if rest:
-            self.held += rest
+            self.held.add(rest)
         # A line that begins below "!" is blank, or has blanks before it: look again. Nothing else is that cheap.
         found: Found = [line for line in lines if line >= b"!"]
         return found if len(found) == len(lines) else [line for line in lines if line.strip(_BLANK)]
@@ -161,8 +165,7 @@ class _Lines:
             if self._dropping:
                 self._dropping = False  # this is the end of the line that was refused; the next one counts again
             elif self._hold(line, found):
-                whole = bytes(self.held)
-                self.held.clear()
+                whole = self.held.take()
                 if whole.strip(_BLANK):
                     found.append(whole)
             else:
@@ -174,13 +177,52 @@ class _Lines:
     def _hold(self, piece: bytes, found: Found) -> bool:
         """Add a piece of a line; False if the line is past the limit now, which is reported once."""
         if len(self.held) + len(piece) <= self._limit:
-            self.held += piece
+            self.held.add(piece)
             return True
-        head = bytes(self.held[:_HEAD]) + piece[:_HEAD]
+        head = self.held.head() + piece[:_HEAD]
         found.append(_too_large(self._limit, head[: min(_HEAD, self._limit)]))
-        self.held.clear()
+        self.held = _HeldLine()
         self._dropping = True
         return False
+
+
+class _HeldLine:
+    """The beginning of a line, in pieces: a large frame is copied once, when it is complete, and not as it grows.
+
+    Small pieces are gathered in one buffer. A peer that writes single bytes would otherwise cost an object for each.
+    """
+
+    __slots__ = ("_pieces", "_size", "_small")
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []  # before `_small`
+        self._small = bytearray()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if len(piece) < _SMALL_PIECE:
+            self._small += piece
+            return
+        if self._small:
+            self._pieces.append(bytes(self._small))
+            self._small.clear()
+        self._pieces.append(piece)
+
+    def take(self) -> bytes:
+        """Return the line, and begin the next one."""
+        line = b"".join([*self._pieces, self._small]) if self._pieces else bytes(self._small)
+        self._pieces.clear()
+        self._small = bytearray()
+        self._size = 0
+        return line
+
+    def head(self) -> bytes:
+        """Return the first bytes, enough to see whom a response is for."""
+        return (self._pieces[0] if self._pieces else bytes(self._small[:_HEAD]))[:_HEAD]
 
 
 class _Blocks:

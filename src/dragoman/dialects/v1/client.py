@@ -287,11 +287,22 @@ class ClientV1(DialectBase):
         replay = self._session(session_id).replay
         return [SessionEvent(session_id, one) for one in ([event] if replay is None else replay.feed(event))]
 
+    def _decode_update(self, params: Raw) -> w.SessionNotification:
+        # Incomplete options are looked for only in an update that has options, or that cannot be read: looking for them
+        # in every update would pass over a diff of megabytes once more.
+        try:
+            found = wire.decode(params, w.SessionNotification)
+        except PeerMistake:
+            return wire.decode(tolerance.with_complete_options(params), w.SessionNotification)
+        if isinstance(found.update, w.ConfigOptionUpdate):
+            return wire.decode(tolerance.with_complete_options(params), w.SessionNotification)
+        return found
+
     def _read_update(self, params: Raw) -> w.SessionNotification:
         # Three outcomes: an update that the schema knows; one that it does not know, under a name that peers are known
         # to use for another; one that it refuses. Only the last two are corrected; what stays wrong stays an error.
         try:
-            found = wire.decode(tolerance.with_complete_options(params), w.SessionNotification)
+            found = self._decode_update(params)
             if not isinstance(found.update, wire.UnknownVariant) or found.update.tag not in tolerance.UPDATE_ALIASES:
                 return found
         except PeerMistake:
