@@ -10,6 +10,7 @@ from dragoman.dialects.handshake.initialize import JUNE
 from dragoman.vocabulary import requests, services
 from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.hello import AgentAuth, AgentHello, ClientHello
+from dragoman.wire import types as wire
 
 NAMES = ["v1", "v2", JUNE, "iac-code", "elephant", "agentao", "simse"]
 
@@ -48,3 +49,15 @@ def test_every_request_of_the_vocabulary_names_its_reply() -> None:
     assert len(found) > 20
     for one in found:
         assert reply_name(one) in {*vars(requests), *vars(services)}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_client_can_make_the_decoder_of_updates_before_the_first_one(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: dict[object, object] = {}
+    monkeypatch.setattr(wire, "_DECODERS", made)
+    client = dialect_for(version, "client", ClientHello(), AgentHello(None))
+    assert made == {}
+    client.prepare()
+    assert len(made) == 1

@@ -98,6 +98,9 @@ class Dialect(Protocol):
 
     # -- from the peer -----------------------------------------------------------------------------------------------
 
+    def prepare(self) -> None:
+        """Make what the first message would have to wait for. Takes a millisecond; a link calls it while it is idle."""
+
     def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
         """Decode the peer's request. A note: the peer sent a notification as a request; it is answered with `{}`."""
 

@@ -283,7 +283,7 @@ class Link:
             check_size(message.method, message.params, self._peer.call_size)
             call = PendingCall(request, future, watch, on_reply)
             number, payload = self._peer.call(message.method, message.params, call)
-            early = cast(R | None, message.immediate_reply)  # a dialect gives the reply that belongs to the request
+            early = cast("R | None", message.immediate_reply)  # a dialect gives the reply that belongs to the request
             if early is not None:
                 # The caller goes on with `early`; the request counts as in flight until the peer has answered it.
                 future.add_done_callback(self._release_slot if counted else retrieve_exception)
@@ -295,7 +295,7 @@ class Link:
             if admitted is not None:
                 await self._wait_in_queue(admitted, number, call, early=early is not None)
             if early is not None:
-                return early
+                return cast(R, early)
             return await self._wait_for_reply(number, future)
         except BaseException:
             if future.done():
@@ -669,6 +669,8 @@ class Link:
         self._peer.null_ids = dialect.null_ids
         if self.role == "client":
             self._decode_text_update = dialect.decode_text_update
+            # In a later turn of the loop: the application sends its first request before, and the agent works on it.
+            self._loop.call_soon(dialect.prepare)
         # The input may have ended while our hello was awaited.
         self._enter(LinkState.OPEN if self._end_task is None else LinkState.ENDING)
 

@@ -146,6 +146,9 @@ class DialectBase:
 
     # -- from the peer -----------------------------------------------------------------------------------------------
 
+    def prepare(self) -> None:
+        """Do nothing: requests come one by one, and each makes its own decoder at its first use."""
+
     def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode the peer's request; `PeerMistake` for a method that we did not offer, or params that make no sense.
 

@@ -274,6 +274,10 @@ class ClientV1(DialectBase):
 
     # -- events of the agent -----------------------------------------------------------------------------------------
 
+    def prepare(self) -> None:
+        """Make the decoder of updates: it has fifty types, and the first update should not wait for it."""
+        wire.decoder(w.SessionNotification)
+
     def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
         """Decode `session/update` into an event, or several in a replay; another notification as `super()` does."""
         if method != "session/update":

@@ -19,7 +19,7 @@ from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
 
 # Answers that carry options, which the June draft has under other names.
-_WITH_OPTIONS = (NewSession, ResumeSession, ForkSession, SetOption)
+_WITH_OPTIONS = frozenset({NewSession, ResumeSession, ForkSession, SetOption})
 _PERMISSION = ("session/request_permission", "request_permission")
 
 
@@ -39,6 +39,10 @@ class ClientV2(DialectBase):
             granted=agent.capabilities,
         )
 
+    def prepare(self) -> None:
+        """Make the decoder of updates: it has fifty types, and the first update should not wait for it."""
+        wire.decoder(w.UpdateSessionNotification)
+
     def decode_notification(self, method: str, params: msgspec.Raw) -> Sequence[DecodedNotification]:
         """Decode `session/update` into its event; another notification as `super()` does."""
         if method != "session/update":
@@ -49,12 +53,13 @@ class ClientV2(DialectBase):
 
     def decode_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply:
         """Decode as `super()` does; an accepted prompt may lack the message id, and options may have older names."""
-        if isinstance(request, PromptRequest):
+        kind = request.__class__  # in place of `isinstance`, which takes as long as decoding a short reply
+        if kind is PromptRequest:
             # Required since alpha 5 of the schema; agents of the drafts before it answer an empty object.
             body = plain(msgspec.Raw(null_as_object(result)))
             if isinstance(body, dict) and "messageId" not in body:
                 result = msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))
-        return super().decode_reply(request, modern(result) if isinstance(request, _WITH_OPTIONS) else result)
+        return super().decode_reply(request, modern(result) if kind in _WITH_OPTIONS else result)
 
     def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
         """Decode as `super()` does; convert an older draft's permission (`toolCall` without `subject`) first."""
