@@ -295,7 +295,7 @@ class Link:
             if admitted is not None:
                 await self._wait_in_queue(admitted, number, call, early=early is not None)
             if early is not None:
-                return cast(R, early)
+                return early
             return await self._wait_for_reply(number, future)
         except BaseException:
             if future.done():
