@@ -1,4 +1,4 @@
-"""Content blocks: what messages, prompts and tool calls are made of."""
+"""Own the content blocks that messages, prompts and tool calls are made of, and their plain text (`text_of`)."""
 
 from typing import Literal
 
@@ -94,7 +94,7 @@ Content = Text | Image | Audio | ResourceLink | Resource | UnknownContent
 
 
 def text_of(blocks: "list[Content] | tuple[Content, ...]") -> str:
-    """The text of the blocks, in order; resources give their text, links their uri, media a marker."""
+    """Return the text of the blocks, in order; resources give their text, links their uri, media a marker."""
     return "".join(_text(block) for block in blocks)
 
 

@@ -1,7 +1,7 @@
-"""Events: what an agent tells about a session, in order. A session's log is a list of these.
+"""Own the events: what an agent sends about a session, in order. A session's log is a list of these.
 
-A prompt is accepted, then the session is running, requires action, or is idle with an end. Messages, tool calls,
-plans and terminals are patched by id: UNSET leaves a field alone, None clears it, a value replaces it.
+A prompt is accepted, then the session is running, requires action, or is idle with a stop reason. Messages, tool calls,
+plans and terminals have ids, and later events patch them; the rules stand in code, in `state` and `patches`.
 """
 
 from typing import Final
@@ -29,27 +29,27 @@ class Event(Word, frozen=True, kw_only=True, gc=False, tag_field="sessionUpdate"
 
 
 class Chunk(Event, frozen=True, gc=False):
-    """A piece appended to a message. An empty id means that the message has no id yet."""
+    """One block appended to a message. An empty id means that the message has no id yet."""
 
     content: Content
     message_id: str = ""
 
     @property
     def text(self) -> str:
-        """Return the piece as text; empty for other content."""
+        """Return the text of the block; empty for other content."""
         return self.content.text if type(self.content) is Text else ""
 
 
 class UserMessageChunk(Chunk, frozen=True, gc=False, tag="user_message_chunk"):
-    """A piece of what the user said."""
+    """A block of a message of the user."""
 
 
 class AgentMessageChunk(Chunk, frozen=True, gc=False, tag="agent_message_chunk"):
-    """A piece of what the agent says."""
+    """A block of a message of the agent."""
 
 
 class AgentThoughtChunk(Chunk, frozen=True, gc=False, tag="agent_thought_chunk"):
-    """A piece of what the agent thinks."""
+    """A block of a thought of the agent."""
 
 
 # The pieces of messages by their name on the wire, which is also their kind in a log and in a text stream.
@@ -68,15 +68,15 @@ class Message(Event, frozen=True, gc=False):
 
 
 class UserMessage(Message, frozen=True, gc=False, tag="user_message"):
-    """What the user said."""
+    """A message of the user."""
 
 
 class AgentMessage(Message, frozen=True, gc=False, tag="agent_message"):
-    """What the agent said."""
+    """A message of the agent."""
 
 
 class AgentThought(Message, frozen=True, gc=False, tag="agent_thought"):
-    """What the agent thought."""
+    """A thought of the agent."""
 
 
 class ToolCallUpdate(Event, frozen=True, gc=False, tag="tool_call_update"):
@@ -166,7 +166,7 @@ class UsageChanged(Event, frozen=True, gc=False, tag="usage_update"):
     cost: Cost | None | UnsetType = UNSET
 
 
-# In `_meta` of a notice: true says that the answer so far is broken off, and begins anew.
+# In `_meta` of a notice: true means that the answer so far is broken off, and begins anew.
 BROKEN_OFF: Final = "dragoman/brokenOff"
 
 
@@ -188,7 +188,7 @@ class CompactionUpdate(Event, frozen=True, gc=False, tag="compaction_update"):
 
 
 class CompactionSummaryChunk(Event, frozen=True, gc=False, tag="compaction_summary_chunk"):
-    """A piece of that summary."""
+    """One block appended to the summary of a compaction."""
 
     compaction_id: str
     content: Content
@@ -214,7 +214,7 @@ class Failure(Word, frozen=True, gc=False):
 
 
 class Background(Unknown, frozen=True, gc=False):
-    """Work that goes on beside the conversation; `kind` says what."""
+    """Work that goes on beside the conversation, of this `kind`."""
 
 
 class Running(Event, frozen=True, gc=False, tag="running"):

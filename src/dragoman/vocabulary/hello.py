@@ -1,4 +1,4 @@
-"""Who the two sides are and what each can do: what is agreed on before anything else."""
+"""Own what both sides exchange in `initialize`: who they are, and what each can do."""
 
 from msgspec import UNSET, UnsetType, field
 
@@ -81,21 +81,21 @@ AuthMethod = AgentAuth | TerminalAuth | UnknownAuth
 
 
 class ClientHello(Word, frozen=True, gc=False):
-    """What a client says first."""
+    """What a client sends in `initialize`."""
 
     capabilities: ClientCapabilities = ClientCapabilities()
     info: Implementation | None = None
 
 
 class AgentHello(Word, frozen=True, gc=False):
-    """What an agent answers."""
+    """What an agent replies to `initialize`."""
 
     info: Implementation | None
     capabilities: AgentCapabilities = AgentCapabilities()
     auth_methods: list[AuthMethod] = field(default_factory=list)
 
     def extension_methods(self) -> list[str]:
-        """Methods of its own that it names in `_meta`: beside its answer, or in its capabilities."""
+        """Return the methods of its own that it names in `_meta`: of its reply, or of its capabilities."""
         found: list[str] = []
         for meta in (self.meta, self.capabilities.meta):
             for key, listed in (meta or {}).items():

@@ -1,4 +1,4 @@
-"""Who asks, and what that asker may reach: one frozen value that a gateway sends to its agent with every request.
+"""Own `Identity`: who sends a request and what it may reach, sent by a gateway to its agent with every request.
 
 It travels in `_meta` of a request, and of the answer to a question. A gateway removes it from whatever a client sends
 and puts its own there; an agent believes it only on a link that was opened as trusted. So it says the same in one
@@ -81,7 +81,7 @@ class Identity(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             raise RequestFailed(INVALID_PARAMS, f"{self.subject} may not open {folder}; it may open folders in {where}")
 
     def joined(self, other: "Identity") -> "Identity":
-        """Return the same asker, within the limits of both."""
+        """Return this identity, within the limits of both."""
         if other == self:
             return self
         return replace(
@@ -115,7 +115,7 @@ def identity_in(word: Word) -> Identity:
 
 
 def needs_in(word: Word) -> Needs | None:
-    """Return what a question needs; None: nothing is said about that."""
+    """Return what a question needs; None if it does not say."""
     value = word.meta.get(NEEDS) if isinstance(word.meta, Mapping) else None
     try:
         return None if value is None else msgspec.convert(value, Needs)
@@ -124,17 +124,17 @@ def needs_in(word: Word) -> Needs | None:
 
 
 def with_identity(word: AnyWord, identity: Identity) -> AnyWord:
-    """Put the identity in place of whatever was there."""
+    """Return the value with this identity in its `_meta`, in place of any other."""
     return _with(word, IDENTITY, msgspec.to_builtins(identity))
 
 
 def with_needs(word: AnyWord, needs: Needs) -> AnyWord:
-    """Put what a question needs in place of whatever was there."""
+    """Return the value with these needs in its `_meta`, in place of any others."""
     return _with(word, NEEDS, msgspec.to_builtins(needs))
 
 
 def without_ours(word: AnyWord) -> AnyWord:
-    """Take out what only a gateway and its agent may say to each other."""
+    """Return the value without the `_meta` keys that only a gateway and its agent may send to each other."""
     if isinstance(word, (Extension, ExtensionNote)) and isinstance(word.params, dict):
         meta = word.params.get("_meta")
         if isinstance(meta, dict) and not _OURS.isdisjoint(meta):

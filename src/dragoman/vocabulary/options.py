@@ -1,7 +1,7 @@
-"""Session options (model, mode, …), slash commands and plans.
+"""Own session options (model, mode, …), slash commands and plans.
 
-Nothing is checked when a value is made: what a peer sends is made here too, whatever words and values it has. The
-values of an author are checked where they are handed to an agent or a session (`agent/checks`).
+Nothing is checked when a value is made: what a peer sends is made here too, whatever values it has. The values
+of an author are checked where they are handed to an agent or a session (`agent/checks`).
 """
 
 from typing import Literal
@@ -67,7 +67,7 @@ MODE_CATEGORY = "mode"
 
 
 def mode_option(options: "list[Option]") -> Select | None:
-    """The select option that holds the session mode, if there is one."""
+    """Return the select option that holds the session mode, if there is one."""
     for option in options:
         if isinstance(option, Select) and option.category == MODE_CATEGORY:
             return option
@@ -75,7 +75,7 @@ def mode_option(options: "list[Option]") -> Select | None:
 
 
 class CommandInput(Word, frozen=True, gc=False, tag_field="type", tag="text"):
-    """A command takes text; the hint says what."""
+    """A command accepts text; the hint describes it."""
 
     hint: str
 
@@ -136,5 +136,5 @@ class UnknownPlan(Unknown, frozen=True, gc=False, tag_field="type", tag="?"):
 
 
 Plan = PlanItems | PlanFile | PlanMarkdown | UnknownPlan
-# What a plan is called where the wire has only one.
+# The id of a plan where the wire has only one, without an id.
 MAIN_PLAN = "main"

@@ -1,8 +1,8 @@
 """Own the rules of patching by id. Pure: the value so far and a patch in, the new value out.
 
 An absent field (UNSET) leaves what was known, null (None) clears it, a value replaces it. `_meta` and fields that this
-release does not know merge by top-level key, and a key that is null is removed. Which events patch which thing is said
-in `state`.
+release does not know merge by top-level key, and a key that is null is removed. `state` says which
+events patch what.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ W = TypeVar("W", bound=Word)
 
 
 def apply_patch(before: W, patch: W, fields: Sequence[str] = ()) -> W:
-    """Return `before` with everything that `patch`, a value of the same type, says about it.
+    """Return `before` with every field that `patch`, a value of the same type, names.
 
     A field that was cleared is UNSET afterwards and never None, as if no event had named it. Only `fields` are
     patched where they are given; the others stay as they are in `before`.

@@ -1,4 +1,4 @@
-"""What a client asks of an agent, and what the agent answers."""
+"""Own the requests of a client to an agent, and the agent's replies to them."""
 
 from msgspec import UNSET, UnsetType
 
@@ -76,7 +76,7 @@ class Login(Request[Done], frozen=True, gc=False):
 
 
 class Logout(Request[Done], frozen=True, gc=False):
-    """Forget the login."""
+    """Log out."""
 
 
 class GetAuthStatus(Request["AuthStatus"], frozen=True, gc=False):
@@ -93,7 +93,7 @@ class NewSession(Request["SessionOpened"], frozen=True, gc=False):
 
 
 class ReplayFromStart(Word, frozen=True, gc=False, tag_field="type", tag="start"):
-    """Tell everything again."""
+    """Replay the session from its start."""
 
 
 class UnknownReplay(Unknown, frozen=True, gc=False, tag_field="type", tag="?"):
@@ -101,7 +101,7 @@ class UnknownReplay(Unknown, frozen=True, gc=False, tag_field="type", tag="?"):
 
 
 class ResumeSession(Request["SessionOpened"], frozen=True, gc=False):
-    """Open a stored session; with `replay_from` its story is told before the answer."""
+    """Open a stored session; with `replay_from` its history is replayed before the reply."""
 
     session_id: str
     cwd: str
@@ -142,19 +142,19 @@ class DeleteSession(Request[Done], frozen=True, gc=False):
 
 
 class ArchiveSession(Request[Done], frozen=True, gc=False):
-    """Put a session away."""
+    """Archive a session: it stays, and is not listed."""
 
     session_id: str
 
 
 class UnarchiveSession(Request[Done], frozen=True, gc=False):
-    """Take a session back out."""
+    """Take a session out of the archive."""
 
     session_id: str
 
 
 class GetSessionStatus(Request["SessionStatus"], frozen=True, gc=False):
-    """Is a session open, and what is it doing?"""
+    """Ask whether a session is open, and what it is doing."""
 
     session_id: str
 
@@ -190,7 +190,7 @@ class RecordNote(Request[Done], frozen=True, gc=False):
 
 
 class PromptRequest(Request["PromptAccepted"], frozen=True, gc=False):
-    """What the user says."""
+    """A prompt of the user: begins a turn."""
 
     session_id: str
     prompt: list[Content]
@@ -234,7 +234,7 @@ class AuthStatus(Reply, frozen=True, gc=False):
 
 
 class SessionOpened(Reply, frozen=True, gc=False):
-    """A session is open. `session_id` is empty where the asker named it."""
+    """A session is open. `session_id` is empty where the request named it."""
 
     session_id: str = ""
     config_options: list[Option] | None | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""What an agent asks of a client: permission, answers, files and terminals."""
+"""Own the requests of an agent to a client, and the replies: permission, questions, files and terminals."""
 
 from typing import Literal, NamedTuple, overload
 
@@ -174,7 +174,7 @@ class TerminalCreated(Reply, frozen=True, gc=False):
 
 
 class GetTerminalOutput(Request["TerminalText"], frozen=True, gc=False):
-    """What has the terminal printed so far?"""
+    """Ask what the terminal has printed so far."""
 
     session_id: str
     terminal_id: str
@@ -210,7 +210,7 @@ class KillTerminal(Request[Done], frozen=True, gc=False):
 
 
 class ReleaseTerminal(Request[Done], frozen=True, gc=False):
-    """Kill the command and forget the terminal."""
+    """Kill the command and release the terminal."""
 
     session_id: str
     terminal_id: str
@@ -230,7 +230,7 @@ class UserQuestion(NamedTuple):
 def rejection(request: RequestPermission) -> Selected | Dismissed:
     """Return a no in the agent's own words: its reject option, once before always; else `Dismissed`.
 
-    An id that stands for two options may be heard as the other one.
+    An id that stands for two options is not chosen: the agent may read it as the other one.
     """
     ids = [option.option_id for option in request.options]
     for kind in ("reject_once", "reject_always"):

@@ -3,7 +3,7 @@
 The first event with an id creates the call, whatever its kind is. A `ToolCallUpdate` patches it as `patches` says; a
 `ToolCallContentChunk` appends one item to the content. The `_meta` of a chunk belongs to the chunk and not to the call.
 
-Who reads a call says what is kept of it:
+The owner of a state chooses what is kept of a call:
 
 - `fields` names the fields that are folded beside the content, so that a reader which needs only the status does not
   hold the input and output of every call;

@@ -1,4 +1,7 @@
-"""Tool calls and display terminals: what an agent does, as a user sees it. Patched by id."""
+"""Own the parts of tool calls and display terminals: content items, diffs, locations, output, exit status.
+
+The calls and terminals themselves are events (`events`), folded by id (`state`).
+"""
 
 from typing import Literal
 
@@ -60,7 +63,7 @@ class Diff(Word, frozen=True, gc=False, tag_field="type", tag="diff"):
 
     @classmethod
     def of(cls, path: str, old: str | None, new: str) -> "Diff":
-        """One file before and after; `old` None means it did not exist."""
+        """Return the change of one file; `old` None means that it did not exist."""
         operation = "add" if old is None else "modify"
         return cls([FileChange(operation, path, old_text=old, new_text=new)])
 
@@ -72,7 +75,7 @@ class TerminalItem(Word, frozen=True, gc=False, tag_field="type", tag="terminal"
 
 
 class ClientTerminalItem(Word, frozen=True, gc=False, tag_field="type", tag="client_terminal"):
-    """Shows a terminal that the client runs for the agent. Never to be taken for a display terminal."""
+    """Shows a terminal that the client runs for the agent. Its id is no id of a display terminal."""
 
     terminal_id: str
 

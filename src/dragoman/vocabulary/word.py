@@ -1,4 +1,4 @@
-"""What every value of the vocabulary shares: immutability, `_meta`, and `extras` for unknown fields.
+"""Own what every value of the vocabulary shares: immutability, `_meta`, and `extras` for unknown fields.
 
 Values here know no protocol version, no transport and no clock. They can be compared, stored and sent on.
 """
@@ -43,14 +43,14 @@ class Word(
     # Values hold JSON only, so they cannot form cycles; the collector need not walk 100,000 of them.
     gc=False,
 ):
-    """The base of everything that can be said."""
+    """The base of every value of the vocabulary."""
 
     meta: Meta | None | UnsetType = msgspec.field(default=UNSET, name="_meta")
     extras: Extras | UnsetType = UNSET
 
 
 class Unknown(Word, frozen=True, gc=False):
-    """A variant this release has no name for: kept whole, sent on whole, never taken for a known one."""
+    """A variant this release has no name for: kept whole, sent on whole, never read as a known one."""
 
     kind: str
     fields: dict[str, object]

@@ -52,7 +52,7 @@ _MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "cancelled": "[-]"}
 
 
 class StyledText(NamedTuple):
-    """Some text, and what kind of text it is."""
+    """Some text, and its form."""
 
     form: Form
     text: str
@@ -115,7 +115,7 @@ class EventText:
 
     @property
     def running(self) -> list[str]:
-        """The titles of the calls that run now."""
+        """Return the titles of the calls that run now."""
         return [call.title for call in self._calls.values() if not call.ended]
 
     def render(self, event: events.AnyEvent) -> list[StyledText]:
@@ -324,25 +324,25 @@ class EventText:
 
 
 def notice_text(event: events.Notice) -> str:
-    """A notice on one line."""
+    """Return a notice on one line."""
     more = f": {sanitize_line(event.description)}" if event.description else ""
     return f"{sanitize_line(event.title)}{more}"
 
 
 def title(text: str) -> str:
-    """A title on one line."""
+    """Return a title on one line."""
     return _cut(sanitize_line(text[: 4 * TITLE_LENGTH]), TITLE_LENGTH)
 
 
 def diff_text(diff: Diff) -> str:
-    """File changes as a patch to read, inert."""
-    from dragoman.agent.event_json import patch_text  # the second version's words, which many turns never need
+    """Return file changes as a patch to read, inert."""
+    from dragoman.agent.event_json import patch_text  # imports the codec of version 2, which many turns never need
 
     return sanitize(patch_text(diff))
 
 
 def plan_lines(event: events.PlanUpdate) -> Iterator[str]:
-    """A plan, a step a line."""
+    """Yield a plan, a step a line."""
     match event.plan:
         case PlanItems():
             for step in event.plan.entries[:PLAN_STEPS]:
@@ -358,7 +358,7 @@ def plan_lines(event: events.PlanUpdate) -> Iterator[str]:
 
 
 def shortened(lines: Sequence[str], most: int) -> list[str]:
-    """The first lines, and how many were left out."""
+    """Return the first lines, and a line with how many were left out."""
     if len(lines) <= most:
         return list(lines)
     return [*lines[:most], f"({len(lines) - most:,} more lines)"]

@@ -1,4 +1,4 @@
-"""A turn as text on stdout and stderr: live with colours on a terminal, the answer alone where stdout is a pipe.
+"""Show a turn as text on stdout and stderr: live with colours on a terminal, the answer alone where stdout is a pipe.
 
 Everything written here is inert already, or ours. The line with the clock is drawn only where a cursor can move.
 """
@@ -16,7 +16,7 @@ from dragoman.cli.text_width import fit, harmless_line
 _USUAL_COLUMNS: Final = 80
 _USUAL_ROWS: Final = 24
 _STEP_SECONDS: Final = 0.1
-# Before that a turn needs no clock.
+# A turn that is over before that has no clock.
 _PATIENCE_SECONDS: Final = 0.5
 _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _STYLES: Final = {
@@ -33,22 +33,22 @@ _DIFF_STYLES: Final = {"+": "32", "-": "31", "@": "36"}
 
 
 def colours_wanted(stream: TextIO) -> bool:
-    """Whether a stream is a terminal, and the user has nothing against colours."""
+    """Return whether a stream is a terminal, and colours are not switched off (`NO_COLOR`, `TERM=dumb`)."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person looks at it."""
+    """Return whether a stream is a terminal; False for None."""
     return stream is not None and stream.isatty()
 
 
 def columns() -> int:
-    """How wide the terminal is that people see us on."""
+    """Return how many columns the terminal has."""
     return size()[0]
 
 
 def size() -> tuple[int, int]:
-    """How many columns and rows the terminal has that people see us on."""
+    """Return how many columns and rows the terminal has; 80 and 24 if none is found."""
     for number in (2, 1, 0):
         try:
             found = os.get_terminal_size(number)
@@ -59,7 +59,7 @@ def size() -> tuple[int, int]:
 
 
 def prepare(stream: TextIO | None) -> None:
-    """A terminal may know ASCII alone: then other letters are shown as escapes."""
+    """Show letters that the encoding of a stream lacks as escapes: a terminal may know ASCII alone."""
     reconfigure: Callable[..., None] | None = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
@@ -89,7 +89,7 @@ class TurnScreen:
         return self._side is None
 
     def show(self, pieces: Iterable[StyledText]) -> None:
-        """Show them, in order."""
+        """Show pieces of text, in order."""
         for piece in pieces:
             if piece.form == "answer":
                 self._answer(piece.text)
@@ -105,7 +105,7 @@ class TurnScreen:
             self._side.flush()
 
     def say(self, sentence: str) -> None:
-        """Something of our own, for people: on stderr, on a line of its own."""
+        """Write a sentence for people to stderr, on a line of its own; failures are ignored."""
         if self._err is None:
             return
         self.pause()
@@ -123,7 +123,7 @@ class TurnScreen:
             self._err.flush()
 
     def finish(self) -> None:
-        """The turn is over: the answer ends with its line."""
+        """End the turn: the answer ends with a line break."""
         self.pause()
         self._fresh_line()
         if self._answer_open:
@@ -134,7 +134,7 @@ class TurnScreen:
     # -- the clock ---------------------------------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Take the line with the clock away."""
+        """Remove the line with the clock."""
         if self._clock is not None:
             self._clock.hide()
 
@@ -192,7 +192,7 @@ class TurnScreen:
 
 
 class _Clock:
-    """One line at the bottom that moves."""
+    """The line at the bottom with the seconds and what runs."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
