@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple, Protocol
 from dragoman.errors import WorldError
 from dragoman.store.entries import Entry
 
+# The errors are a tree of their own below `StoreFailed`: a caller that only wants to know whether it worked catches
+# that one; what a client is told differs for each of them (`agent.journal.client_error`).
 ArchiveFilter = Literal["exclude", "include", "only"]
 
 
@@ -77,6 +79,7 @@ class Log(Protocol):
     # Damage is found by the first `read`, or by the first `append` if that comes before: then this is set.
     salvaged: str | None
 
+    # Calls into a log may be made from its own event loop only; a log is not shared between loops.
     def append(self, entries: Sequence[Entry], committed: Committed) -> None:
         """Add entries. They are committed together with whatever else waits, in order; then `committed` is called.
 

@@ -1,6 +1,6 @@
 """What stands in a log, and how it is written down.
 
-An entry is an event, or a note of the brain (what the model has seen, which rules the user has set). Events are kept
+An entry is an event, or a note of the agent (what the model has seen, which rules the user has set). Events are kept
 in the vocabulary's own JSON, so a log outlives the protocol version it was lived in. Neighbouring pieces of one
 message become one entry.
 """
@@ -31,7 +31,7 @@ class EventEntry(NamedTuple):
 
 
 class NoteEntry(NamedTuple):
-    """Something the brain wants to find again; the store does not look inside."""
+    """Something the agent wants to find again; the store does not look inside."""
 
     kind: str
     value: object
@@ -39,6 +39,7 @@ class NoteEntry(NamedTuple):
 
 Entry = TextEntry | EventEntry | NoteEntry
 
+# The kinds of rows. They are part of the file format: a kind that is not known is an entry of another release.
 _EVENT: Final = "event"
 _NOTE: Final = "note:"
 

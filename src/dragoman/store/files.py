@@ -1,7 +1,10 @@
 """One SQLite file a session: its log, what the list shows of it, and who holds it. Used only from the writer thread.
 
 A file stays open while its session is held and busy; other sessions' files are opened for one question. So a process
-never keeps hold of a file that another may take away.
+never keeps hold of a file that another may delete.
+
+A session is free, held by us (`_held`), or held by another holder. One that we hold is unverified until its log was
+read to the end (`_unverified`): bad rows are found by the reading itself, not by a pass before it, and repaired then.
 """
 
 import logging
@@ -46,6 +49,8 @@ from dragoman.store.rows import (
 from dragoman.store.salvage import ASIDE, NEW, salvage
 
 _log: Final = logging.getLogger(__name__)
+# Without a handler Python prints warnings to stderr; whether ours are shown is for the program to decide.
+logging.getLogger("dragoman").addHandler(logging.NullHandler())
 
 # Names we give; anything else was never a session here, and is not asked of the file system.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
@@ -98,13 +103,18 @@ class SessionFiles:
         self._holder = holder
         self._held: set[str] = set()  # sessions whose lease is ours
         self._unverified: dict[str, _Unverified] = {}  # those of them whose log was not read to its end
-        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._open: OrderedDict[str, _Open] = OrderedDict()  # the least recently used first
+
+    def __repr__(self) -> str:
+        return f"<SessionFiles held={len(self._held)} unverified={len(self._unverified)} open={len(self._open)}>"
 
     # -- whole sessions ----------------------------------------------------------------------------------------------
 
     def create(self, meta: SessionMeta, source: str | None = None) -> None:
         """A new session, ours; with a source, a copy of its log as it is at one moment. It is there whole, or not."""
         path = self._path(meta.id)
+        # Built under another name and given its own at the end: at every moment the session is there whole, or not at
+        # all. A kill leaves a `.new` file, which no listing shows and the next attempt replaces.
         new = Path(f"{path}{NEW}")
         with store_errors():
             make_folder(self.folder)
@@ -113,6 +123,8 @@ class SessionFiles:
                     build(new, meta, self._holder.name, lasting=False)
                 else:
                     with self._file(source) as original, transaction(original, "DEFERRED"):
+                        # One read transaction over all rows: the copy is the source at one moment, although its holder
+                        # goes on writing.
                         build(new, meta, self._holder.name, rows_behind(original, 0), lasting=True)
                 put_in_place(new, path)
             except BadRow as error:
@@ -168,6 +180,9 @@ class SessionFiles:
         path = self._path(session_id)
         with store_errors():
             check_kind(path)
+            # A file without a journal is read as it is, without locks and without leaving journal files behind. If a
+            # journal appears meanwhile another process has begun to write, and what we read may be torn: read it
+            # again, with locks.
             if session_id not in self._held and is_at_rest(path):
                 with closing(connect_to_look(path)) as file:
                     meta = _meta(file, session_id)
@@ -257,6 +272,7 @@ class SessionFiles:
         """Release the lease, if it is ours."""
         try:
             with store_errors(), self._file(session_id) as file:
+                # Only our own name: after a take-over the lease is another holder's.
                 file.execute("UPDATE session SET holder = NULL WHERE holder = ?", (self._holder.name,))
         finally:
             self._close_file(session_id)
@@ -287,12 +303,14 @@ class SessionFiles:
         entries = join_texts(entries)
         with store_errors(), self._file(session_id) as file:
             known = self._open[session_id]
+            # `known.last` is None after the file was opened anew: then the number is read inside of the transaction.
             if len(entries) == 1 and known.last is not None and activity - known.activity < _ACTIVITY_STEP:
                 # A lone entry takes one statement, which is a transaction by itself: tokens of many sessions come so.
                 added = add_lone(file, known.last + 1, entries[0], self._holder.name)
             else:
                 added = self._append_all(file, known, entries, activity)
             if not added:
+                # Nothing was written: both statements want our name in the row of the session.
                 raise SessionHeld("the session was taken over by another process")
             assert known.last is not None
             known.last += len(entries)
@@ -405,6 +423,7 @@ class SessionFiles:
             raise
         if session_id not in self._held:
             self._close_file(session_id)
+        # Its lease stays ours: that is a name in the file, not an open file.
         elif len(self._open) > _OPEN_FILES:
             self._close_file(next(iter(self._open)))
 

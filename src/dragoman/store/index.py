@@ -100,6 +100,7 @@ class Index:
 
         found, next_place = self._do(work)
         shown = [meta for meta in found if self._sessions.exists(meta.id)]
+        # The list is a copy, the folder is the truth: a user may delete a session's file by hand.
         if len(shown) < len(found):
             for meta in found:
                 if meta not in shown:
@@ -175,11 +176,13 @@ class Index:
     def _rebuild(self, wrong: Path | None) -> None:
         with locked(self._sessions.folder, alone=True):
             newest = self._newest()
+            # We waited for the lock; meanwhile another process may have made the list that we want.
             if newest is not None and newest != wrong and self._open(newest):
                 return  # another process was faster
             if not _is_folder(self._folder):
                 self._folder.unlink(missing_ok=True)
                 self._folder.mkdir(mode=0o700)
+            # The name only grows, also when the clock goes back: the largest name is the current list.
             last = 0 if newest is None else int(newest.stem, 16)
             path = self._folder / f"{max(time.time_ns(), last + 1):016x}.db"
             try:
@@ -197,6 +200,8 @@ class Index:
             listing.create(file, os.urandom(8).hex(), identity.st_ino, _boot())
             names = list(self._sessions.names())
             for number, name in enumerate(names):
+                # Called for every session, since making the list of ten thousand takes seconds and a person may wait
+                # for it.
                 self._progress(number, len(names))
                 self._add(file, name)
         file.execute("PRAGMA journal_mode = WAL")
@@ -218,6 +223,8 @@ class Index:
             format_, inode, boot = file.execute("SELECT format, file, boot FROM about").fetchone() or (None, None, "")
             # A copy, brought back from somewhere, tells of another time.
             if format_ == listing.FORMAT and inode == self._identity.st_ino:
+                # The list is written without waiting for the disk (see `connect`), so a power cut may have lost its
+                # last changes; a new boot id is how that is noticed.
                 if boot != _boot():
                     self._compare(file)
                 self._file, file = file, None

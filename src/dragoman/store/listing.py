@@ -141,6 +141,7 @@ def newest(file: Connection) -> int:
 def put(file: Connection, meta: SessionMeta) -> None:
     """Add a session, or tell what has changed of it."""
     row = file.execute("SELECT cwd, activity, archived, changed FROM sessions WHERE id = ?", (meta.id,)).fetchone()
+    # Only a change of place gets a number; a new title changes what is shown, and is shown in a paging that has begun.
     if row is None or row[1:3] != (meta.activity, int(meta.archived)):
         number = _next_change(file)
         if row is not None:
@@ -148,6 +149,7 @@ def put(file: Connection, meta: SessionMeta) -> None:
             place = (number, changed, meta.id, cwd, activity, archived)
             file.execute("INSERT INTO left VALUES (?, ?, ?, ?, ?, ?)", place)
     else:
+        # It has not moved, so a cursor that was given before still finds it where it was.
         number = row[3]
     file.execute(
         f"INSERT OR REPLACE INTO sessions ({COLUMNS}, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -190,6 +192,8 @@ def page(
         rows = file.execute(unmoved, (*folder, *here, PAGE_SIZE + 1)).fetchall()
         rows += file.execute(moved, (*here, place.change, *folder, PAGE_SIZE + 1)).fetchall()
         found.extend((activity, meta_of(columns)) for activity, *columns in rows)
+    # Two queries for each state, of those that have not moved since the paging began and of those that have; together
+    # they are the list of that moment, which no single index has.
     found.sort(key=lambda each: (each[0], each[1].id), reverse=True)
     shown = [meta for _, meta in found[:PAGE_SIZE]]
     if len(found) <= PAGE_SIZE:
@@ -206,6 +210,8 @@ def _checked(file: Connection, place: Cursor | None, cwd: str | None, archived: 
         return Cursor(generation, mark, changes, 2**62, "")
     if (place.generation, place.filter) != (generation, mark):
         raise BadCursor("the cursor does not belong to this list")
+    # Older moves are deleted, so the list of that moment cannot be told any more. A number from the future is a cursor
+    # of a list that was restored from a backup.
     if not changes - CHANGES <= place.change <= changes:
         raise BadCursor("the list has changed too much; begin again")
     return place

@@ -64,6 +64,7 @@ class Holder:
     def end(self) -> None:
         """Hold nothing any more."""
         if self._lock is not None:
+            # Deleted before the lock is given up: a process that finds the file and no lock would delete it anyway.
             _unlink(self._folder / self._name)
             os.close(self._lock)
             self._lock = None
@@ -92,8 +93,11 @@ class Holder:
 
     def _begin(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Asking is cleaning: `lives` deletes the files of holders that are dead.
         for orphaned in os.listdir(self._folder):
             self.lives(orphaned)
+        # Create, lock, and look whether the name still leads to our file: a cleaning process may have locked and
+        # deleted it between the first two. Then a new name is tried.
         while self._lock is None:
             self._name = os.urandom(16).hex()
             path = self._folder / self._name

@@ -1,7 +1,11 @@
 """One session's log while we hold it: entries come in from the loop, and are committed in the writer thread.
 
-A log has no holes: when a commit fails, what waits behind it fails too, until the failure was told in the loop. Only
-then can the caller know, and only what it appends knowing it is tried again.
+A batch is waiting (in the queue, which the loop fills), committing (the thread has taken everything that waited and
+writes it in one transaction), or done (`committed` was called in the loop). A kill loses what waits, and of what is
+committing all or nothing.
+
+A log has no holes: when a commit fails, what waits behind it fails too, until the failure was delivered in the loop.
+Only then can the caller know, and only what it appends knowing it is tried again.
 """
 
 import asyncio
@@ -18,7 +22,7 @@ _Batch = tuple[Sequence[Entry], Committed]
 
 
 class LogEngine(Protocol):
-    """What a log needs of its store. `tell`, `append`, `update_index` and `release` are called in the writer thread."""
+    """What a log needs of its store. The writer thread calls `call_in_loop`, `append`, `update_index` and `release`."""
 
     def put(self, job: Callable[[], None]) -> bool: ...
     def call_in_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None: ...
@@ -34,7 +38,7 @@ class LogEngine(Protocol):
 
 
 class SqliteLog:
-    """The log of a session that is held by us."""
+    """The log of a session whose lease is ours. The contract is `Log`; methods below say in which thread they run."""
 
     def __init__(self, engine: LogEngine, meta: SessionMeta, salvaged: str | None) -> None:
         self.meta = meta
@@ -43,6 +47,8 @@ class SqliteLog:
         self._loop = asyncio.get_running_loop()
         # Filled in the loop, emptied in the writer thread; a deque is safe to use from both.
         self._waiting: deque[_Batch] = deque()
+        # Whether a `_commit` job is put and has not begun: one job commits everything that waits. Set in the loop,
+        # reset in the thread; `_failing` is set in the thread, reset in the loop.
         self._scheduled = False
         self._failing = False
         # The writer thread's alone: whether the list knows of everything in the log, and whether it still is ours.
@@ -53,6 +59,10 @@ class SqliteLog:
         self._appended = False  # nothing was appended yet, so there is nothing to wait for before a read
         self._grown: asyncio.Future[None] | None = None
 
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else "failing" if self._failing else "open"
+        return f"<SqliteLog {self.meta.id} {state} waiting={len(self._waiting)}>"
+
     def append(self, entries: Sequence[Entry], committed: Committed) -> None:
         self._waiting.append((entries, committed))
         self._appended = True
@@ -60,11 +70,13 @@ class SqliteLog:
             self._scheduled = True
             if not self._engine.put(self._commit):
                 self._scheduled = False
+                # Not called at once: a caller must not get its callback before `append` has returned.
                 self._loop.call_soon(self._committed, [], StoreFailed("the session store is closed"))
 
     async def flush(self) -> None:
         if self._ended:
             return
+        # An append of nothing: it is done when everything before it is, and fails if that has failed.
         done: asyncio.Future[None] = self._loop.create_future()
 
         def committed(error: StoreFailed | None) -> None:
@@ -104,6 +116,7 @@ class SqliteLog:
         try:
             await self.flush()
         finally:
+            # `end` may have been called while we waited: the session was deleted, or its store closed.
             if not self._ended:
                 self.end()
                 await self._engine.run(self._release)

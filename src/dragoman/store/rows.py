@@ -54,6 +54,7 @@ def build(path: Path, meta: SessionMeta, holder: str | None, rows: Iterable[Row]
     """A whole session in a new file. `lasting`: on the disk itself, not only on its way there."""
     with closing(connect_to_build(path)) as file:
         with transaction(file):
+            # Not `executescript`, which would commit the transaction it is in.
             for statement in _SCHEMA.split(";"):
                 file.execute(statement)
             columns = columns_of(meta)
@@ -61,6 +62,8 @@ def build(path: Path, meta: SessionMeta, holder: str | None, rows: Iterable[Row]
             file.execute(f"INSERT INTO session VALUES ({', '.join('?' * len(values))})", values)
             file.executemany("INSERT INTO log VALUES (?, ?, ?, ?)", rows)
         file.execute("PRAGMA journal_mode = WAL")
+    # A copy must survive a power cut before its source may be deleted; a new session without entries has nothing to
+    # lose.
     if lasting:
         with open(path, "rb") as written_file:
             os.fsync(written_file.fileno())
@@ -134,6 +137,7 @@ def rows_behind(file: sqlite3.Connection, after: int) -> Iterator[Row]:
     ):
         sequence, kind, body, checksum = row
         after += 1
+        # Types too: SQLite stores any type in any column, and a flipped bit in the record header changes it.
         if sequence != after or type(kind) is not str or type(body) is not bytes:
             raise BadRow
         if checksum != _checksum(sequence, kind, body):
@@ -169,6 +173,7 @@ def _row(sequence: int, entry: Entry) -> Row:
     return sequence, kind, body, _checksum(sequence, kind, body)
 
 
+# The number and the kind are covered as well: a row that was moved or relabelled is as bad as a changed one.
 def _checksum(sequence: int, kind: str, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(f"{sequence} {kind}".encode()))
 

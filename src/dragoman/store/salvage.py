@@ -34,10 +34,13 @@ def salvage(
     that is held while it is repaired stays held. `SessionDamaged` if nothing can be read.
     """
     with closing(connect_to_salvage(path)) as damaged:
+        # The lease is looked at first: a file that another process writes only looks damaged from outside.
         meta = _meta(damaged, is_held) or remembered
         rows, is_whole = _readable(damaged)
     if meta is not None and meta.id != session_id:
         raise SessionDamaged("the file of another session stands in this one's place")
+    # An empty log that is whole is a session that was just made; an empty one that is not whole has lost everything,
+    # and replacing its file would destroy what a recovery tool could still find.
     if meta is None or (not rows and not is_whole):
         raise SessionDamaged("nothing of the session can be read")
     new = Path(f"{path}{NEW}")
@@ -84,6 +87,8 @@ def _readable(damaged: sqlite3.Connection) -> tuple[list[Row], bool]:
 def _exchange(path: Path, new: Path) -> None:
     """The damaged file aside, the new one in its place. At every moment one of them is there."""
     aside = f"{path}{ASIDE}"
+    # States a kill can leave: the damaged file alone; both names for it; the journal moved; the new file in place. In
+    # each of them `path` names a whole file or the damaged one, so the repair can be done again.
     unlink(aside)
     unlink(f"{aside}-wal")
     try:

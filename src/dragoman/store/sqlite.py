@@ -1,4 +1,12 @@
-"""The embedded engine: one SQLite file a session, an index that can be thrown away, one writer thread."""
+"""The embedded store: one SQLite file a session, an index that can be thrown away, one writer thread.
+
+`SqliteStore` and `SqliteLog` are used in an event loop; everything that touches the disk happens in the writer thread
+(`writer`), in the order in which it was put. `_Engine` is what both share, in two parts: for the loop, for the thread.
+
+What a kill leaves behind is decided by three orders. A session's file is whole before it has its name (`files.create`).
+An entry is committed before `committed` is called. The list is marked before a file changes and put right after it
+(`listing`), so a list that a kill has left behind knows which sessions to look at again.
+"""
 
 import asyncio
 import os
@@ -64,6 +72,9 @@ class SqliteStore:
         # Sessions that are being opened, which are not to be opened twice.
         self._opening: set[str] = set()
 
+    def __repr__(self) -> str:
+        return f"<SqliteStore {self._engine!r} opening={len(self._opening)}>"
+
     async def create(self, meta: SessionMeta) -> SqliteLog:
         """Make a new session and acquire its lease; wait until it is on disk."""
         return await self._open_log(meta.id, lambda: self._engine.create(meta, None))
@@ -116,6 +127,7 @@ class SqliteStore:
         """Delete a session for good, and wait for that. Return whether there was one."""
         deleting = self._engine.run(lambda: self._engine.delete(session_id))
         there = await self._engine.raise_if_open_here(session_id, deleting)
+        # The file is gone, and its lease with it: what is appended to a log of ours from now on fails.
         log = self._engine.logs.get(session_id)
         if log is not None:
             log.end()
@@ -123,6 +135,8 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Release every lease, wait until all entries are on disk, and stop the writer thread."""
+        # Logs first: their commits were put before this and are done before the files are closed. Leases need no
+        # release: they end with the holder's lock, which `_Engine.close` gives up.
         for log in list(self._engine.logs.values()):
             try:
                 await log.finish()
@@ -135,9 +149,13 @@ class SqliteStore:
         await self._engine.stop()
 
     async def _open_log(self, session_id: str, take: Callable[[], _Acquired]) -> SqliteLog:
+        # Decided here and not by the lease: the holder is the whole store, so to the file both of our own requests
+        # look the same.
         if session_id in self._engine.logs or session_id in self._opening:
             raise SessionOpenHere(_OPEN_HERE)
         self._opening.add(session_id)
+        # States from here on: being acquired in the thread; acquired and ours; or refused. A caller that is cancelled
+        # leaves only the first, in which the thread cannot be stopped.
         taking = asyncio.ensure_future(self._engine.run(take))
         try:
             meta, salvaged = await self._engine.raise_if_open_here(session_id, asyncio.shield(taking))
@@ -170,6 +188,9 @@ class _Engine:
         self._files = SessionFiles(folder, self._holder)
         self._index = Index(folder / "index", self._files, self._holder, progress)
         self._latest = 0
+
+    def __repr__(self) -> str:
+        return f"<_Engine logs={len(self.logs)} {self._writer!r}>"
 
     # -- in the loop -------------------------------------------------------------------------------------------------
 
@@ -243,6 +264,8 @@ class _Engine:
         self._files.check_name(meta.id)
         if source is not None:
             self._files.look(source)
+        # Marked before the file is there. A kill between the two leaves a mark without a file, which the next page
+        # removes.
         now = self._now(self._index.mark(meta.id))
         meta = meta._replace(created=meta.created or now, activity=now)
         self._files.create(meta, source)
@@ -256,6 +279,7 @@ class _Engine:
     def acquire(self, session_id: str, check: Check | None) -> _Acquired:
         remembered = self._indexed_meta(session_id)
         meta, lost = self._files.acquire(session_id, remembered, check)
+        # The list may be behind: another process has written and was killed before it could tell.
         if meta != remembered:
             self._put_into_index(meta)
         return meta, lost
@@ -313,6 +337,7 @@ class _Engine:
         except SessionDamaged:
             pass  # it goes all the same
         self._index.mark(session_id)
+        # Mark, remove, drop: a kill in between leaves a marked session without a file, which the next page drops.
         there = self._files.remove(session_id)
         self._index.drop(session_id)
         return there
@@ -320,11 +345,14 @@ class _Engine:
     def close(self) -> None:
         self._files.close()
         self._index.close()
+        # Last: a process that finds our name unlocked may acquire our sessions.
         self._holder.end()
 
     def _change(self, session_id: str, title: str | None, archived: bool | None) -> SessionMeta:
         self._files.check_free(session_id)
         self._index.mark(session_id)
+        # The check before has no lock; `change` looks at the lease again inside of its transaction. It only keeps the
+        # list from being marked for a session that cannot be changed.
         meta = self._files.change(session_id, title, archived)
         self._index.put(meta)
         return meta

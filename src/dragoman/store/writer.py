@@ -1,8 +1,11 @@
 """One thread that does everything with the disk, in order, so that no two threads ever share a connection.
 
-Two kinds of work: jobs (a call with a result) and logs that have entries waiting. Everything that waits in a log is
-committed at once: a lone entry immediately, a flood in large groups. What is done is told to the loop when nothing more
-waits, or after a moment: a loop that is woken for each of fifty commits does little else, and keeps us from the next.
+Everything that waits in a log is committed by one job: a lone entry immediately, a flood in large groups. Callbacks are
+delivered to the loop when no job waits, or after a moment: a loop that is woken for each of fifty commits does little
+else, and keeps us from the next.
+
+The thread is not started, running, or stopped. It is stopped by `stop`, after every job that was put before; `put`
+returns False from then on. A kill loses the jobs that wait; what they would have promised was not promised yet.
 """
 
 import asyncio
@@ -37,6 +40,10 @@ class Writer:
         # The thread's own: what is to be told, and since when.
         self._callbacks: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
         self._since = 0.0
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._stopped else "not started" if self._thread is None else "running"
+        return f"<Writer {state} jobs={self._jobs.qsize()}>"
 
     def put(self, job: Job) -> bool:
         """Do this after everything put before. It must not raise. False: the writer has done its last job."""
@@ -80,6 +87,8 @@ class Writer:
     async def stop(self) -> None:
         """Finish what was put, then end."""
         with self._lock:
+            # Without a thread there is nothing to wait for; with one, it sets `_stopped` itself when it has done the
+            # last job.
             thread = self._thread
             self._stopped = self._stopped or thread is None
         if thread is not None:
