@@ -88,6 +88,7 @@ class Agent:
             steering = hears_interjections
         # `str.__str__`: text of a subclass has no JSON.
         shown = UNSET if title is None else str.__str__(title)
+        # "v1" and "v2" are names too; they only pin the version, and the ordinary dialect of that version speaks.
         named, rules, pinned = _resolve_dialect(dialect)
         self._core: Final = AgentCore(
             Implementation(str.__str__(name), str.__str__(version), shown),
@@ -121,6 +122,7 @@ class Agent:
         check_handler(handler, "agent.prompt", "session", "prompt", generators=True)
         if self._core.prompt_handler is not None:
             raise UsageError("an agent has one prompt handler; use @agent.command for slash commands")
+        # One, not a list: two answers to one prompt could not be told apart.
         self._core.prompt_handler = handler
         return handler
 
@@ -138,6 +140,7 @@ class Agent:
             check_handler(handler, "agent.command", "session", "prompt", generators=True)
             if bare in self._core.commands:
                 raise UsageError(f"the agent has a command /{bare} already; give this one another name")
+            # Without a hint the client sends the command as it is; with one it waits for more words.
             wanted = UNSET if hint is None else CommandInput(str.__str__(hint))
             self._core.commands[bare] = (Command(bare, str.__str__(description), wanted), handler)
             return handler
@@ -169,6 +172,7 @@ class Agent:
         If it raises, the option keeps its former value and the client is told that it failed.
         """
         check_handler(handler, "agent.option_changed", "session", "config_id", "value")
+        # All of them are called, in the order of registration; the first that raises decides.
         self._core.option_handlers.append(handler)
         return handler
 
@@ -224,6 +228,8 @@ class Agent:
         self._core.check()
         if os.isatty(0):
             warn(f"{self._core.info.name}: {self._core.at_a_terminal}\n")
+        # Looked up, not imported: a program that has not imported asyncio has no running loop, and must not pay for it
+        # here.
         if (loops := sys.modules.get("asyncio")) is not None and loops._get_running_loop() is not None:
             raise UsageError("a loop runs already: use `await agent.serve_stdio()` here")
         from dragoman.agent.first_request import Opening
@@ -233,8 +239,10 @@ class Agent:
         # own, is the link's to answer.
         if trace is None and not self._core.dialect:
             self._greet(opening)
+        # From here on asyncio is imported, and the client has its answer to `initialize`.
         from dragoman.agent.process import serve_process
 
+        # The connection is made inside of the loop: it needs a running one.
         code = serve_process(opening, lambda transport: self._connection(transport, trace, opening.greeted))
         if code:
             sys.exit(code)
@@ -332,6 +340,7 @@ def _with_store(store: object, can: AgentCapabilities) -> AgentCapabilities:
     """Return `can` with the session capabilities that a store implies; unchanged where `store` is None."""
     if store is None:
         return can
+    # What a store makes possible. The client shows menus by these, so they are claimed only with one.
     names = ("load", "resume", "list", "close", "delete", "fork", "archive", "status", "title")
     return replace(can, additional_directories=True, **dict.fromkeys(names, True))
 

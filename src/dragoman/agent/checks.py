@@ -53,6 +53,8 @@ class _NotPlainError(Exception):
     """The encoder met a value that is not one of JSON's."""
 
 
+# Called by the encoder for what it cannot encode. Raising here is the cheapest way to find out that a value is not
+# plain: plain ones, nearly all, never get here.
 def _meet(value: object) -> object:
     if isinstance(value, Extras):
         return None  # decoded from JSON, so it is JSON
@@ -69,6 +71,7 @@ def plain(value: T, name: str) -> T:
     try:
         _encoder.encode(value)
     except (_NotPlainError, UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
+        # Slow, and only for values that need it.
         made: T = _made_plain(value, name, _DEPTH)  # type: ignore[assignment]
         try:
             _encoder.encode(made)
@@ -100,6 +103,7 @@ def _made_plain(value: object, name: str, depth: int) -> object:
     if isinstance(value, msgspec.Struct):
         given = {one.name: getattr(value, one.name) for one in fields(value)}
         return replace(value, **{key: _made_plain(one, name, depth - 1) for key, one in given.items()})
+    # `bool` before `int`, of which it is a subclass; enums before `str` and `int`, which they may be.
     if value is None or value is msgspec.UNSET or isinstance(value, (bool, Extras)):
         return value
     if isinstance(value, enum.Enum):
@@ -110,6 +114,7 @@ def _made_plain(value: object, name: str, depth: int) -> object:
         return int(value)
     if isinstance(value, float):
         return float(value)
+    # A path may hold bytes that are no text: `fsdecode` makes lone surrogates of them, which `plain_text` replaces.
     if isinstance(value, os.PathLike):
         return plain_text(os.fsdecode(value))
     if isinstance(value, Mapping):
@@ -121,6 +126,7 @@ def _made_plain(value: object, name: str, depth: int) -> object:
 
 def _key(key: object, name: str) -> str:
     """Return the name of a field: JSON has text there, and a number is written as one."""
+    # 2: a key may be an enum whose value is text, and nothing deeper.
     made = _made_plain(key, name, 2)
     if isinstance(made, (bool, list, dict)) or not isinstance(made, (str, int, float)):
         raise UsageError(f"{name} has no JSON: {key!r} is no name of a field; write text")
@@ -131,6 +137,7 @@ def _as_builtins(value: object, name: str, depth: int) -> object:
     """Convert dates, dataclasses and other things that msgspec knows."""
 
     def convert(inner: object) -> object:
+        # msgspec asks for what it does not know. If that is the value itself, nothing can be made of it.
         if inner is value:
             raise UsageError(f"{name} has no JSON: {_kind(value)} is in it; write text, numbers, lists and dicts")
         return _made_plain(inner, name, depth - 1)
@@ -170,6 +177,7 @@ def check_shown(value: object, name: str, example: str) -> None:
 def check_known(value: object, name: str, known: Iterable[str]) -> None:
     """Raise `UsageError` unless `value` is one of the known words, or the author's own with an underscore."""
     words = tuple(known)
+    # A lone underscore is a slip, not a name.
     if value not in words and not (isinstance(value, str) and value.startswith("_") and len(value) > 1):
         raise UsageError(f"{name} is one of {', '.join(words)}, or your own with an underscore; not {value!r}")
 
@@ -269,6 +277,7 @@ def check_options(options: Iterable[Option], name: str) -> list[Option]:
     for option in check_list(options, name, example):
         if not isinstance(option, Option):
             raise UsageError(f"{name} holds Select and Toggle values, not {_shorten(option)}: write `{example}`")
+        # Kinds that this release does not know come from a peer, and pass.
         if not isinstance(option, (Select, Toggle)):
             listed.append(option)
             continue
@@ -295,6 +304,7 @@ def _checked_option(option: Select | Toggle) -> Select | Toggle:
     _check_names(option, example)
     for choice in option.choices():
         check_shown(choice.name, "the name of a choice", 'Choice("ask", "Ask")')
+    # `choices` flattens groups: values are unique over all of them.
     values = [choice.value for choice in option.choices()]
     if len(set(values)) < len(values):
         raise UsageError(f"two choices of the Select {option.config_id!r} have the same value: give each its own")
@@ -342,6 +352,7 @@ def check_cost(cost: object) -> None:
 
 def check_fields(value: W, example: str) -> W:
     """Return `value`; `UsageError` if a field has another type than declared. Encodes it, so not for large values."""
+    # First made plain: a `str` subclass is fine for an author, and the decoder below would not know it.
     value = plain(value, f"a {type(value).__name__}")
     try:
         msgspec.json.decode(msgspec.json.encode(value, enc_hook=_no_extras), type=type(value))

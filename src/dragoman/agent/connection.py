@@ -39,8 +39,6 @@ from dragoman.vocabulary.identity import Identity, identity_in
 from dragoman.vocabulary.services import Elicit, SessionScope
 
 _log: Final = logging.getLogger(__name__)
-# Without a handler Python prints warnings to stderr; whether ours are shown is for the program to decide.
-logging.getLogger("dragoman").addHandler(logging.NullHandler())
 
 # Complaints about skipped input that go to stderr, for each client.
 _NOISES: Final = 100
@@ -67,6 +65,7 @@ class ClientSink:
     def announce(self, session_id: str) -> None:
         """Send what is held of a session: the client has named it, or the answer that does is on its way."""
         if session_id not in self._known:
+            # Known first, then the held events, all in one step: what the session emits from now on goes behind them.
             self._known.add(session_id)
             for event in self._held.pop(session_id, ()):
                 if not self._link.closed:
@@ -129,6 +128,7 @@ class _HeldText:
         session_id, kind, message_id = self._message
         if self._stream is None:
             chunk = AgentMessageChunk if kind == "agent_message_chunk" else AgentThoughtChunk
+            # Until the session is announced; the message may have been begun before and go on after that.
             if self._sink.hold(session_id, chunk(Text(text), message_id=message_id)):
                 return False
             self._stream = self._sink.text_stream(session_id, kind, message_id)
@@ -164,6 +164,8 @@ class ClientConnection:
         )
         self.sink: Final = ClientSink(self.link, self.hello.capabilities)
         self.sessions: Final = OpenSessions(agent, self.sink, trusted=trusted)
+        # A table and not a `match`: it is looked up for every request, and a request without a row is "Method not
+        # found".
         self._answers: Final = self._answer_table()
 
     def __repr__(self) -> str:
@@ -247,12 +249,15 @@ class ClientConnection:
                 core = self.sessions.open.get(note.session_id)
                 # Without a turn there is nothing to cancel: the cancel has crossed the turn's end on the wire.
                 if core is not None and core.turn is not None:
+                    # In this order: a turn that is cancelled accepts no more prompts, and one that waits would else
+                    # begin the next turn.
                     core.queue.reject_all()
                     core.turn.cancel()
             case ExtensionNote():
                 handler = self._agent.notifications.get(note.method)
                 if handler is None:
                     return
+                # Every running turn is a task too.
                 if len(self._tasks) - len(self._turns) < _NOTES:
                     self._start(self._guard(handler(note.params)))
                 else:
@@ -296,6 +301,7 @@ class ClientConnection:
         core = self._open_session(request.session_id)
         # Not empty: every dialect rejects an empty prompt while it decodes the request.
         prompt = Prompt(request.prompt, new_id("msg"), caller())
+        # Before anything is recorded: a refused prompt leaves no trace in the log.
         for check in self._agent.prompt_checks:
             check(core.session, prompt)
         if core.turn is None:
@@ -321,6 +327,8 @@ class ClientConnection:
     def _begin(self, core: SessionCore, prompt: Prompt, accepted: Callable[[], None]) -> RunningTurn:
         turn = core.turn = RunningTurn(core, prompt, accepted)
         self._turns.add(turn)
+        # The future calls back in the next step of the loop, after `RunningTurn.run` has returned: a queued prompt
+        # begins its turn when nothing of this one runs any more.
         turn.over.add_done_callback(lambda _: self._ended(core, turn))
         self._start(turn.run(lambda: self._agent.handle_prompt(core.session, prompt), self.on_bug))
         return turn

@@ -24,6 +24,7 @@ def info_json(meta: SessionMeta) -> bytes:
 
 def patch_text(diff: Diff) -> str:
     """Return file changes as a readable patch; a change without known texts is one line, operation and path."""
+    # A patch that an agent has sent is shown as it is: it may say more than the texts.
     if isinstance(diff.patch, Patch):
         return diff.patch.text
     return "".join(

@@ -41,17 +41,20 @@ class Opening:
         """Wait for the first bytes, or a signal; answer them if `greet` can."""
         if not _is_stream(self.stdin):
             return
+        # No timeout: an agent that waits for its first request has nothing else to do, and a signal wakes it.
         waiting = select.poll()
         waiting.register(self.stdin, select.POLLIN)
         if self._wake is not None:
             waiting.register(self._wake[0], select.POLLIN)
         waiting.poll()
+        # Nothing was read: the server ends as for a signal that comes later.
         if self.received:
             return
         with suppress(OSError):  # the transport's next read raises it again
             self.unread = os.read(self.stdin, limits.READ_BYTES)
         greeted = _or_none(greet, self.unread)
         if greeted is not None and self._send(greeted.sent):
+            # Answered, so the link begins behind it: `greeted` tells it what was said.
             self.unread = b""
             self.greeted = greeted
 
@@ -70,6 +73,7 @@ class Opening:
         """Whether it has left, whole. A pipe that is ready takes PIPE_BUF bytes at once, and so do sockets."""
         ready = select.poll()
         ready.register(self.stdout, select.POLLOUT)
+        # All or nothing: if part of it could not leave, the link would have to know how much did.
         if len(data) > select.PIPE_BUF or not ready.poll(0):
             return False
         try:

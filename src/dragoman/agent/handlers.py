@@ -108,6 +108,7 @@ class AgentCore:
 
     def open_store(self) -> "Store | None":
         """Return the store, made now if the author gave a function that makes it; None if sessions are not stored."""
+        # Made at the first use, which is after `initialize`: importing SQLite and looking at the folder take a while.
         if callable(self._store):
             made = self._store()
             check_store(made)
@@ -134,6 +135,7 @@ class AgentCore:
 
     def handle_prompt(self, session: "Session", prompt: "Prompt") -> "Work":
         """Call the handler that this prompt is for: of a slash command, or the prompt handler."""
+        # Most agents have none: then the prompt need not be split into words.
         if self.commands:
             name, _ = prompt.command
             if name in self.commands:
@@ -195,6 +197,8 @@ def check_handler(handler: Callable[..., object], decorator: str, *parameters: s
     name = getattr(function, "__name__", type(function).__name__)
     if inspect.isasyncgenfunction(function) and not generators:
         raise UsageError(f"@{decorator}: {name}() must not yield; say things with the session")
+    # A callable object may have an async `__call__`, and a plain function may return a coroutine: those that are
+    # certainly wrong are refused, the rest is checked when it is called (`turn._checked`).
     if inspect.isroutine(function) and not _is_async(function):
         raise UsageError(f"@{decorator} needs an async function: write `async def {name}({', '.join(parameters)})`")
     try:
@@ -256,6 +260,7 @@ def command_name(name: object, description: object = "", hint: object = None) ->
 
 def _is_plain(handler: object, parameters: int, *, generators: bool) -> bool:
     """Whether nothing can be wrong: `async def name(a, b)` with that many parameters, not wrapped, not bound."""
+    # `__dict__`: a decorator has left something there, such as `__wrapped__`, so the signature may be another.
     if type(handler) is not FunctionType or handler.__dict__:
         return False
     code = handler.__code__

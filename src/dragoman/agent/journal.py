@@ -183,6 +183,7 @@ class Journal:
         else:
             self._append_gathered()
             self._gathered = _Pieces(kind, message_id, [text])
+            # The disk is idle: a lone piece is committed at once, so a slow model is not made slower.
             if not self._committing:
                 self._append_gathered()
         return self._waiting >= WAITING
@@ -345,6 +346,7 @@ class StoredSettings(NamedTuple):
 
 async def read_settings(log: Log) -> StoredSettings:
     """Read a log once, from its beginning to its end. `StoreFailed`; `SessionDamaged` if nothing of it can be read."""
+    # The order of notes counts: of two values of one option the later one is in force.
     history = History()
     options: dict[str, object] = {}
     servers: object = None
@@ -381,6 +383,7 @@ async def store_servers(core: "SessionCore") -> None:
 
 def fingerprint(request: ask.NewSession | ask.ResumeSession) -> str:
     """Return a hash of the MCP servers, which tells nothing of their secrets; their order counts."""
+    # OpenSSL takes a while to load, and one dialect needs it.
     import hashlib
 
     return hashlib.sha256(msgspec.json.encode(request.mcp_servers or [])).hexdigest()
@@ -393,6 +396,7 @@ def _restored(option: Option, values: dict[str, object]) -> Option:
     value = values[option.config_id]
     if isinstance(option, Toggle):
         return replace(option, current_value=value) if isinstance(value, bool) else option
+    # A choice that is gone, such as a model that a provider has withdrawn, must not keep the session from opening.
     return replace(option, current_value=value) if any(c.value == value for c in option.choices()) else option
 
 

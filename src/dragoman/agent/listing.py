@@ -17,6 +17,7 @@ _FILTERS: Final[dict[object, ArchiveFilter]] = {"include": "include", "only": "o
 
 async def list_sessions(store: Store, request: ListSessions, *, all_pages: bool) -> SessionList:
     """Return one page of the sessions, or all pages in one list."""
+    # An unknown filter of a later version hides archived sessions, as no filter does.
     archived = _FILTERS.get(request.archived, "exclude")
     cursor = request.cursor or None
     found: list[SessionMeta] = []

@@ -27,15 +27,18 @@ _NAMED_CHARACTERS: Final = 80
 def set_option(agent: "AgentCore", core: "SessionCore", request: ask.SetOption) -> Reply | Awaitable[Reply]:
     """Set an option of a session and return the reply, or what waits for it. `RequestFailed` for an unfit value."""
     before = core.options
+    # An option that takes more values than it lists, such as a model by name: only its owner can check the value.
     setter = agent.option_setters.get(request.config_id)
     if setter is not None:
         after = setter(core.session, request.value)
     else:
         after = options_with(before, request, open_models=agent.rules.accepts_unlisted_models)
+    # Before the value counts: a turn of another client may run and would be judged by it.
     for check in agent.option_checks:
         refusal = check(core.session, request.config_id, request.value)
         if refusal is not None:
             return refusal
+    # In the same step as the check: nothing can come between.
     core.options = after
     if agent.option_handlers or core.journal is not None:
         return _confirm(agent, core, request, before)
@@ -64,6 +67,7 @@ def options_with(options: list[Option], request: ask.SetOption, *, open_models: 
             if not _fits(option, request.value):
                 unfit = _no_such_value(option, request.value)
                 raise RequestFailed(INVALID_PARAMS, unfit, {"configId": echo(request.config_id)})
+            # A new list: `_confirm` compares identities to see whether options were set again meanwhile.
             after = options.copy()
             after[place] = replace(option, current_value=request.value)
             return after

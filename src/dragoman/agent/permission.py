@@ -85,11 +85,13 @@ def answer_key(
 ) -> AnswerKey | None:
     """Return what an answer to this question may cover; None: nothing but this one question."""
     if remember is not None:
+        # Characters that cannot be seen could make two keys look the same on the button.
         readable = remember.strip() and remember.isprintable() and len(remember) <= KEY_CHARACTERS
         return AnswerKey(f"key:{remember}", remember, True) if readable else None
     if isinstance(subject, CommandSubject):
         return _fingerprint(subject.command, title, description, [subject.command, subject.cwd])
     if isinstance(subject, ToolCallSubject) and tool is not None:
+        # What differs between two calls that show the same: the id, and how far the call has come.
         call = replace(subject.tool_call, tool_call_id="", status=UNSET, raw_output=UNSET, capabilities=UNSET)
         return _fingerprint(tool.title, title, description, [call, tool.added])
     return None
@@ -118,6 +120,7 @@ class RememberedAnswers(msgspec.Struct):
         answer = None if key is None else self._answers.get(key.key)
         if answer is None:
             return None
+        # Ids are the author's and may be used again for another kind: an old yes must not become a new "always".
         same = [option for option in options if (option.option_id, option.kind) == (answer.option_id, answer.kind)]
         return same[0] if len(same) == 1 else None
 
@@ -140,6 +143,8 @@ class RememberedAnswers(msgspec.Struct):
         """Apply the notes of a log in order. What is no note of this session, or of ours, is passed over."""
         for note in notes:
             match note:
+                # A note of another session came with a fork. It is passed over: that user said "always" to another
+                # conversation.
                 case {"session": self._session_id, "forget": str() | None as covers}:
                     self.forget(covers)
                 case {
@@ -152,12 +157,14 @@ class RememberedAnswers(msgspec.Struct):
                     self._put(key, _Answer(name, option_id, kind))
 
     def _put(self, key: str, answer: _Answer) -> None:
+        # Removed first, so that it moves to the end: the oldest answers are evicted.
         self._answers.pop(key, None)
         self._answers[key] = answer
         while len(self._answers) > ANSWERS:
             del self._answers[next(iter(self._answers))]
 
 
+# In the order in which most clients show them.
 YES_OR_NO: Final = (
     PermissionOption("allow_once", "Allow once", "allow_once"),
     PermissionOption("allow_always", "Always allow", "allow_always"),
@@ -169,7 +176,9 @@ _OPTION: Final = 'PermissionOption("yes", "Allow", "allow_once")'
 
 
 class Permission:
-    """The user's answer, and who gave it. Truthy exactly when it is a known yes.
+    """The user's answer to `session.ask_permission`. Truthy exactly when it is a known yes.
+
+    `option` is the option that was chosen; None: none of those that were offered. `identity` is the user who answered.
 
     `remembered`: it was given to an earlier question of this session, and the user was not asked now.
     """
@@ -186,7 +195,7 @@ class Permission:
 
     @property
     def always(self) -> bool:
-        """Whether the answer is meant for the future too."""
+        """Whether the answer is meant for the rest of the session too: an "always", of either kind."""
         return self.option is not None and self.option.kind in ALWAYS
 
 
@@ -249,7 +258,8 @@ def question(
     remember: str | None,
     shared: bool,
 ) -> PermissionQuestion:
-    """Return the question as it is to be asked. `shared`: check_list users may answer, so no answer is remembered."""
+    """Return the question as it is to be asked. `shared`: several users may answer, so no answer is remembered."""
+    # `shared`: an "always" of one user must not answer for the next one.
     keeps = not shared and (options is None or remember is not None)
     key = answer_key(title, description, subject, tool, remember) if keeps else None
     choices = options_for(key) if options is None else check_list(options, "options", f"options=[{_OPTION}]")
@@ -262,6 +272,7 @@ def subject_of(tool: ToolCall | None, command: str | None, cwd: str) -> Subject:
     if tool is not None and command is not None:
         raise UsageError("a question is about one thing: give ask_permission tool=… or command=…, not both")
     if tool is not None:
+        # As it is shown now, with every update so far: the user judges what stands on the screen.
         return ToolCallSubject(tool.opening)
     return UNSET if command is None else CommandSubject(command, cwd)
 
@@ -270,7 +281,9 @@ def chosen(reply: Reply, request: RequestPermission) -> PermissionOption | None:
     """The option that the answer names, if it was offered."""
     if not isinstance(reply, PermissionAnswer) or not isinstance(reply.outcome, Selected):
         return None
+    # An id that was not offered is no answer, whatever kind it would be.
     named = [option for option in request.options if option.option_id == reply.outcome.option_id]
+    # Options have different ids (`check_options`), so more than one match is a client's mistake; it is no yes.
     return named[0] if len(named) == 1 else None
 
 

@@ -57,10 +57,13 @@ class ExitGuard:
         # What the process exits with if it has to be ended.
         self.exit_code = 0
         self.received = 0  # the number of the signal that came, or 0
+        # A duplicate: the transport closes its own, and polling a descriptor that was closed and used again would
+        # watch another file.
         self._stdin = os.dup(stdin)
         self._wake = os.pipe()
         for fd in self._wake:
             os.set_blocking(fd, False)
+        # None until the end begins. Written in the loop, in the thread and in a signal handler: the first one counts.
         self._deadline: Deadline | None = None
         self._returned = False
         self._kept: Iterable[object] = ()
@@ -143,6 +146,8 @@ class ExitGuard:
     def _watch(self) -> None:
         waiting = select.poll()
         waiting.register(self._wake[0], select.POLLIN)
+        # Only for the hang-up: input that waits must not wake this thread, the loop reads it. `POLLHUP` is reported
+        # without being asked for.
         waiting.register(self._stdin, getattr(select, "POLLRDHUP", 0))
         while not self._returned:
             left = None if self._deadline is None else self._deadline.left(EXIT)
@@ -168,6 +173,8 @@ class ExitGuard:
                     self.exit_code = 128 + number
                     self.arm()
                     self._on_signal(number)
+                # The descriptor and our handler both report the first signal; only one from the descriptor can be a
+                # second signal.
                 elif number == byte:
                     os._exit(128 + number)  # a second one ends us at once
 
@@ -175,6 +182,7 @@ class ExitGuard:
         """Wait until the shutdown begins, then until the deadline; end the process if it is still there."""
         self._shutdown_began.wait()
         deadline = self.arm()
+        # The share of this step; else what is left in all; else half a second: an exit at once would cut off `atexit`.
         left = deadline.left(EXIT) or deadline.left() or _SHUTDOWN_SECONDS
         select.poll().poll(left * 1000)
         self._exit()
@@ -242,6 +250,7 @@ def serve_process(opening: Opening, serving: Callable[[Transport], Serving]) -> 
         code = guard.exit_code = loop.run_until_complete(_serve(serving, transport, opening, guard))
     finally:
         # asyncio.run would wait for every task without a bound: a handler that ignores its end must not keep us.
+        # Also after an exception: tasks and generators must be closed before the loop is.
         loop.run_until_complete(_sweep(guard.arm()))
         guard.keep(asyncio.all_tasks(loop))
         loop.close()
@@ -259,6 +268,7 @@ async def _serve(
     def stop(number: int) -> None:
         stopping.append(asyncio.ensure_future(connection.stop()))
 
+    # Before the handlers of `Opening` are replaced: at every moment one of the two catches a signal.
     guard.start(stop)
     opening.hand_over()
     if not opening.received:

@@ -99,6 +99,7 @@ class Prompt:
         whatever it says, and a blank text before it makes no command of it.
         """
         first = self.content[0] if self.content else None
+        # Not `self.text`: that would make a command of a file whose first line begins with a slash.
         words = first.text.split(maxsplit=1) if isinstance(first, Text) else []
         if not words or not words[0].startswith("/"):
             return "", ""
@@ -122,6 +123,7 @@ class Session:
     def __init__(self, core: "SessionCore") -> None:
         self.id: Final = core.id
         self.cwd: Final = core.cwd
+        # Not stored: it ends with the process. What has to survive goes through `remember`.
         self.memory: Final[dict[str, object]] = {}
         self._core: Final = core
 
@@ -208,12 +210,14 @@ class Session:
         checks.check_text(title, "the title of a tool call", 'session.tool("Read config")')
         checks.check_optional_text(name, "the name of a tool", 'session.tool("Read config", name="read_file")')
         if not title.strip() and isinstance(name, str):
+            # Some models call a tool without a title; its name says at least what runs.
             title = name
         checks.check_shown(title, "the title of a tool call", 'session.tool("Read config")')
         checks.check_known(kind, "the kind of a tool call", checks.KINDS)
         checks.check_known(status, "the status of a tool call", checks.STATUSES)
         if id is not None:
             checks.check_text(id, "the id of a tool call", 'session.tool("Read config", id="call-1")')
+        # Everything is checked here, before the block is entered: an error in `__aenter__` would name another line.
         touched = checks.places(locations)
         opening = ToolCallUpdate(
             id or new_id("call"),
@@ -225,6 +229,7 @@ class Session:
             locations=touched or UNSET,
             raw_input=raw_input,
         )
+        # `emit`, not `record`: a call belongs to the turn that shows it, and ends with that.
         return ToolCall(self._core.emit, plain(opening, "the tool call"), self._core.stoppable)
 
     def terminal(self, command: str, cwd: str | PathLike[str] | None = None) -> DisplayTerminal:
@@ -234,11 +239,13 @@ class Session:
         """
         checks.check_shown(command, "a command", 'session.terminal("make test")')
         place = self.cwd if cwd is None else checks.absolute(cwd, "cwd")
+        # The id is new for every terminal: clients keep the output of ended ones under it.
         opening = TerminalUpdate(new_id("term"), command=command, cwd=place)
         return DisplayTerminal(self._core.emit, opening, self._core.stoppable)
 
     async def plan(self, entries: Iterable[str | PlanEntry], plan_id: str = MAIN_PLAN) -> None:
         """Show the plan, whole; it replaces the one before. A `PlanEntry` has a status, such as `"completed"`."""
+        # Whole plans only: a client that joins later, and a reload, need no history to show the last one.
         steps = checks.plan_steps(entries)
         checks.check_shown(plan_id, "the id of a plan", 'session.plan([...], "main")')
         await self._core.emit(PlanUpdate(PlanItems(plan_id, steps)))
@@ -266,6 +273,7 @@ class Session:
     async def set_title(self, title: str) -> None:
         """Name the session, in the client's list as well."""
         checks.check_text(title, "a title", 'session.set_title("Fix the tests")')
+        # Set before it is emitted: a client that reads the event and asks for the list finds the new one.
         self._core.title = plain_text(title)
         await self._core.emit(SessionInfoChanged(title=self.title))
 
@@ -325,7 +333,9 @@ class Session:
         There is no timeout: the user may be away. A cancelled turn ends the question with `CancelledError`.
         """
         checks.check_shown(title, "a question", 'session.ask_permission("Run make?", command="make")')
+        # All arguments are checked before the session is put into `requires_action`.
         check_question(title, tool, command, description, remember)
+        # The whole question is made here, so that what is remembered is what was shown.
         asked = question(
             self.id,
             plain_text(title),
@@ -381,11 +391,13 @@ class Session:
 
     @property
     def _services(self) -> ClientServices:
+        # Made for each call: it has no state.
         return ClientServices(self.id, self.cwd, self._core.sink)
 
     async def request(self, method: str, params: object = UNSET) -> object:
         """Call an extension method (`_name`) of the client and wait for its result. `RequestFailed` if it refuses."""
         extension = Extension(exact_text(extension_name(method)), plain(params, "params"))
+        # A request of a turn that has ended would be answered into nothing.
         check_turn()
         return (await self._core.sink.ask(extension)).result
 
@@ -412,6 +424,7 @@ class Session:
 
         Reads the whole log: keep what you need often in `memory`.
         """
+        # Not an error without a store: an author's code may run with and without one.
         return [] if self._core.journal is None else await self._core.journal.read_notes(kind)
 
 

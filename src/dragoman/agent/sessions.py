@@ -104,7 +104,9 @@ class OpenSessions:
 
     async def new(self, request: ask.NewSession) -> ask.SessionOpened:
         """Open a new session; with a store it is on disk before the client knows its id."""
+        # Before anything is made: a session in a folder that is not there would fail at its first tool call.
         check_folders(request.cwd, request.additional_directories)
+        # `--resume`: for clients that can open new sessions only. It counts for the first one of a connection.
         if self._to_resume is not None:
             resumed = await self._resume_in_place(request)
             if resumed is not None:
@@ -116,10 +118,12 @@ class OpenSessions:
             meta = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()))
             with client_errors(session_id):
                 log = await store.create(meta)
+        # On disk, held, and unknown to the client: if a handler of the author's fails, only we can delete it.
         async with self._deleted_if_it_fails(session_id):
             core = await self._start(session_id, request, log)
         if self._agent.rules.requires_same_servers:
             await store_servers(core)
+        # From here on nothing may fail: the reply names the session.
         self._sink.announce_next(session_id)
         return _reply(core)
 
@@ -157,6 +161,7 @@ class OpenSessions:
 
     async def _resume(self, request: ask.ResumeSession) -> ask.SessionOpened:
         core = self.open.get(request.session_id)
+        # Replayed messages between those of a running turn could not be told apart on a wire without ids.
         if core is not None and core.turn is not None and request.replay_from:
             raise session_is_busy()
         history = None
@@ -168,11 +173,14 @@ class OpenSessions:
             check_same_folder(core.cwd, request.cwd)
             self._check_servers(fingerprint(core.request), request)
             check_folders(request.cwd, request.additional_directories)
+            # It is open on this connection and stays as it is, with its turn if one runs; only the folders may be
+            # others.
             core.set_directories(request.additional_directories)
         # The client has named it, so events may be sent before the reply.
         self._sink.announce(core.id)
         if request.replay_from:
             if core.replay_task is not None:
+                # A replay behind the reply to `session/new` is under way: two at once would be mixed.
                 await asyncio.wait([core.replay_task])
             await replay_history(core, self._sink, history)
         await report_damage(core, self._sink)
@@ -187,6 +195,7 @@ class OpenSessions:
         with client_errors(request.session_id):
             source = self.open.get(request.session_id)
             if source is not None and source.journal is not None:
+                # The store copies what is on disk; what the client has seen is, what is being written may not be.
                 await source.journal.log.flush()
             meta = await store.look(request.session_id)
             copy = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()), meta.title)
@@ -234,12 +243,15 @@ class OpenSessions:
                 found = await read_settings(log)
             history = found.history
             if again:
+                # After the lease was acquired, because the fingerprint stands in the log; a mismatch releases it
+                # again.
                 self._check_servers(found.servers, opening)
             # A turn without an end was cut off by a kill. Its end is written before anything new, so that a kill while
             # we do this leaves a log that is repaired in the same way the next time.
             repairs = history.repairs()
             if repairs:
                 _log.warning("session %s: its last turn was cut off; %d entries added", session_id, len(repairs))
+                # `flush` raises what the callback would get.
                 log.append(repairs, lambda error: None)
                 with client_errors(session_id):
                     await log.flush()
@@ -259,6 +271,7 @@ class OpenSessions:
         """Make a session, have the author's handlers prepare it, and add it to the open ones."""
         journal = None if log is None else Journal(log, self._sink)
         core = SessionCore(session_id, request, self._sink, journal=journal, options=self._agent.options)
+        # Everything is set before the handlers run: they see the session as the client left it.
         core.trusts_identities = self._trusted
         core.commands = [command for command, _ in self._agent.commands.values()]
         if found is not None:
@@ -273,6 +286,8 @@ class OpenSessions:
             if log is not None:
                 await _release(log)
             raise
+        # Only now: a request that names it while the handlers prepare it is "Session not found", not a turn in a
+        # session that is half open.
         self.open[session_id] = core
         self._agent.open_sessions.add(session_id)
         _log.debug("session %s opened%s", session_id, " with a log" if log is not None else "")
@@ -289,6 +304,7 @@ class OpenSessions:
         """End a session's work and release it. One that is not open is closed already."""
         await self._transitions.wait(session_id)
         with self._transitions.begin(session_id, "closed"):
+            # Out of the table first: no request that comes while we wait can find it and begin something in it.
             core = self._remove(session_id)
             if core is not None:
                 await self._finish(core)
@@ -318,6 +334,7 @@ class OpenSessions:
             core = self._remove(session_id)
             if core is not None:
                 await self._finish(core)
+            # The store would delete it: its lease is ours. But it is another client's, whose turn may run.
             elif session_id in self._agent.open_sessions:
                 raise client_error(session_id, SessionOpenHere())
             with client_errors(session_id):
@@ -329,15 +346,19 @@ class OpenSessions:
 
         A process that ends with its client ends its leases, whatever is left of them.
         """
+        # No turn runs any more: `ClientConnection.run` has ended or cancelled them.
         logs = [core.journal.log for core in self.open.values() if core.journal is not None]
         cores = list(self.open.values())
         self._agent.open_sessions.difference_update(self.open)
         self.open.clear()
+        # Handlers first: they may still write notes to the log.
         await self._run_closing_handlers(cores, deadline.left(SESSIONS))
         if logs:
             releasing = asyncio.get_running_loop().create_task(_release_all(logs))
             _releasing.add(releasing)
             releasing.add_done_callback(_releasing.discard)
+            # Not cancelled when the time is up: a release that has begun is finished by the store's thread in any
+            # case.
             await asyncio.wait([releasing], timeout=deadline.left(LOGS))
 
     async def _run_closing_handlers(self, cores: Sequence[SessionCore], seconds: float = _CLOSED_SECONDS) -> None:
@@ -420,6 +441,7 @@ def check_same_folder(known: str, cwd: str) -> None:
 
     A client that may not know the folder does not get here: a gateway has refused it before.
     """
+    # `realpath` only where the texts differ: it asks the file system for every part of the path.
     if known != cwd and os.path.realpath(known) != os.path.realpath(cwd):
         message = f"The session belongs to another folder: open it with the cwd {known}"
         raise RequestFailed(INVALID_PARAMS, message, {"cwd": known})

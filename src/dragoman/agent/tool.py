@@ -41,7 +41,13 @@ _OPEN_FIRST: Final = "a tool call begins with its block: write `async with sessi
 
 
 class ToolCall:
-    """Made by `session.tool(...)`. Leaving the block completes the call; an exception fails it, a cancel cancels it."""
+    """A tool call that is shown to the user. Made by `session.tool(...)`, open inside of its `async with` block.
+
+    Leaving the block completes the call; an exception fails it, a cancel cancels it. Its methods raise `UsageError`
+    before the block and for arguments that cannot be sent, and what `session.emit` raises; they wait only while the
+    client or the disk is too slow. After the end they do nothing. `id` and `title` are those that the client knows;
+    `opening` is the call as it is shown now; `showed` tells whether it has content.
+    """
 
     def __init__(self, emit: Emit, opening: ToolCallUpdate, stoppable: Stoppable | None = None) -> None:
         self.id = opening.tool_call_id
@@ -51,9 +57,12 @@ class ToolCall:
         # Whether it has something to show by now.
         self.showed = bool(opening.content)
         self._emit = emit
+        # Shared with the session: its connection finds there what a client wants to stop.
         self._stoppable = {} if stoppable is None else stoppable
         # A digest of what was appended to the content of `opening`: what the user sees, without keeping it.
         self.added = ""
+        # States: made, open (inside of the block), ended. An update after the end is ignored, because a tool that was
+        # cancelled may still report; one before the block is a mistake of the author's.
         self._opened = False
         self._ended = False
 
@@ -92,10 +101,14 @@ class ToolCall:
             await self.end("cancelled")
 
     async def start(self, stop: Callable[[], object] | None = None) -> None:
-        """The call is past its permission and does its work now; `stop` stops it alone, if the client wants that."""
+        """Show that the call is past its permission and does its work now.
+
+        With `stop`, a function without parameters, the client may stop this call alone.
+        """
         self.check_open()
         if stop is not None and not callable(stop):
             raise UsageError(f"stop is a function, not {stop!r}: write `await call.start(task.cancel)`")
+        # A call that has ended cannot be stopped any more; `update` ignores it.
         if stop is None or self._ended:
             await self.update(status="in_progress")
             return
@@ -112,7 +125,7 @@ class ToolCall:
         raw_input: object = UNSET,
         raw_output: object = UNSET,
     ) -> None:
-        """Replace parts of what is shown."""
+        """Replace parts of what is shown; what is not given stays. `content` replaces what `add` has appended."""
         self.check_open()
         if title is not UNSET and title is not None:  # None takes the title away
             check_shown(title, "the title of a tool call", 'call.update(title="Read config")')
@@ -132,6 +145,7 @@ class ToolCall:
             raw_output=raw_output,
         )
         change = plain(change, "the tool call")
+        # Known before the event is emitted: a question about the call may be asked while the client is slow.
         self.showed = self.showed or bool(items)
         if items is not UNSET:
             self.added = ""  # it replaces what was appended
@@ -163,12 +177,17 @@ class ToolCall:
         await self.add(Diff.of(absolute(path, "the path of a diff"), old, new))
 
     async def end(self, status: ToolStatus | str, *, raw_output: object = UNSET) -> None:
-        """Close the call: completed, failed or cancelled. Once; later words about it are ignored."""
+        """Close the call: completed, failed or cancelled. Once; a second `end` is ignored.
+
+        `raw_output` is what the tool returned: anything that has JSON. `UsageError` for another status.
+        """
         self.check_open()
         if status not in FINAL_STATUSES:
             raise UsageError(f"a call ends as one of completed, failed, cancelled; not {status!r}")
         if not self._ended:
+            # Before the event is emitted: a second `end` while this one waits for the client must do nothing.
             self._ended = True
+            # The client may no longer stop it; the capability is taken back in the same update that ends it.
             was_stoppable = self._stoppable.pop(self.id, None) is not None
             ended = None if was_stoppable else UNSET
             await self._emit(ToolCallUpdate(self.id, status=status, raw_output=raw_output, capabilities=ended))
@@ -176,6 +195,7 @@ class ToolCall:
 
 def _digest(before: str, item: ToolContent) -> str:
     """Return a digest of all the items so far, by that of those before."""
+    # OpenSSL takes a while to load, and most turns append nothing that is asked about.
     import hashlib
 
     return hashlib.sha256(before.encode() + msgspec.json.encode(item, enc_hook=repr)).hexdigest()
