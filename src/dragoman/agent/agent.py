@@ -346,10 +346,12 @@ def _with_store(store: object, can: AgentCapabilities) -> AgentCapabilities:
 
 
 def _spoken(protocol: int | None) -> tuple[int, ...]:
+    from dragoman.dialects.handshake.initialize import SPOKEN
+
     if protocol is None:
-        return (1, 2)
-    if protocol not in (1, 2):
-        raise UsageError(f"protocol must be 1 or 2, not {protocol!r}")
+        return SPOKEN
+    if protocol not in SPOKEN:
+        raise UsageError(f"protocol must be {' or '.join(map(str, SPOKEN))}, not {protocol!r}")
     return (protocol,)
 
 

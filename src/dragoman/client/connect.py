@@ -27,6 +27,7 @@ from dragoman.client.handlers import (
 )
 from dragoman.client.targets import Target, resolve_target
 from dragoman.client.timeouts import Timeouts
+from dragoman.dialects.handshake.initialize import SPOKEN
 from dragoman.errors import UsageError
 from dragoman.link import Trace
 from dragoman.version import VERSION
@@ -120,7 +121,7 @@ def connect(
         cwd=cwd,
         env=env,
         info=info or Implementation("dragoman", VERSION),
-        versions=(1, 2) if protocol is None else (protocol,),
+        versions=SPOKEN if protocol is None else (protocol,),
         dialect=dialect or "",
         timeouts=timeouts or Timeouts(startup=start_timeout),
         trace=trace,
