@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
             token: str | None = read_token(Path(arguments.token_file).expanduser())
         else:
             token = os.environ.get("DRAGOMAN_TOKEN") or None
-        open_far = remote_opener(arguments.url, token, _tell)
+        open_agent = remote_opener(arguments.url, token, _tell)
     except UsageError as error:
         return print_error(str(error))
     if token is not None:
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             return print_error(f"connecting needs {library}, which is not installed: {how_to_install('serve')}")
     if os.isatty(0):
         _tell(f"waiting for an editor on stdin; for a person: dragoman chat --agent {arguments.url}")
-    reason = background.run(relay_stdio(open_far, _tell))
+    reason = background.run(relay_stdio(open_agent, _tell))
     return 0 if reason is None else print_error(reason, 1)
 
 

@@ -1,8 +1,11 @@
-"""An editor here, a remote agent there: every message is passed on as it is.
+"""The relay of `dragoman connect`: an editor on stdin and stdout, a remote agent, and every message passed on as it is.
 
-The far transport comes back by itself after a drop. Where the server has forgotten the connection (it was restarted,
-or we were away for too long), a new one is made here: the editor's own `initialize` is said again, the sessions it
+The remote transport comes back by itself after a drop. Where the server has forgotten the connection (it was restarted,
+or we were away for too long), a new one is made here: the editor's own `initialize` is sent again, the sessions it
 has open are resumed, and what it still waits for, an answer or the end of a turn, ends with an error.
+
+Messages are not decoded into the vocabulary: of each the envelope is read, and of a few the params, to know what a new
+connection has to be told. So it works for every version and dialect, and loses nothing.
 """
 
 import asyncio
@@ -16,13 +19,13 @@ from dragoman.errors import INTERNAL_ERROR, LargeFrameHead, LinkClosed, PeerMist
 from dragoman.transports.contract import Receiver, Transport
 from dragoman.wire.framing import Framer, Style, frame
 
-# Connections made anew in a row without a word from the agent; then we give up.
-_RETURNS: Final = 5
+# Connections made anew in a row without a reply from the agent; then the relay ends.
+_RECONNECTS: Final = 5
 _OPENING: Final = frozenset({"session/new", "session/load", "session/resume", "session/fork"})
-_KEPT: Final = ("cwd", "mcpServers", "additionalDirectories")
+_RESUME_FIELDS: Final = ("cwd", "mcpServers", "additionalDirectories")
 _STATE: Final = b'"state_update"'
-_OURS: Final = "dragoman-relay-"
-_NEVER: Final = "The agent had not answered yet when the editor left"
+_OWN_ID: Final = "dragoman-relay-"
+_NOT_ANSWERED: Final = "The agent had not answered yet when the editor left"
 _LOST: Final = "The connection to the agent was lost; what it was doing may have been interrupted"
 
 
@@ -34,113 +37,116 @@ class _Message(msgspec.Struct):
     error: msgspec.Raw = msgspec.Raw(b"")
 
 
-class Relay:
-    """Joins them. `open_far` makes a transport to the agent; `run` ends when the editor or the agent is gone."""
+class StdioRelay:
+    """Join an editor and a remote agent. `open_agent` makes a transport to the agent; `report` is called with a line
+    when the connection is made anew."""
 
     def __init__(
-        self, near: Transport, open_far: Callable[[], Transport], tell: Callable[[str], None] = lambda _: None
+        self, editor: Transport, open_agent: Callable[[], Transport], report: Callable[[str], None] = lambda _: None
     ) -> None:
-        self._near = _Near(self, near)
-        self._open_far = open_far
-        self._tell = tell
-        self._far = _Far(self, open_far())
-        self._hello = b""
-        self._greeted = False
-        self._returns = 0
+        self._editor = _EditorEnd(self, editor)
+        self._open_agent = open_agent
+        self._report = report
+        self._agent = _AgentEnd(self, open_agent())
+        self._initialize = b""
+        self._is_initialized = False
+        self._reconnects = 0
         self._failure: str | None = None
-        self._waiting: dict[str, tuple[object, str, msgspec.Raw]] = {}  # what the editor has asked
+        self._pending: dict[str, tuple[object, str, msgspec.Raw]] = {}  # what the editor has asked
         self._sessions: dict[str, dict[str, Any]] = {}  # what it has open: the params that resume it
         self._running: set[str] = set()  # sessions whose turn has no answer of its own: version 2
-        self._ours: set[str] = set()
-        self._numbers = 0
+        self._own_ids: set[str] = set()
+        self._own_requests = 0
         self._over: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> str | None:
-        """Pass on until one is gone; why, if it was not the editor's own wish."""
-        self._far.start()
-        self._near.start()
+        """Pass messages on until the editor or the agent is gone; return why, or None where the editor has left."""
+        self._agent.start()
+        self._editor.start()
         reason = await self._over
         if reason is None:
-            await self._answered()
+            await self._wait_until_replied()
             reason = self._failure
-        self._fail_all(reason)
-        await self._far.transport.close()
-        await self._near.flushed()
-        await self._near.transport.close()
+        self._fail_pending(reason)
+        await self._agent.transport.close()
+        await self._editor.drain()
+        await self._editor.transport.close()
         return reason
 
     # -- the editor --------------------------------------------------------------------------------------------------
 
-    def from_near(self, message: bytes) -> None:
-        """The editor has said something."""
-        read = _read(message)
-        if read.method and read.id is not None:
-            self._waiting[_key(read.id)] = (read.id, read.method, read.params)
-            if read.method == "initialize" and not self._greeted:
-                self._hello = message
-        elif read.method == "session/close":
-            self._sessions.pop(_session(read.params) or "", None)
-        self._far.say(message)
+    def from_editor(self, message: bytes) -> None:
+        """Pass a message of the editor on, and remember what a new connection would need of it."""
+        envelope = _decode_envelope(message)
+        if envelope.method and envelope.id is not None:
+            self._pending[_key(envelope.id)] = (envelope.id, envelope.method, envelope.params)
+            if envelope.method == "initialize" and not self._is_initialized:
+                self._initialize = message
+        elif envelope.method == "session/close":
+            self._sessions.pop(_session(envelope.params) or "", None)
+        self._agent.send(message)
 
-    def near_gone(self) -> None:
+    def editor_lost(self) -> None:
+        """End the relay: the editor has closed its end."""
         if not self._over.done():
             self._over.set_result(None)
 
     # -- the agent ---------------------------------------------------------------------------------------------------
 
-    def from_far(self, message: bytes) -> None:
-        """The agent has said something."""
-        read = _read(message)
-        if not read.method:
-            self._returns = 0
-            if isinstance(read.id, str) and read.id in self._ours:
-                self._ours.discard(read.id)
+    def from_agent(self, message: bytes) -> None:
+        """Pass a message of the agent on; a reply to a request of our own ends here."""
+        envelope = _decode_envelope(message)
+        if not envelope.method:
+            self._reconnects = 0
+            if isinstance(envelope.id, str) and envelope.id in self._own_ids:
+                self._own_ids.discard(envelope.id)
                 return
-            self._heard_answer(read)
+            self._on_reply(envelope)
         elif _STATE in message:
-            self._heard_state(read)
-        self._near.say(message)
+            self._on_state_update(envelope)
+        self._editor.send(message)
 
-    def far_gone(self, far: "_Far", error: Exception | None) -> None:
-        if far is not self._far:
+    def agent_lost(self, agent: "_AgentEnd", error: Exception | None) -> None:
+        """Connect anew, unless the editor has left, was never initialized, or this has failed too often in a row."""
+        if agent is not self._agent:  # of a connection that was replaced already
             return
         if self._over.done():  # the editor waits for nothing but its last answers
             self._failure = None if error is None else str(error)
-            self._fail_all(self._failure)
+            self._fail_pending(self._failure)
             return
-        self._returns += 1
-        if not self._greeted or self._returns > _RETURNS:
+        self._reconnects += 1
+        if not self._is_initialized or self._reconnects > _RECONNECTS:
             self._over.set_result(str(error) if error is not None else "the agent is gone")
             return
-        self._tell(f"{error}; connecting anew")
-        self._fail_all()
-        self._far = _Far(self, self._open_far())
-        self._far.start()
-        self._far.say(self._own("initialize", msgspec.Raw(_read(self._hello).params)))
+        self._report(f"{error}; connecting anew")
+        self._fail_pending()
+        self._agent = _AgentEnd(self, self._open_agent())
+        self._agent.start()
+        self._agent.send(self._own_request("initialize", msgspec.Raw(_decode_envelope(self._initialize).params)))
         for params in self._sessions.values():
-            self._far.say(self._own("session/resume", params))
+            self._agent.send(self._own_request("session/resume", params))
 
     # -- small steps -------------------------------------------------------------------------------------------------
 
-    def _heard_answer(self, read: _Message) -> None:
-        asked = self._waiting.pop(_key(read.id), None)
-        if asked is None or read.error:
+    def _on_reply(self, envelope: _Message) -> None:
+        asked = self._pending.pop(_key(envelope.id), None)
+        if asked is None or envelope.error:
             return
         _, method, params = asked
         if method == "initialize":
-            self._greeted = True
+            self._is_initialized = True
         elif method in _OPENING:
-            session_id = _session(read.result) or _session(params)
+            session_id = _session(envelope.result) or _session(params)
             if session_id is not None:
                 given = msgspec.json.decode(params)
-                kept = {name: given[name] for name in _KEPT if name in given}
+                kept = {name: given[name] for name in _RESUME_FIELDS if name in given}
                 self._sessions[session_id] = {"mcpServers": [], **kept, "sessionId": session_id}
         elif method in ("session/close", "session/delete"):
             self._sessions.pop(_session(params) or "", None)
 
-    def _heard_state(self, read: _Message) -> None:
-        session_id = _session(read.params)
-        update = msgspec.json.decode(read.params).get("update", {})
+    def _on_state_update(self, envelope: _Message) -> None:
+        session_id = _session(envelope.params)
+        update = msgspec.json.decode(envelope.params).get("update", {})
         if session_id is None or not isinstance(update, dict) or update.get("sessionUpdate") != "state_update":
             return
         if update.get("state") == "idle":
@@ -148,45 +154,46 @@ class Relay:
         else:
             self._running.add(session_id)
 
-    def _own(self, method: str, params: object) -> bytes:
-        """A request of our own, whose answer the editor does not see."""
-        self._numbers += 1
-        id = f"{_OURS}{self._numbers}"
-        self._ours.add(id)
+    def _own_request(self, method: str, params: object) -> bytes:
+        """Return a request of our own, whose reply the editor does not see."""
+        self._own_requests += 1
+        id = f"{_OWN_ID}{self._own_requests}"
+        self._own_ids.add(id)
         return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 
-    def _fail_all(self, reason: str | None = None) -> None:
-        """What the editor waits for ends. Where the agent never answered, nothing was lost: the reason is told."""
-        error = {"code": INTERNAL_ERROR, "message": _LOST if self._greeted else reason or _NEVER}
-        for id, _, _ in self._waiting.values():
-            self._near.say(msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": error}))
-        self._waiting.clear()
+    def _fail_pending(self, reason: str | None = None) -> None:
+        """End everything that the editor waits for with an error: its requests, and turns whose end is an event. Where
+        the agent never answered, nothing was lost, and the error says why."""
+        error = {"code": INTERNAL_ERROR, "message": _LOST if self._is_initialized else reason or _NOT_ANSWERED}
+        for id, _, _ in self._pending.values():
+            self._editor.send(msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": error}))
+        self._pending.clear()
         ended = {"sessionUpdate": "state_update", "state": "idle", "stopReason": "error", "error": error}
         for session_id in sorted(self._running):
             params = {"sessionId": session_id, "update": ended}
-            self._near.say(msgspec.json.encode({"jsonrpc": "2.0", "method": "session/update", "params": params}))
+            self._editor.send(msgspec.json.encode({"jsonrpc": "2.0", "method": "session/update", "params": params}))
         self._running.clear()
 
-    async def _answered(self) -> None:
-        """What the editor asked before it left is answered, within a bound."""
+    async def _wait_until_replied(self) -> None:
+        """Wait until what the editor asked before it left is answered, for at most `EOF_ANSWER_SECONDS`."""
         try:
             async with asyncio.timeout(limits.EOF_ANSWER_SECONDS):
-                while self._waiting:
-                    self._near.changed.clear()
-                    await self._near.changed.wait()
+                while self._pending:
+                    self._editor.changed.clear()
+                    await self._editor.changed.wait()
         except TimeoutError:
             pass
 
 
-class _Side:
-    """One side: what could not be written yet, and whether the other side is held back for it."""
+class _End:
+    """One end of the relay: what could not be written yet, and whether the other end is paused for it."""
 
-    def __init__(self, relay: Relay, transport: Transport) -> None:
+    def __init__(self, relay: StdioRelay, transport: Transport) -> None:
         self.transport: Final = transport
-        self.other: Callable[[], _Side]
+        self.other: Callable[[], _End]
         self.changed: Final = asyncio.Event()
         self._relay = relay
-        self._unsaid: list[bytes | memoryview] = []
+        self._unwritten: list[bytes | memoryview] = []
         self._size = 0
 
     def start(self) -> None:
@@ -196,48 +203,48 @@ class _Side:
         raise NotImplementedError
 
     def write(self, data: bytes) -> None:
-        self._unsaid.append(data)
+        self._unwritten.append(data)
         self._size += len(data)
         self.writable()
 
     def writable(self) -> None:
-        while self._unsaid:
-            data = self._unsaid[0]
+        while self._unwritten:
+            data = self._unwritten[0]
             taken = self.transport.write(data)
             self._size -= taken
             if taken < len(data):
-                self._unsaid[0] = memoryview(data)[taken:]
+                self._unwritten[0] = memoryview(data)[taken:]
                 break
-            self._unsaid.pop(0)
+            self._unwritten.pop(0)
         self.changed.set()
         if self._size > limits.OUTBOX_BYTES:
             self.other().transport.pause_reading()
-        elif not self._unsaid:
+        elif not self._unwritten:
             self.other().transport.resume_reading()
 
-    async def flushed(self) -> None:
-        """Until everything is written, within a bound."""
+    async def drain(self) -> None:
+        """Wait until everything is written, for at most `CLOSE_FLUSH_SECONDS`."""
         try:
             async with asyncio.timeout(limits.CLOSE_FLUSH_SECONDS):
-                while self._unsaid:
+                while self._unwritten:
                     self.changed.clear()
                     await self.changed.wait()
         except TimeoutError:
             pass
 
 
-class _Near(_Side):
-    """The editor: lines or header blocks, as it likes, and it is answered in kind."""
+class _EditorEnd(_End):
+    """The editor's end: lines or header blocks, as it likes, and it is answered in kind."""
 
-    def __init__(self, relay: Relay, transport: Transport) -> None:
+    def __init__(self, relay: StdioRelay, transport: Transport) -> None:
         super().__init__(relay, transport)
         self._framer = Framer(limit=limits.FRAME_BYTES)
-        self.other = lambda: relay._far
+        self.other = lambda: relay._agent
 
     def _receiver(self) -> Receiver:
         return self
 
-    def say(self, message: bytes) -> None:
+    def send(self, message: bytes) -> None:
         style: Style = self._framer.style or "ndjson"
         self.write(frame(message, style))
 
@@ -247,50 +254,50 @@ class _Near(_Side):
                 continue
             if isinstance(one, PeerMistake):
                 error = {"code": one.code, "message": one.message}
-                self.say(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}))
+                self.send(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}))
             else:
-                self._relay.from_near(one)
+                self._relay.from_editor(one)
         if self._framer.broken:
-            self._relay.near_gone()
+            self._relay.editor_lost()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._relay.near_gone()
+        self._relay.editor_lost()
 
 
-class _Far(_Side):
-    """The agent: lines."""
+class _AgentEnd(_End):
+    """The agent's end: lines."""
 
-    def __init__(self, relay: Relay, transport: Transport) -> None:
+    def __init__(self, relay: StdioRelay, transport: Transport) -> None:
         super().__init__(relay, transport)
         self._framer = Framer(limit=limits.FRAME_BYTES)
-        self.other = lambda: relay._near
+        self.other = lambda: relay._editor
 
     def _receiver(self) -> Receiver:
         return self
 
-    def say(self, message: bytes) -> None:
+    def send(self, message: bytes) -> None:
         self.write(frame(message, "ndjson"))
 
     def data_received(self, data: bytes) -> None:
         for one in self._framer.feed(data):
             if not isinstance(one, PeerMistake):
-                self._relay.from_far(one)
+                self._relay.from_agent(one)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._relay.far_gone(self, error)
+        self._relay.agent_lost(self, error)
 
 
-async def relay_stdio(open_far: Callable[[], Transport], tell: Callable[[str], None]) -> str | None:
-    """The editor is on our stdin and stdout."""
+async def relay_stdio(open_agent: Callable[[], Transport], report: Callable[[str], None]) -> str | None:
+    """Relay between an editor on our stdin and stdout and the agent, as `StdioRelay.run` does."""
     from dragoman.transports.stdio import StdioTransport
 
     try:
-        return await Relay(StdioTransport.of_this_process(), open_far, tell).run()
+        return await StdioRelay(StdioTransport.of_this_process(), open_agent, report).run()
     except LinkClosed as closed:
         return str(closed)
 
 
-def _read(message: bytes) -> _Message:
+def _decode_envelope(message: bytes) -> _Message:
     try:
         return msgspec.json.decode(message, type=_Message)
     except (ValueError, RecursionError):

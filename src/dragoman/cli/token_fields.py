@@ -1,11 +1,13 @@
 """What a command line says of a token's limits and of its end, checked. `UsageError` says what is wrong."""
 
+import argparse
 import os
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from dragoman.cli.errors import CommandError
 from dragoman.errors import UsageError
 from dragoman.gateway.token_store import is_text
 from dragoman.gateway.token_types import TokenLimits
@@ -61,3 +63,10 @@ def expiry_of(text: str | None, now: float) -> float:
 def written_time(seconds: float) -> str | None:
     """Write a time of seconds since 1970 for people and programs; None: there is none."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
+
+
+def server_limits(arguments: argparse.Namespace) -> TokenLimits:
+    """Return what no token of a server may exceed, from the command line of `dragoman serve`."""
+    if arguments.agent and arguments.max_mode:
+        raise CommandError("--max-mode is for our own agent; other agents have modes of their own")
+    return checked_limits(arguments.max_mode, arguments.workspace)

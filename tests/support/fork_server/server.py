@@ -72,7 +72,7 @@ _NEEDED_BY: Final = {
     ),
     "sessions": ("dragoman.cli.sessions",),
     "demo": ("dragoman.cli.demo", *_CLIENT),
-    "serve": ("dragoman.cli.serve", *_GATEWAY),
+    "serve": ("dragoman.cli.serve", "dragoman.cli.served_gateway", *_GATEWAY),
     "connect": (
         "dragoman.cli.connect",
         "dragoman.cli.stdio_relay",

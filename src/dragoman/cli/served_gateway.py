@@ -1,0 +1,192 @@
+"""The gateway that `dragoman serve` runs: made from the command line, and run until a signal comes.
+
+In two steps, because most mistakes can be seen before there is an event loop: `prepare` checks everything that can be
+wrong on a command line and raises `CommandError`, `serve` opens the socket.
+"""
+
+import argparse
+import asyncio
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.cli.errors import CommandError
+from dragoman.cli.home import home
+from dragoman.cli.server_output import error_reporter, print_line, print_nothing
+
+if TYPE_CHECKING:
+    from dragoman.cli.served_agent import ServedAgent
+    from dragoman.gateway.ceilings import Ceilings
+    from dragoman.gateway.logbook import Logbook
+    from dragoman.gateway.open_questions import OnPermission
+    from dragoman.gateway.server import GatewayServer
+    from dragoman.gateway.token_store import TokenStore
+
+
+class PreparedGateway:
+    """A gateway whose command line is checked; the rest needs a loop."""
+
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        tokens: "TokenStore",
+        log: "Logbook",
+        served: "ServedAgent",
+        ceilings: "Ceilings",
+    ) -> None:
+        self._arguments = arguments
+        self._tokens = tokens
+        self._log = log
+        self._served = served
+        self._ceilings = ceilings
+
+    def server(self) -> "GatewayServer":
+        """Return the server. Call it inside a running loop."""
+        from dragoman.gateway.hub import Hub
+        from dragoman.gateway.server import GatewayServer
+        from dragoman.gateway.session_directory import SessionDirectory
+
+        directory = SessionDirectory(home() / "gateway" / "owners.jsonl", agent="".join(self._arguments.agent))
+        hub = Hub(
+            self._served.agents,
+            directory=directory,
+            is_stored=self._served.is_stored,
+            folder_of=self._served.folder_of,
+            report=error_reporter(self._log),
+            log=self._log,
+            ceilings=self._ceilings,
+            on_permission=_recorder(self._arguments),
+        )
+        given = self._arguments
+        return GatewayServer(
+            hub,
+            self._tokens,
+            host=given.host,
+            port=given.port,
+            allowed_hosts=tuple(given.allowed_host),
+            certificate=_path(given.certificate),
+            key=_path(given.key),
+            elephant=given.elephant,
+            logins=home() / "gateway",
+        )
+
+
+def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook") -> PreparedGateway:
+    """Check a command line and choose the agent. Raise `CommandError` or `UsageError` for what is wrong."""
+    from dragoman.cli.key_variables import hide_keys
+    from dragoman.cli.served_agent import fleet_agent, our_agent
+    from dragoman.cli.settings import SettingsError
+    from dragoman.cli.token_fields import server_limits
+    from dragoman.gateway.ceilings import Ceilings
+    from dragoman.gateway.host_check import is_loopback
+
+    try:
+        hide_keys()
+    except SettingsError as error:
+        raise CommandError(str(error)) from None
+    if (arguments.certificate is None) != (arguments.key is None):
+        raise CommandError("TLS needs both --certificate and --key")
+    if arguments.certificate is not None:
+        _check_tls(Path(arguments.certificate).expanduser(), Path(arguments.key).expanduser())
+    if not is_loopback(arguments.host) and not tokens.valid():
+        raise CommandError(
+            f"without a token the server answers only this machine: make one with "
+            f"`dragoman tokens create NAME`, then serve on {arguments.host}"
+        )
+    if len(arguments.agent) > 1:
+        raise CommandError("one server serves one agent; start another on another --port")
+    _check_home(arguments, tokens)
+    limits = server_limits(arguments)
+    if arguments.agent:
+        served = fleet_agent(arguments.agent[0])
+    else:
+        served = our_agent(arguments, _private(arguments, tokens), error_reporter(log))
+    return PreparedGateway(arguments, tokens, log, served, Ceilings(limits, served.modes))
+
+
+def _check_tls(certificate: Path, key: Path) -> None:
+    from dragoman.cli.certificate import CertificateError, check_pair
+
+    try:
+        check_pair(certificate, key)
+    except CertificateError as error:
+        raise CommandError(str(error)) from None
+
+
+def _check_home(arguments: argparse.Namespace, tokens: "TokenStore") -> None:
+    """Raise `CommandError` if the owners of sessions, the tokens or our own agent's sessions cannot be written."""
+    from dragoman.cli.home import why_unwritable
+
+    folders = [home() / "gateway", tokens.path.parent, *([] if arguments.agent else [home() / "sessions"])]
+    for folder in folders:
+        trouble = why_unwritable(str(folder))
+        if trouble is not None:
+            raise CommandError(trouble)
+
+
+def _private(arguments: argparse.Namespace, tokens: "TokenStore") -> list[str]:
+    """Return the paths that are the server's own, and no agent's to read or write."""
+    key = _path(arguments.key)
+    return [str(path) for path in (home(), tokens.path, key) if path is not None]
+
+
+async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argparse.Namespace) -> None:
+    """Serve until SIGINT or SIGTERM, then let turns end within `--grace` and stop. Prints where it listens."""
+    stop = asyncio.Event()
+    say = print_nothing if arguments.quiet else print_line
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        stop.set()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+            # A second one ends us at once, by the kernel: an exception in the loop would end in a traceback. Children
+            # are ended by the guardian, and what clients saw is committed.
+            signal.signal(number, signal.SIG_DFL)
+
+    server = prepared.server()
+    await server.start()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    if tokens.never_made:
+        token = tokens.make("default")
+        print_line(f"a token was made, and is shown this once: {token}")
+        print_line(f"in a browser: {server.url.removesuffix('acp')}#token={token}")
+    elif not tokens.valid():
+        print_line("every token was revoked; make one with `dragoman tokens create NAME`")
+    else:
+        say(f"in a browser: {server.url.removesuffix('acp')}")
+    say(f"listening on {server.url}")
+    for name in arguments.agent:
+        say(f"{name} is confined by nothing of ours: every token that may prompt is a shell of this user")
+    if server.open_to_own_user:
+        say(_who_needs_no_token())
+    try:
+        await stop.wait()
+    finally:
+        say("stopping; turns may end first")
+        await server.stop(arguments.grace)
+
+
+def _who_needs_no_token() -> str:
+    """Return what `--elephant` means on this machine."""
+    from dragoman.gateway.peer_user import can_be_known
+
+    if can_be_known():
+        return "clients of elephant.ai need no token if they run as the same user as this server; others need one"
+    return "clients of elephant.ai need a token: this system does not say which user a program runs as"
+
+
+def _recorder(arguments: argparse.Namespace) -> "OnPermission | None":
+    """Return what records the answers to an agent of the fleet; our own records them with its sessions."""
+    if not arguments.agent:
+        return None
+    from dragoman.cli.served_decisions import ServedDecisionRecorder
+    from dragoman.cli.settings import read_settings
+
+    content = arguments.audit_content or read_settings().flag("audit_content")
+    return ServedDecisionRecorder(arguments.agent[0], content=content).record
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name).expanduser()
