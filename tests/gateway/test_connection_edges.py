@@ -32,7 +32,7 @@ WIDE = "[" + "[]," * 5_300_000 + "[]]"
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is looked at every few seconds is looked at at once."""
     monkeypatch.setattr(hub, "_SWEEP_SECONDS", 0.05)
-    monkeypatch.setattr(token_store, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(token_store, "_CHECK_SECONDS", 0.0)
 
 
 async def ended(peer: Any) -> int:

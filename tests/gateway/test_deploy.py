@@ -73,7 +73,7 @@ def test_the_unit_starts_the_command_and_leaves_it_time_to_stop() -> None:
     assert program.endswith("/bin/dragoman")
     given = parsed(words)
     assert given.host == "127.0.0.1"  # type: ignore[attr-defined]
-    longest = given.grace + hub._CANCEL_SECONDS + server._SAID_SECONDS + server._STOP_SECONDS  # type: ignore[attr-defined]
+    longest = given.grace + hub._CANCEL_SECONDS + server._REPLY_SECONDS + server._STOP_SECONDS  # type: ignore[attr-defined]
     assert int(service["TimeoutStopSec"]) > longest
     assert (service["KillMode"], service["KillSignal"]) == ("mixed", "SIGTERM")
 

@@ -28,38 +28,38 @@ def test_whoever_asks_nothing_is_hung_up_on_and_whoever_is_answered_is_not() -> 
     known = IdleSockets(clock)
     silent, asking = SocketPeer("10.0.0.1", 1), SocketPeer("10.0.0.1", 2)
     everybody = {silent, asking}
-    with known.asks(asking):
-        assert known.hopeless(everybody) == set()
+    with known.request(asking):
+        assert known.expired(everybody) == set()
         clock.now += FIRST_SECONDS
-        assert known.hopeless(everybody) == {silent}
+        assert known.expired(everybody) == {silent}
         clock.now += 10 * BETWEEN_SECONDS
-        with known.asks(asking):  # two at once
+        with known.request(asking):  # two at once
             pass
         clock.now += 10 * BETWEEN_SECONDS
-        assert known.hopeless({asking}) == set()
+        assert known.expired({asking}) == set()
     clock.now += BETWEEN_SECONDS - 1
-    assert known.hopeless({asking}) == set()
+    assert known.expired({asking}) == set()
     clock.now += 1
-    assert known.hopeless({asking}) == {asking}
+    assert known.expired({asking}) == {asking}
 
 
 def test_what_is_remembered_goes_with_the_connection() -> None:
     known = IdleSockets(Clock())
-    with known.asks(("10.0.0.1", 1)):
+    with known.request(("10.0.0.1", 1)):
         pass
-    with known.asks(None):
+    with known.request(None):
         pass
-    known.hopeless({SocketPeer("10.0.0.2", 1)})
-    assert known.hopeless(set()) == set()
-    assert (known._asking, known._asked, known._seen) == ({}, {}, {})
+    known.expired({SocketPeer("10.0.0.2", 1)})
+    assert known.expired(set()) == set()
+    assert (known._in_progress, known._last_reply, known._first_seen) == ({}, {}, {})
 
 
 def test_where_the_names_of_peers_mean_nothing_nobody_is_hung_up_on() -> None:
     clock = Clock()
     known = IdleSockets(clock)
-    with known.asks(("a name of its own", "1")):
+    with known.request(("a name of its own", "1")):
         for _ in range(3):
-            assert known.hopeless({SocketPeer("10.0.0.1", 1)}) == set()
+            assert known.expired({SocketPeer("10.0.0.1", 1)}) == set()
             clock.now += FIRST_SECONDS
 
 
@@ -67,10 +67,10 @@ def test_of_many_that_say_nothing_the_oldest_go_at_once() -> None:
     clock = Clock()
     known = IdleSockets(clock)
     old = {SocketPeer("10.0.0.1", port) for port in range(10)}
-    assert known.hopeless(old) == set()
+    assert known.expired(old) == set()
     clock.now += 1
     new = {SocketPeer("10.0.0.2", port) for port in range(SILENT)}
-    assert known.hopeless(old | new) == old
+    assert known.expired(old | new) == old
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "::ffff:10.0.0.1", "::ffff:a00:1"])
@@ -108,7 +108,7 @@ async def closed(port: int, said: bytes, host: str = "127.0.0.1") -> None:
 async def test_the_server_hangs_up_on_silence_and_on_nobody_who_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idle_sockets, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(idle_sockets, "CHECK_SECONDS", 0.05)
     monkeypatch.setattr(idle_sockets, "FIRST_SECONDS", 0.3)
     monkeypatch.setattr(idle_sockets, "BETWEEN_SECONDS", 0.6)
     async with gateway(counting(1), tmp_path) as served, opening(served) as peer, raw_http(served) as raw:
@@ -122,7 +122,7 @@ async def test_the_server_hangs_up_on_silence_and_on_nobody_who_is_answered(
 async def test_a_client_of_a_socket_for_both_versions_of_ip_is_known_by_its_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idle_sockets, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(idle_sockets, "CHECK_SECONDS", 0.05)
     monkeypatch.setattr(idle_sockets, "FIRST_SECONDS", 0.3)
     async with gateway(counting(1), tmp_path, host="::") as served, raw_http(served) as raw:
         await closed(served.server.port, b"")

@@ -29,7 +29,7 @@ OURS = {"X-Dragoman": "1"}
 
 @pytest.fixture
 async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(tokens_module, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(tokens_module, "_CHECK_SECONDS", 0.0)
     async with gateway(counting(3), tmp_path) as running:
         yield running
 

@@ -63,7 +63,7 @@ async def health(served: Served) -> int:
 async def test_of_many_silent_sockets_few_stay_and_others_are_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idle_sockets, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(idle_sockets, "CHECK_SECONDS", 0.05)
     monkeypatch.setattr(idle_sockets, "SILENT", 20)
     async with gateway(counting(1), tmp_path) as served:
         flood = Callers()
@@ -77,7 +77,7 @@ async def test_of_many_silent_sockets_few_stay_and_others_are_served(
 async def test_heads_that_come_byte_by_byte_are_ended_at_the_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idle_sockets, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(idle_sockets, "CHECK_SECONDS", 0.05)
     monkeypatch.setattr(idle_sockets, "FIRST_SECONDS", 0.5)
     async with gateway(counting(1), tmp_path) as served:
         flood = Callers()

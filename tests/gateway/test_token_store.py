@@ -19,7 +19,7 @@ from dragoman.transports.token import read_token
 
 @pytest.fixture(autouse=True)
 def look_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens_module, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(tokens_module, "_CHECK_SECONDS", 0.0)
 
 
 def test_a_token_is_kept_as_its_hash_in_a_file_of_its_owner(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ class AgentEvents:
         # At once: what a slow client has not read waits in its own bounded buffer, and holds the gate (`is_behind`).
         self._agent_side.link.consume()
         self._was_active = True
+        # By the agent's own id; `SharedSession` sends it to clients under theirs.
         shared = self._sessions.get(session_id)
         if shared is not None:
             shared.receive(event, size)

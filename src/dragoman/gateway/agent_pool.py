@@ -36,6 +36,7 @@ class AgentPool(Collection[AgentSide]):
         monitor: Monitor,
         recorder: PermissionRecorder,
     ) -> None:
+        # What an agent side reaches of the server, and nothing else of it.
         self.source: Final = source
         self.sessions: Final = sessions
         self.access: Final = access
@@ -70,6 +71,7 @@ class AgentPool(Collection[AgentSide]):
             # Before the handshake: a slot is taken from here on, and the end of the server has to find it.
             self._agent_sides.add(agent_side)
             await agent_side.initialize(hello)
+        # Also when the client has hung up meanwhile: a process that was started for it must not stay.
         except BaseException as error:
             if agent_side is not None:
                 await agent_side.close()
@@ -81,10 +83,13 @@ class AgentPool(Collection[AgentSide]):
         may be. Waits for its end; raise `RequestFailed` if all are busy."""
         if not self.source.most or self.processes < self.source.most:
             return
+        # The one that has been idle for longest, and can be stopped without a loss; its sessions are opened again when
+        # they are needed.
         for agent_side in sorted(self._agent_sides, key=lambda one: one.idle_since):
             stopping = agent_side.stop_process()
             if stopping is not None:
                 _log.debug("stopping %r to make room for another process", agent_side)
+                # Shielded: the stop goes on for its own agent if this client gives up.
                 await asyncio.shield(stopping)
                 return
         _log.warning("all %d agent processes are busy: a client was refused one", self.source.most)
@@ -97,6 +102,7 @@ class AgentPool(Collection[AgentSide]):
     def stop_idle(self, now: float) -> None:
         """Stop the processes that have been idle for long enough at the loop time `now`."""
         for agent_side in list(self._agent_sides):
+            # One agent that fails must not keep the others running.
             with self.monitor.reporting():
                 agent_side.stop_if_idle(now)
 

@@ -1,4 +1,4 @@
-"""An agent's process is started again: what its clients are told if that fails, and what the new one is told first."""
+"""An agent's process is started again: what its clients get if that fails, and what is set in the new process. Pure."""
 
 from typing import Final
 
@@ -25,17 +25,19 @@ BACKOFF_SECONDS: Final = limits.RESTART_SECONDS
 
 
 def backoff(failures: int) -> float:
-    """How long to wait before a process that has failed so often in a row is started again."""
+    """Return how many seconds to wait before a process that has failed so often in a row is started again."""
     return min(BACKOFF_SECONDS * 2.0 ** (failures - 1), limits.LONGEST_RESTART_SECONDS) if failures else 0.0
 
 
 def missing(session_id: str) -> RequestFailed:
-    """There is no such session for this client."""
+    """Return the error for a session that there is not for this client."""
+    # The same words whether it belongs to another principal or never was: which of the two must not show.
     return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": echo(session_id)})
 
 
 def start_failure(error: BaseException) -> BaseException:
-    """What a client is told of an agent that cannot be started."""
+    """Return the error that a client gets for an agent that cannot be started, or does not answer `initialize`."""
+    # In our own words: an exception of a start has paths and arguments in it, which are none of the client's.
     match error:
         case RequestFailed():
             return error
@@ -49,16 +51,18 @@ def start_failure(error: BaseException) -> BaseException:
             return RequestFailed(INTERNAL_ERROR, GONE)
         case TimeoutError():
             return RequestFailed(INTERNAL_ERROR, "The agent did not answer in time")
+        # A bug, or a cancel: the caller raises it as it is.
         case _:
             return error
 
 
 def changed_options(session_id: str, before: SessionOpened, now: SessionOpened) -> list[SetOption]:
-    """What makes the options of a session what they were."""
+    """Return the requests that make the options of a session what they were `before`."""
     values = {option.config_id: option.current_value for option in _known(now)}
     return [
         SetOption(session_id, option.config_id, option.current_value)
         for option in _known(before)
+        # An option that the new process does not have any more is left out: nothing could set it.
         if option.config_id in values and values[option.config_id] != option.current_value
     ]
 

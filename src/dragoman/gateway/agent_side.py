@@ -103,6 +103,7 @@ class AgentSide:
     async def initialize(self, hello: ClientHello) -> AgentHello:
         """Send `initialize` to its process, and return what the agent answers. Waits, for at most `START_SECONDS`."""
         self.link.start()
+        # A process that hangs at its start must not hang its client: `initialize` over HTTP waits for this reply.
         async with asyncio.timeout(min(self._source.start_seconds or limits.START_SECONDS, limits.START_SECONDS)):
             self.agent = await self.link.initialize(hello)
         self._hello = hello
@@ -207,6 +208,7 @@ class AgentSide:
         """Stop its process if it has had nothing to do for long enough, and another can take its place without a loss.
         Called at intervals; `now` is the loop time."""
         if self._events.was_active() or self._is_busy:
+            # Looked at only here, so at most a sweep too late; a turn's end sets it exactly.
             self._used_at = now
         if self._source.idle_seconds and now - self._used_at >= self._source.idle_seconds:
             self.stop_process()
@@ -376,6 +378,7 @@ class AgentSide:
         """End the turns of a process that has ended by itself with an error. Its sessions stay, where another process
         can open them."""
         self.state = ProcessState.STOPPED
+        # Their replies will never come: the link fails each of them with `LinkClosed`.
         self.in_flight.clear()
         self._events.pending_events.clear()
         self._failures += 1

@@ -56,11 +56,13 @@ def in_process(
 
     def done(task: "asyncio.Task[None]") -> None:
         tasks.discard(task)
+        # An exception that is not retrieved would only be printed, when the task is collected.
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
             report(error)
 
     def opened() -> Transport:
+        # Bounded as a pipe is, so that an agent in this process waits for slow readers like any other.
         ours, its = memory_pair(_PIPE_BYTES)
         task = asyncio.get_running_loop().create_task(_serve_and_close(serve, its))
         tasks.add(task)
@@ -88,6 +90,8 @@ def spawned(
     """Transports to a program that is started for each connection. `before` is called first, and may raise."""
     from dragoman.transports.spawn import spawner
 
+    # The command is checked once; what can change between two starts is what `before` is for: a project's files, for
+    # instance.
     start = spawner(command, cwd=cwd, env=env)
 
     def opened() -> Transport:

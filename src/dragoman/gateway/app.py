@@ -69,7 +69,7 @@ _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Gateway:
-    """The ASGI application."""
+    """The ASGI application of one server."""
 
     def __init__(self, hub: Hub, guard: Guard, elephant: Elephant | None = None) -> None:
         self._hub = hub
@@ -82,16 +82,21 @@ class Gateway:
         self._pages = Pages(hub.connections, hub.access.ceilings, guard)
         self._bodies = Bodies() if elephant is None else elephant.bodies
         self.idle_sockets: Final = IdleSockets(time.monotonic)
-        self._routes = self._routed()
+        self._routes = self._make_routes()
+
+    def __repr__(self) -> str:
+        return f"<Gateway {self._hub!r}>"
 
     async def __call__(self, scope: "Scope", receive: Receive, send: Send) -> None:
+        # Lifespan events are not for us: the server starts and stops the hub itself.
         if scope["type"] in ("http", "websocket"):
-            with self.idle_sockets.asks(scope.get("client")):
+            with self.idle_sockets.request(scope.get("client")):
                 await self._answer(scope, receive, send)
 
     async def _answer(self, scope: "Scope", receive: Receive, send: Send) -> None:
         headers: Headers = scope["headers"]
         scheme = "https" if scope["scheme"] in ("https", "wss") else "http"
+        # Host and Origin before the token: a page of another origin must not even learn whether a token is right.
         refusal = self._guard.refusal(headers, scheme)
         if refusal is None and scope["path"] not in OPEN_PATHS and not self._pages.is_open(scope["path"]):
             entered = self._authenticate(scope)
@@ -102,6 +107,8 @@ class Gateway:
         if refusal is not None:
             await self._refuse(scope, send, refusal.status, refusal.reason)
             return
+        # A handler may fail after it has begun to answer, a stream most likely: then there is no status left to send,
+        # and the broken response itself tells the client.
         has_begun = False
 
         async def send_and_note(event: Event) -> None:
@@ -115,6 +122,8 @@ class Gateway:
             await self._refuse(scope, send, stop.status, stop.reason, allow=stop.allow)
         except Full:
             await self._refuse(scope, send, 503, "The server is full. Try again later.")
+        # The connection was found and has ended before its message was handed on: for the client that is one that is
+        # gone.
         except LinkClosed:
             await self._refuse(scope, send, 404, "There is no such connection.")
         except Exception as error:
@@ -125,6 +134,7 @@ class Gateway:
     def _authenticate(self, scope: "Scope") -> TokenIdentity | Refusal:
         client, server = scope.get("client") or ("", 0), scope.get("server") or ("", 0)
         method = scope.get("method", "GET")
+        # Only these two paths may be used without a token, by programs of our own user.
         if self._elephant is not None and scope["path"] in (RPC, SSE):
             return self._elephant.authenticate(scope["headers"], peer_of(*client), peer_of(*server), method)
         return self._guard.authenticate(scope["headers"], client[0], method)
@@ -134,7 +144,7 @@ class Gateway:
         self._monitor.on_refusal(status, scope.get("method", "WEBSOCKET"), scope["path"], address)
         await refuse(scope, send, status, reason, allow=allow)
 
-    def _routed(self) -> "ASGIApp":
+    def _make_routes(self) -> "ASGIApp":
         from starlette.routing import Route, Router, WebSocketRoute
 
         async def nothing(scope: "Scope", receive: Receive, send: Send) -> None:
@@ -174,12 +184,15 @@ class Gateway:
         kind = (value_of(headers, b"content-type") or "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Stop(415, "The body must be application/json.")
+        # The body counts against its principal's budget until its message is handed on: a client that posts faster than
+        # its agent reads cannot fill the memory.
         async with self._bodies.read(scope, receive, BODY_BYTES) as body:
             await self._receive_post(scope, body, send)
 
     async def _receive_post(self, scope: "Scope", body: bytes, send: Send) -> None:
         headers: Headers = scope["headers"]
         message = message_in(body)
+        # The only message that may come without a connection is the one that makes it.
         if value_of(headers, CONNECTION) is None:
             if message.method != "initialize" or not message.is_request:
                 raise Stop(400, "Acp-Connection-Id is missing; initialize comes first.")
@@ -190,8 +203,10 @@ class Gateway:
         named = value_of(headers, SESSION)
         if named is not None:
             connection.names_sessions = True
+        # A client that has never used the header, and has opened this session here, is one that knows a single stream.
         one_stream = not connection.names_sessions and message.session_id in client_side.sessions
         body, message = _with_session(body, message, named, must_be_named=not one_stream)
+        # Without this check an answer could be tried on connections until one has asked under this id.
         if not message.method and not connection.was_sent(message.id):
             raise Stop(400, "No request with this id was sent on this connection.")
         await connection.feed(body, message, number=number_in(value_of(headers, NUMBER)))
@@ -203,13 +218,18 @@ class Gateway:
         connection.version = spoken_version(message.version)
         try:
             await connection.feed(body, number=1)
+            # The agent's own time limit is a second shorter, so that its refusal arrives here as an answer, and not as
+            # a 503.
             async with asyncio.timeout(limits.START_SECONDS + 1):
+                # Shielded: a client that hangs up must not cancel the future that `close` looks at.
                 reply = await asyncio.shield(connection.initialize_reply)
         except BaseException as error:
+            # Whatever went wrong, the client has no id of this connection, so nothing could ever use it.
             await self._connections.close(client_side, with_work=True)
             if isinstance(error, TimeoutError) or connection.initialize_reply.cancelled():
                 raise Stop(503, "The agent did not answer.") from None
             raise
+        # An agent that refused to start leaves no connection behind, and the body says why.
         more = [(CONNECTION, connection.id.encode())]
         if b'"error"' in reply and "error" in msgspec.json.decode(reply):
             await self._connections.close(client_side, with_work=True)
@@ -228,12 +248,15 @@ class Gateway:
         after = number_in(value_of(headers, b"last-event-id"))
         buffer = connection.main
         if session_id is not None:
+            # A stream may be opened before the session is: official clients do that with `session/load`.
             if session_id not in client_side.sessions and not await self._access.exists(session_id, scope["identity"]):
                 raise Stop(404, "There is no such session.")
             if client_side.is_closed:  # while the store was asked
                 raise Stop(404, "There is no such connection.")
             buffer = connection.streams.of_session(session_id)
             connection.names_sessions = True
+        # A client that reconnects names its last event, and so proves that it is the one that was here; a second tab
+        # does not, and must not steal the stream from the first.
         if buffer.reader is not None and after is None:
             raise Stop(409, "This stream has a reader already. Send Last-Event-ID to replace that reader.")
         reader = buffer.read(after)
@@ -241,7 +264,10 @@ class Gateway:
             connection.streams.on_stream_opened(session_id)
             shared = self._sessions.get(session_id)
             if shared is not None:
+                # The client may have opened the stream of a session that another client has open: from here on it is
+                # sent everything.
                 shared.subscribe(client_side)
+        # Open questions are asked now, and an agent that waited for a reader goes on.
         client_side.on_reader_change()
         await stream_events(reader, receive, send)
 
@@ -252,6 +278,7 @@ class Gateway:
         client_side = self._connections.find(connection_id, scope["identity"])
         if client_side is None:
             raise Stop(404, "There is no such connection.")
+        # A browser that was logged in again has another cookie; the newest one decides how long the connection lives.
         if scope["identity"].cookie:
             connection = client_side.connection
             connection.token_identity = connection.token_identity._replace(cookie=scope["identity"].cookie)
@@ -262,6 +289,7 @@ class Gateway:
     async def _websocket(self, scope: "Scope", receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
         headers: Headers = _with_query(scope)
+        # A WebSocket without an id makes a connection, one with an id goes on with it, from behind `Last-Event-ID`.
         resumed = value_of(headers, CONNECTION) is not None
         client_side = self._client_side(scope) if resumed else self._connections.open("websocket", scope["identity"])
         connection = client_side.connection
@@ -273,12 +301,15 @@ class Gateway:
         spoken = _SUBPROTOCOL if _SUBPROTOCOL in scope.get("subprotocols", ()) else None
         await send({"type": "websocket.accept", "subprotocol": spoken, "headers": accepted})
         reader = connection.main.read(number_in(value_of(headers, b"last-event-id")))
+        # The client learns how many of its own messages have arrived, and sends the rest again.
         if resumed:
             note = {"jsonrpc": "2.0", "method": "_dragoman/resumed", "params": {"received": connection.received}}
             await send({"type": "websocket.send", "text": msgspec.json.encode(note).decode()})
         client_side.on_reader_change()
         goodbye = asyncio.Event()
         await send_messages(reader, self._receive_frames(connection, reader, receive, send, goodbye), send)
+        # Only an orderly close ends the connection and its work, and only if no newer socket has taken over; any other
+        # end is a drop, after which the client may come back.
         if goodbye.is_set() and connection.main.reader is None:
             await self._connections.close(client_side, with_work=True)
 
@@ -300,6 +331,7 @@ class Gateway:
             delay = self._guard.message_delay(connection.token_identity)
             if delay:
                 await asyncio.sleep(delay)
+            # Lone surrogates become question marks here, and the link then refuses the message as it would any other.
             frame = text.encode("utf-8", "replace")
             if len(frame) > limits.FRAME_BYTES:
                 await send({"type": "websocket.close", "code": _TOO_BIG, "reason": ""})
@@ -308,6 +340,7 @@ class Gateway:
             if rejected is not None:
                 connection.reject(reader, rejected.code, rejected.reason)
                 continue
+            # Looked at once, in the first message that can be read: it decides in which version the agent is started.
             if not connection.version:
                 try:
                     connection.version = spoken_version(peek(frame).version)
@@ -315,6 +348,7 @@ class Gateway:
                     pass
             try:
                 await connection.feed(frame, reader=reader)
+            # Full: its agent has not read for so long that the client should reconnect later, and lose nothing.
             except (LinkClosed, Full):
                 return
             if reader.code:
@@ -357,7 +391,7 @@ class _Endpoint:
 
 
 def _with_query(scope: "Scope") -> Headers:
-    """The headers, with those two that a browser has to put in the query."""
+    """Return the headers, with those two that a browser has to put in the query."""
     try:
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=_QUERY_FIELDS)
     except ValueError:
@@ -369,7 +403,8 @@ def _with_query(scope: "Scope") -> Headers:
 
 
 def _with_session(body: bytes, message: Envelope, named: str | None, *, must_be_named: bool) -> tuple[bytes, Envelope]:
-    """The message with the session that the header names; 400 where the two differ, or the header has to be there."""
+    """Return the message with the session that the header names. Raise `Stop` (400) where the two differ, or where the
+    header is missing and has to be there."""
     if named is None:
         if must_be_named and message.method in _NEED_SESSION:
             raise Stop(400, "Acp-Session-Id is missing.")
@@ -378,6 +413,7 @@ def _with_session(body: bytes, message: Envelope, named: str | None, *, must_be_
         raise Stop(400, "Acp-Session-Id is not the session of the message.")
     if message.method not in _NEED_SESSION or message.session_id is not None:
         return body, message
+    # Only the two outer objects are decoded: a prompt of megabytes is passed on as it came.
     full = _members.decode(body)
     try:
         params = _members.decode(full.get("params", b"{}"))

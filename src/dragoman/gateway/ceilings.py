@@ -1,6 +1,6 @@
 """What each token may reach through this server: the stricter of what the server and what the token says.
 
-The gateway tells its own agent with every request who asks and within which limits (`vocabulary.identity`), and takes
+The gateway sends its own agent with every request who asks and within which limits (`vocabulary.identity`), and takes
 the same out of whatever a client sends. What can be judged without an agent is judged here, for every agent: folders,
 MCP servers that are programs, and logging in or out. Modes are known to our own agent only.
 """
@@ -55,16 +55,18 @@ class Ceilings:
 
     @property
     def trusted(self) -> bool:
-        """Whether the agent is told who asks, and believes it."""
+        """Return whether the agent is sent who asks, and believes it: it is our own."""
         return self._modes is not None
 
     def identity(self, token_identity: TokenIdentity) -> Identity:
-        """Who a client is, for the agent. A client without a token runs as the server's own user already."""
+        """Return who a client is, for the agent."""
         token, server = token_identity.limits, self._server
+        # A client without a token is a program of the server's own user: nothing is gained by confining it here.
         free = token_identity.may("admin") or not token_identity.token
         return Identity(
             token_identity.principal if token_identity.token else None,
             token_identity.token or None,
+            # Both are passed on, because only the agent knows the order of its modes; it takes the strictest.
             tuple(mode for mode in (server.max_mode, token.max_mode) if mode),
             tuple(roots for roots in (server.workspaces, token.workspaces) if roots),
             confined=not (free or token.allow_unconfined),
@@ -79,7 +81,7 @@ class Ceilings:
         return next((folder for folder in folders if identity.may_open(os.path.realpath(folder))), wanted)
 
     def check_hello(self, token_identity: TokenIdentity) -> None:
-        """Refuse a token whose limits this server's agent cannot keep."""
+        """Raise `RequestFailed` for a token whose limits this server's agent cannot keep."""
         if self._modes is None and token_identity.limits.max_mode:
             raise RequestFailed(
                 INVALID_REQUEST,
@@ -89,9 +91,10 @@ class Ceilings:
             )
 
     def check(self, request: Request, identity: Identity) -> None:
-        """Refuse what this identity may not ask of any agent."""
+        """Raise `RequestFailed` for what this identity may not ask of any agent."""
         match request:
             case ask.NewSession() | ask.ResumeSession() | ask.ForkSession():
+                # An MCP server that is a program runs as the server's user before any permission is asked for.
                 identity.check_programs(request.mcp_servers or ())
                 if identity.workspaces:
                     for folder in (request.cwd, *(request.additional_directories or ())):
@@ -100,6 +103,7 @@ class Ceilings:
                 identity.check_admin("log in")
             case ask.Logout():
                 identity.check_admin("log out")
+            # They change keys and addresses for every principal of this agent.
             case Extension() if request.method.startswith(_PROVIDERS):
                 identity.check_admin(f"use {request.method}")
             case _:
@@ -114,6 +118,7 @@ class Ceilings:
         if self._modes is None or not isinstance(word, (ask.SessionOpened, ask.OptionsSet, OptionsChanged)):
             return word
         options = word.config_options
+        # The most frequent case, without a copy: options come with every turn.
         if not options or not (identity.confined or identity.max_modes):
             return word
         return replace(word, config_options=[self._narrowed(option, identity, self._modes) for option in options])
@@ -127,7 +132,9 @@ class Ceilings:
 
 
 def _check_folder(folder: str, identity: Identity) -> None:
-    """Refuse a folder that is not in the workspaces, or that an agent which runs elsewhere could take for another."""
+    """Raise `RequestFailed` for a folder that is not in the workspaces, or that an agent which runs in another folder
+    could take for another one."""
     if not folder.startswith("/") or "\0" in folder:
         raise RequestFailed(INVALID_PARAMS, f"{folder!r} is no absolute path of a folder")
+    # By where it leads: a link in an allowed folder to another one is that other one.
     identity.check_folder(folder, os.path.realpath(folder))

@@ -114,6 +114,8 @@ class ClientSide:
             return
         self.is_closed = True
         with_work = with_work and self.may("prompt")
+        # First out of every session, then the agents, then the turns: an agent that has no subscriber left decides by
+        # what it sees, and must not see this client any more.
         sessions = list(self.sessions.values())
         for shared in sessions:
             shared.unsubscribe(self)
@@ -138,6 +140,7 @@ class ClientSide:
         if self.pending_replies:
             self._held_events.append((session_id, event))
         elif not self.link.closed:
+            # Each client sees the modes that are open to it, so this event is not the same for all.
             if event.__class__ is OptionsChanged:
                 event = self._ceilings.shown(event, self.identity)
             try:
@@ -179,8 +182,10 @@ class ClientSide:
             raise RequestFailed(INVALID_REQUEST, "This token may neither read nor prompt", {"reason": "scope"})
         self._ceilings.check_hello(self.connection.token_identity)
         if not self.may("prompt"):
+            # A token that only reads must not be asked for files or terminals: the agent is not told that it could be.
             hello = hello_to_read(hello)
         hello = without_ours(hello)
+        # Kept for further agents of this connection, where each session has its own, and for restarts.
         self.hello = hello
         self.agent_side = await self._pool.start(self, hello)
         if self.is_closed:  # while the agent was started
@@ -232,6 +237,8 @@ class ClientSide:
     async def _dispatch(self, request: Request, id: Id) -> Reply:
         if not self.may("prompt"):
             request = to_read(request)
+        # Whatever names a session is judged here, once, before anything else happens; `missing` looks the same for a
+        # session of another principal and for one that never was.
         session_id = session_of(request)
         if session_id is not None:
             await self._access.load_folder(session_id, self.connection.token_identity)
@@ -255,6 +262,7 @@ class ClientSide:
     async def _close_session(self, request: Request, id: Id, session_id: str) -> Reply:
         shared = self._shared_sessions.get(session_id)
         if shared is not None and isinstance(request, requests.CloseSession) and not shared.agent_side.is_ready(shared):
+            # To open it only to close it again would start a process for nothing.
             reply: Reply = Done()  # no process has it open
         else:
             reply = await self.forward(self.agent_side_of(session_id), request, id)
@@ -262,6 +270,7 @@ class ClientSide:
             principal = principal_name(self.principal)
             self._monitor.log.info("session_deleted", session=session_name(session_id), principal=principal)
         if shared is not None:
+            # Also at an agent that cannot close sessions: for the clients it is closed.
             shared.end("The session was closed")
             shared.agent_side.remove_session(shared)
         return reply
@@ -294,6 +303,7 @@ class ClientSide:
         if shared is not None:
             shared.refuse_if_full(self)
             if isinstance(request, (requests.SetOption, requests.SetTitle)):
+                # At the place of the reply among the agent's events, so that an update behind it is known to be one.
                 on_reply = partial(shared.on_setting_reply, self)
             shared.subscribe(self)
         return await self.forward(self.agent_side_of(session_id), request, id, on_reply)
@@ -348,6 +358,7 @@ class ClientSide:
             return request
         agent_id = self._access.agent_id(session_id)
         shared = agent_side.sessions.get(agent_id)
+        # The agent has no session of this id open: whether it would take it for another one, the directory knows.
         if shared is None or shared.process_number != agent_side.process_number:
             is_ambiguous = self._access.directory.is_ambiguous(session_id)
         else:

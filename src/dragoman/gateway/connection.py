@@ -133,9 +133,11 @@ class GatewayConnection:
                 if reader.code:
                     return
                 number = self.received + 1
+            # Sent twice: the client did not get our 202, and cannot know that its message has arrived.
             if number is not None and number <= self.received:
                 return
             if message is not None:
+                # Before the link has it: a reply may come in the same step.
                 self.streams.expect_answer(message)
             if number is not None:
                 self.received = number

@@ -60,6 +60,7 @@ class Connections(Mapping[str, ClientSide]):
 
     def open(self, kind: Kind, token_identity: TokenIdentity) -> ClientSide:
         """Make a connection. Raise `Full` when there are too many, of this principal or in all."""
+        # Counted anew each time: some thousand comparisons are nothing beside the start of an agent.
         own = sum(client_side.principal == token_identity.principal for client_side in self.values())
         if not self.accepts or len(self) >= CONNECTIONS or own >= CONNECTIONS_EACH:
             _log.warning("a connection was refused: %d are open", len(self))
@@ -79,11 +80,13 @@ class Connections(Mapping[str, ClientSide]):
         client_side = self.get(connection_id)
         if client_side is None or client_side.is_closed or client_side.principal != token_identity.principal:
             return None
+        # A token that may only read must not take over the connection of one that may prompt, of the same principal.
         return client_side if token_identity.covers(client_side.connection.token_identity) else None
 
     async def close(self, client_side: ClientSide, *, with_work: bool) -> None:
         """Close a connection; `with_work`: cancel the turns that only it watches. Waits for its link."""
         connection = client_side.connection
+        # Out of the directory before anything waits, so that no request finds a connection that is being closed.
         if self._client_sides.pop(connection.id, None) is not None:
             seconds = round(asyncio.get_running_loop().time() - connection.opened_at, 3)
             name, principal = connection_name(connection.id), principal_name(client_side.principal)
@@ -120,6 +123,7 @@ class Connections(Mapping[str, ClientSide]):
 
     async def close_all(self) -> None:
         """End every stream with a code that says so, and close every connection with its work."""
+        # With a code that tells clients to come back, to another server maybe, and not that they did wrong.
         for buffer in self.buffers():
             buffer.close(GOING_AWAY)
         await asyncio.gather(*(self.close(client_side, with_work=True) for client_side in list(self.values())))

@@ -28,6 +28,7 @@ def find_dead_peers(port: int) -> int:
         with listening:
             found += 1
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            # Set on the socket that listens: those that it accepts inherit them.
             for name, value in _OPTIONS.items():
                 with suppress(OSError, AttributeError):  # not every system has every one
                     listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
@@ -63,6 +64,7 @@ def own_sockets() -> Iterator[socket.socket]:
         return
     for name in names:
         with suppress(OSError):
+            # A duplicate: closing ours leaves the one that granian works with open.
             copy = os.dup(int(name))
             try:
                 yield socket.socket(fileno=copy)

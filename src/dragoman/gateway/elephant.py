@@ -82,8 +82,10 @@ class Elephant:
     def authenticate(
         self, headers: Headers, client: SocketPeer, server: SocketPeer, method: str
     ) -> TokenIdentity | Refusal:
-        """Return the pass of a client that has shown a token or needs none; `client` and `server` are the two ends."""
+        """Return the identity of a client that has sent a token or needs none; `client` and `server` are the two ends
+        of its socket."""
         may_have_none = self._open_to_own_user and needs_no_token(headers, client.address)
+        # Asked of the kernel for each request: the port of a program that has ended may belong to another user now.
         if may_have_none and is_own(client, server):
             return self._guard.admit(NOBODY)
         entered = self._guard.authenticate(headers, client.address, method)
@@ -92,7 +94,7 @@ class Elephant:
         return entered
 
     async def rpc(self, scope: "Scope", receive: Receive, send: Send) -> None:
-        """A message of a client."""
+        """Receive a message of a client: POST `/acp/rpc`."""
         if scope["method"] != "POST":
             raise Stop(405, "Use POST.", allow="POST")
         client = _client_of(scope)
@@ -103,20 +105,21 @@ class Elephant:
     async def _receive(self, client: _Client, body: bytes) -> int:
         message = message_in(body)
         if message.method:
-            again = message.method == "initialize" and message.is_request
-            client_side = await self._reinitialized(client) if again else self._client_side(client)
+            is_initialize = message.method == "initialize" and message.is_request
+            client_side = await self._for_initialize(client) if is_initialize else self._client_side(client)
         else:
             asker = self._find(client)
             if asker is None or not asker.connection.was_sent(message.id):
                 raise Stop(400, "No request with this id was sent to this client.")
             client_side = asker
         connection = client_side.connection
-        connection.alone_since = asyncio.get_running_loop().time()  # it is there, if only to speak
+        # Their clients post without reading, at the start for instance: a connection that is spoken to is not idle.
+        connection.alone_since = asyncio.get_running_loop().time()
         await connection.feed(body)
         return 202 if message.method else 204
 
     async def sse(self, scope: "Scope", receive: Receive, send: Send) -> None:
-        """The stream of a client, for as long as it reads; `initialize` said again goes on in it."""
+        """Answer with the stream of a client, for as long as it reads; a connection that replaces it goes on in it."""
         if scope["method"] != "GET":
             raise Stop(405, "Use GET.", allow="GET")
         client = _client_of(scope)
@@ -136,33 +139,37 @@ class Elephant:
         return None if client_side is None or client_side.is_closed else client_side
 
     def _client_side(self, client: _Client) -> ClientSide:
-        """The connection of a client; a new one where there is none."""
+        """Return the connection of a client; a new one where there is none."""
         return self._find(client) or self._new(client)
 
-    async def _reinitialized(self, client: _Client) -> ClientSide:
-        """The connection to say `initialize` on."""
+    async def _for_initialize(self, client: _Client) -> ClientSide:
+        """Return the connection for an `initialize`: a new one, where the client was initialized before."""
         old = self._find(client)
         if old is None or old.link.hellos is None:
             return old or self._new(client)
+        # Both exist for a moment: the stream of the old one follows to the new one (`sse`) before the old one is
+        # closed.
         new = self._new(client)
         await self._connections.close(old, with_work=False)
         return new
 
     def _new(self, client: _Client) -> ClientSide:
+        # Connections end by themselves too (`Connections.close_expired`), and their ids are dropped here.
         alive = {known: id for known, id in self._connection_ids.items() if self._find(known) is not None}
         self._connection_ids = alive
         if client not in alive and len(alive) >= CLIENTS:
             self._evict_one()
         client_side = self._connections.open("elephant", client.token_identity)
         client_side.connection.version = nearest_version("elephant")
+        # A share of its own: a client id costs nothing, so many of them must not hold much each.
         client_side.connection.main.limit = HELD_BYTES
         self._connection_ids[client] = client_side.connection.id
         return client_side
 
     def _evict_one(self) -> None:
-        """Make room; `Full` where every client reads."""
-        subscribers = [self._connections[id] for id in self._connection_ids.values()]
-        alone = [client_side for client_side in subscribers if not client_side.connection.readers]
+        """Close the connection that has been without a reader for longest. Raise `Full` where every client reads."""
+        clients = [self._connections[id] for id in self._connection_ids.values()]
+        alone = [client_side for client_side in clients if not client_side.connection.readers]
         if not alone:
             raise Full
         longest = min(alone, key=lambda client_side: client_side.connection.alone_since)
@@ -178,6 +185,7 @@ def _client_of(scope: "Scope") -> _Client:
         fields = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS)
     except ValueError:
         raise Stop(400, "The query cannot be read.") from None
+    # Their own clients send the id once; two would be a way to smuggle one past a proxy that checks the other.
     named = [value.strip() for name, value in fields if name == "client_id"]
     if len(named) != 1 or not named[0]:
         raise Stop(400, "Name yourself once: ?client_id=ID.")

@@ -11,7 +11,7 @@ from typing import Final
 from dragoman.gateway.client_side import ClientSide
 from dragoman.gateway.http_replies import number_in
 from dragoman.gateway.replay_buffer import REPLACED, TOO_SLOW, StreamBatch, StreamReader
-from dragoman.gateway.streaming import Receive, Send, beginning, gap, last_word, part, pump, until_gone
+from dragoman.gateway.streaming import Receive, Send, gap, head, last_write, part, pump, wait_until_gone
 
 # As the system itself has it.
 PING_SECONDS: Final = 5.0
@@ -26,17 +26,18 @@ async def stream(
     receive: Receive,
     send: Send,
 ) -> None:
-    """Answer with what a connection says, and then with what the next one says, while there is one."""
-    gone = asyncio.ensure_future(until_gone(receive))
+    """Answer with the messages of a connection, and then with those of the one that replaces it, while there is one."""
+    gone = asyncio.ensure_future(wait_until_gone(receive))
     try:
         reader = client_side.connection.main.read(_number(after, client_side))
         try:
-            await send(beginning())
+            await send(head())
             await send(part(b": connected\n\n"))
-            while await _say_all(client_side, reader, gone, send):
+            while await _send_all(client_side, reader, gone, send):
+                # Only where the connection itself has ended: a reader that another one has replaced must not follow it.
                 following = None if reader.code in _NOT_THE_LAST else next_client_side(client_side)
                 if following is None:
-                    await last_word(_end(client_side, reader, send))
+                    await last_write(_end(client_side, reader, send))
                     return
                 client_side, reader = following, following.connection.main.read(None)
         finally:
@@ -45,8 +46,8 @@ async def stream(
         gone.cancel()
 
 
-async def _say_all(client_side: ClientSide, reader: StreamReader, gone: "asyncio.Future[None]", send: Send) -> bool:
-    """Whether it was us who ended it."""
+async def _send_all(client_side: ClientSide, reader: StreamReader, gone: "asyncio.Future[None]", send: Send) -> bool:
+    """Send what the connection has, until its reader is ended or the client is gone; return whether it was ended."""
     client_side.on_reader_change()
     ended = asyncio.shield(gone)
     return await pump(reader, ended, lambda batch: send(part(_events(client_side, batch))), PING_SECONDS)
@@ -54,21 +55,23 @@ async def _say_all(client_side: ClientSide, reader: StreamReader, gone: "asyncio
 
 async def _end(client_side: ClientSide, reader: StreamReader, send: Send) -> None:
     buffer = client_side.connection.main
+    # The reader is ended already, so `pump` is over; what was appended before that is still owed.
     while reader.code not in _NOT_THE_LAST and buffer.has_after(reader.after):
         await send(part(_events(client_side, buffer.next_batch(reader))))
     await send(part(b": ended %d\n\n" % reader.code, more=False))
 
 
 def _events(client_side: ClientSide, batch: StreamBatch | None) -> bytes:
-    """A batch as it stands in the stream. Its numbers are those of one connection, so they carry its mark."""
+    """Return a batch as it stands in the stream."""
     if batch is None:
         return b": ping\n\n"
+    # Numbers are those of one connection, and a client that was initialized again has another: so an id has its mark.
     mark = _mark(client_side).encode()
-    said = [b"id: %b.%d\ndata: %b\n\n" % (mark, *message) for message in batch.messages]
+    events = [b"id: %b.%d\ndata: %b\n\n" % (mark, *message) for message in batch.messages]
     if batch.missed:
         first = batch.messages[0].number if batch.messages else 1
-        said.insert(0, b"id: %b.%d\ndata: %b\n\n" % (mark, first - 1, gap(batch.missed)))
-    return b"".join(said)
+        events.insert(0, b"id: %b.%d\ndata: %b\n\n" % (mark, first - 1, gap(batch.missed)))
+    return b"".join(events)
 
 
 def _mark(client_side: ClientSide) -> str:
@@ -76,6 +79,6 @@ def _mark(client_side: ClientSide) -> str:
 
 
 def _number(event_id: str | None, client_side: ClientSide) -> int | None:
-    """The number of the last event a client has; None: it does not say, or that was in another connection."""
+    """Return the number of the last event a client has; None: it does not say, or that was in another connection."""
     mark, _, number = (event_id or "").partition(".")
     return number_in(number) if mark == _mark(client_side) else None

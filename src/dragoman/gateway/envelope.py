@@ -12,6 +12,7 @@ from dragoman.dialects.contract import Id
 _Plain = str | int | float | bool | None
 
 
+# Only the fields that decide where a message goes; msgspec skips everything else without making values of it.
 class _Params(Struct, gc=False):
     sessionId: _Plain = None
     protocolVersion: _Plain = None
@@ -39,11 +40,11 @@ class Envelope(Struct, frozen=True, gc=False):
 
 
 class NotAMessage(Exception):
-    """It is no JSON, or no object with the keys of a message."""
+    """The frame is no JSON, or no object with the keys of a message."""
 
 
 class Batched(NotAMessage):
-    """It is an array."""
+    """The frame is an array: a batch, which ACP does not have."""
 
 
 _envelope = msgspec.json.Decoder(_Envelope)
@@ -52,10 +53,11 @@ _result = msgspec.json.Decoder(_Result)
 
 
 def peek(frame: bytes) -> Envelope:
-    """A glance at a message."""
+    """Return the envelope of a message. Raise `NotAMessage`, or `Batched` for an array."""
     try:
         envelope = _envelope.decode(frame)
     except (ValueError, RecursionError, OverflowError):
+        # An array gets a status of its own: clients of other JSON-RPC servers try batches.
         if frame.lstrip(b" \t\r\n")[:1] == b"[":
             raise Batched from None
         raise NotAMessage from None

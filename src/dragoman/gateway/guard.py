@@ -72,6 +72,8 @@ class Guard:
     def _authenticate(self, headers: Headers, address: str, method: str) -> TokenIdentity | Refusal:
         shown = _bearer(headers)
         token = None if shown is None else self._find(shown)
+        # A request that sends a token is judged by it alone: a page could add a cookie to it, but not the other way
+        # round.
         cookies = [] if value_of(headers, b"authorization") is not None else self._cookies_in(headers)
         cookie = ""
         if cookies:
@@ -118,6 +120,7 @@ class Guard:
         try:
             is_stored = self._is_stored(token_identity)
         except Unsure:
+            # The clock starts with the first failure, and a file that can be read again stops it.
             if self._unsure_since is None:
                 self._unsure_since = now
             return now - self._unsure_since < UNSURE_SECONDS
@@ -154,6 +157,7 @@ class Guard:
             if digest is None:
                 continue
             found = next((token for token in self._tokens() if token.digest == digest), None)
+            # The token was revoked: its logins end with it, here at the latest.
             if found is None:
                 self.logins.end(cookie)
             return cookie, found
@@ -169,6 +173,7 @@ def _is_of_our_page(headers: Headers, method: str) -> bool:
 
 def _bearer(headers: Headers) -> bytes | None:
     shown = [value for name, value in headers if name == b"authorization"]
+    # Two headers: which of them a proxy has looked at cannot be known.
     if len(shown) != 1:
         return None
     kind, _, token = shown[0].strip().partition(b" ")

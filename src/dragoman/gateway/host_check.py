@@ -39,6 +39,7 @@ class HostCheck:
         if len(headers) > HEADER_COUNT or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
             return Refusal(431, "The request has too many headers.")
         hosts = [value for name, value in headers if name == b"host"]
+        # RFC 9110 7.2: more than one, or none, is an error, and what a proxy and a server could read differently.
         if len(hosts) != 1:
             return Refusal(400, "The request must name one host.")
         host = hosts[0].decode("latin-1").lower()
@@ -63,6 +64,8 @@ class HostCheck:
         if host in self._hosts:  # named with its port, as it is seen behind a proxy
             return True
         name, port = match[1].strip("[]"), match[2]
+        # Another port of this machine is another server, whose pages must not pass for ours; behind a proxy the port is
+        # its own.
         if port is not None and int(port) != self._port and name not in self._hosts - LOOPBACK:
             return False
         if name in self._hosts:

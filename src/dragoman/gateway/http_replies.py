@@ -45,34 +45,37 @@ class Stop(Exception):
 
 
 class Bodies:
-    """The bodies that are read or worked on now, of each principal and of all."""
+    """Read bodies, and bound those that are read or worked on now, of each principal and of all."""
 
     def __init__(self) -> None:
         self._budgets = ByteBudgets(BODIES_EACH_BYTES, BODIES_ALL_BYTES)
 
     @asynccontextmanager
     async def read(self, scope: "Scope", receive: Receive, most: int) -> AsyncIterator[bytes]:
-        """The body of a request, for as long as it is needed; 413 past `most` bytes, 503 while there are too many."""
+        """Yield the body of a request, and count its bytes while the block runs. Raise `Stop`: 413 past `most` bytes,
+        503 while there are too many."""
         share = _Share(self._budgets.of(scope["identity"].principal))
         try:
             yield await _read_body(scope["headers"], receive, most, share)
         finally:
-            share.give_back()
+            # In every case, also where the client has hung up: the budget is the principal's, and lives longer than the
+            # request.
+            share.release()
 
 
 class _Share:
-    """What one body takes of a budget."""
+    """What one body uses of a budget."""
 
     def __init__(self, budget: ByteBudget) -> None:
         self._budget = budget
         self._taken = 0
 
-    def take(self, amount: int) -> None:
+    def acquire(self, amount: int) -> None:
         self._taken += amount
         if self._budget.add(amount):
             raise Stop(503, "Too many large bodies at once. Try again later.")
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         self._budget.add(-self._taken)
         self._taken = 0
 
@@ -94,7 +97,8 @@ async def _read_body(headers: Headers, receive: Receive, most: int, share: _Shar
                     raise Stop(400, "The body ended early.")
                 parts.append(event.get("body", b""))
                 size += len(parts[-1])
-                share.take(len(parts[-1]))
+                # Counted while it arrives, so that many bodies at once cannot be sent beside the budget.
+                share.acquire(len(parts[-1]))
                 if size > most:
                     await _discard(receive)
                     raise too_large
@@ -118,8 +122,9 @@ async def _discard(receive: Receive) -> None:
 
 
 def message_in(body: bytes) -> Envelope:
-    """A glance at the message that a body is."""
+    """Return the envelope of the message that a body is. Raise `Stop` (400, 413, 501) if it is none."""
     rejected = precheck(body)
+    # Before it is decoded: sixteen mebibytes of empty lists would hold the loop for seconds.
     if rejected is not None:
         raise Stop(rejected.status, rejected.reason)
     try:
@@ -134,7 +139,7 @@ def message_in(body: bytes) -> Envelope:
 
 
 def number_in(text: str | None) -> int | None:
-    """A number in a header; garbage is as good as nothing."""
+    """Return the number in a header; None for anything that is no number, as if the header were not there."""
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
@@ -146,7 +151,7 @@ async def answer(
     *,
     kind: bytes = b"application/json",
 ) -> None:
-    """A whole response."""
+    """Send a whole response."""
     headers = [
         *([] if status == 204 else [(b"content-length", b"%d" % len(body))]),  # RFC 9110 8.6
         (b"cache-control", b"no-store"),
@@ -159,13 +164,14 @@ async def answer(
 
 
 async def refuse(scope: "Scope", send: Send, status: int, reason: str, *, allow: str = "") -> None:
-    """A status and a sentence, on HTTP and on a WebSocket that was not accepted yet."""
+    """Send a status and a sentence, on HTTP and on a WebSocket that was not accepted yet."""
     body = msgspec.json.encode({"error": reason})
     more = [(b"www-authenticate", b"Bearer")] if status == 401 else []
     if allow and status == 405:
         more = [(b"allow", allow.encode())]
     if status in (400, 408, 413, 421, 431):
-        more.append((b"connection", b"close"))  # what follows on it cannot be trusted
+        # The rest of the body may still be on its way, and would be read as the next request.
+        more.append((b"connection", b"close"))
     if scope["type"] == "http":
         if scope.get("http_version") != "1.1":
             more = [header for header in more if header[0] != b"connection"]

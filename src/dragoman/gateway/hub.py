@@ -65,6 +65,7 @@ class Hub:
             folder_of=folder_of,
             renames=source.renames,
         )
+        # In this order because each needs those before it, and none needs one behind it.
         recorder = PermissionRecorder(on_permission, self.monitor)
         self.agents: Final = AgentPool(source, self.sessions, self.access, self.monitor, recorder)
         self._background = BackgroundTasks(self.monitor)
@@ -86,6 +87,8 @@ class Hub:
         loop = asyncio.get_running_loop()
         idle_seconds = self.agents.source.idle_seconds or _SWEEP_SECONDS
         while True:
+            # As often as the shortest of the times that it watches: a test, or an operator, may have set one to a
+            # second.
             await asyncio.sleep(min(_SWEEP_SECONDS, self.connections.kept_seconds, idle_seconds))
             self.agents.stop_idle(loop.time())
             await self.connections.close_expired(loop.time(), is_valid, is_logged_in)
@@ -98,6 +101,7 @@ class Hub:
         log.info("stopping", turns=len(self.sessions.running()), grace=grace)
         _log.debug("stopping: %r", self)
         await self.sessions.wait_until_idle(grace)
+        # Their agents say how they ended, if they can; clients that resume see an interrupted turn.
         interrupted = self.sessions.running()
         for shared in interrupted:
             shared.cancel()

@@ -18,10 +18,11 @@ from dragoman.gateway.dead_peers import own_sockets
 FIRST_SECONDS: Final = 20.0
 # Between two requests of one connection; proxies keep theirs for about a minute.
 BETWEEN_SECONDS: Final = 120.0
-# Connections that have asked nothing yet. Past this the oldest are hung up on at once.
+# Connections without any request yet. Past this the oldest are shut down at once: a flood of sockets that say nothing
+# must not use up the descriptors.
 SILENT: Final = 512
 # Interval between two checks.
-LOOK_SECONDS: Final = 5.0
+CHECK_SECONDS: Final = 5.0
 
 
 class SocketPeer(NamedTuple):
@@ -36,44 +37,47 @@ class IdleSockets:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._asking: Counter[SocketPeer] = Counter()
-        self._asked: dict[SocketPeer, float] = {}  # when the last answer ended
-        self._seen: dict[SocketPeer, float] = {}  # when a peer without any request was seen first
+        self._in_progress: Counter[SocketPeer] = Counter()
+        self._last_reply: dict[SocketPeer, float] = {}  # when the last answer ended
+        self._first_seen: dict[SocketPeer, float] = {}  # when a peer without any request was seen first
 
     @contextmanager
-    def asks(self, client: tuple[str, int | str] | None) -> Iterator[None]:
-        """A request is answered meanwhile."""
+    def request(self, client: tuple[str, int | str] | None) -> Iterator[None]:
+        """Count a request of `client` as in progress while the block runs."""
         if client is None:
             yield
             return
         peer = peer_of(*client)
-        self._asking[peer] += 1
+        self._in_progress[peer] += 1
         try:
             yield
         finally:
-            self._asking[peer] -= 1
-            if not self._asking[peer]:
-                del self._asking[peer]
-            self._asked[peer] = self._clock()
+            self._in_progress[peer] -= 1
+            if not self._in_progress[peer]:
+                del self._in_progress[peer]
+            self._last_reply[peer] = self._clock()
 
     @property
-    def answered(self) -> bool:
+    def has_requests(self) -> bool:
         """Return whether a request is in progress."""
-        return bool(self._asking)
+        return bool(self._in_progress)
 
-    def hopeless(self, connected: Collection[SocketPeer]) -> set[SocketPeer]:
-        """Of those that are connected now, who is to be hung up on. Forgets the others."""
+    def expired(self, connected: Collection[SocketPeer]) -> set[SocketPeer]:
+        """Return which of the connected peers have been silent for too long. Forgets peers that are not connected."""
         now = self._clock()
-        if self._asking and not any(peer in connected for peer in self._asking):
+        # Peers are matched by address and port between what granian says of a request and what the kernel says of a
+        # socket.
+        if self._in_progress and not any(peer in connected for peer in self._in_progress):
             # No peer with a request is connected, so the two sides name peers differently: close none rather than all.
             return set()
-        self._asked = {peer: since for peer, since in self._asked.items() if peer in connected}
-        silent = [peer for peer in connected if peer not in self._asking and peer not in self._asked]
-        self._seen = {peer: self._seen.get(peer, now) for peer in silent}
-        oldest = sorted(self._seen, key=self._seen.__getitem__)[: max(len(self._seen) - SILENT, 0)]
-        late = [peer for peer, since in self._seen.items() if now - since >= FIRST_SECONDS]
-        done = [peer for peer, ended in self._asked.items() if now - ended >= BETWEEN_SECONDS]
-        return {*oldest, *late, *(peer for peer in done if peer not in self._asking)}
+        self._last_reply = {peer: since for peer, since in self._last_reply.items() if peer in connected}
+        # Three kinds of peers: with a request in progress, with one that is over, and without any; the last are silent.
+        silent = [peer for peer in connected if peer not in self._in_progress and peer not in self._last_reply]
+        self._first_seen = {peer: self._first_seen.get(peer, now) for peer in silent}
+        oldest = sorted(self._first_seen, key=self._first_seen.__getitem__)[: max(len(self._first_seen) - SILENT, 0)]
+        late = [peer for peer, since in self._first_seen.items() if now - since >= FIRST_SECONDS]
+        done = [peer for peer, ended in self._last_reply.items() if now - ended >= BETWEEN_SECONDS]
+        return {*oldest, *late, *(peer for peer in done if peer not in self._in_progress)}
 
 
 def peer_of(address: str, port: int | str) -> SocketPeer:
@@ -92,7 +96,7 @@ def connected_to(port: int) -> set[SocketPeer]:
     return {peer for peer, _ in _accepted(port)}
 
 
-def hang_up(port: int, peers: Iterable[SocketPeer]) -> None:
+def shut_down(port: int, peers: Iterable[SocketPeer]) -> None:
     """Shut down the sockets of these peers; the server library, which owns them, then sees the end of each."""
     wanted = set(peers)
     for peer, one in _accepted(port):

@@ -26,6 +26,7 @@ class InFlightRequests:
     """The requests in flight at one agent."""
 
     def __init__(self) -> None:
+        # By our own numbers on the agent's link: the ids of several clients may be the same.
         self._requests: dict[int, InFlightRequest] = {}
 
     def __len__(self) -> int:

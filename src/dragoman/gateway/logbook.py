@@ -20,7 +20,7 @@ Level = Literal["error", "info", "debug"]
 LEVELS: Final[tuple[Level, ...]] = ("error", "info", "debug")
 # Lines that may wait for a disk or a pipe that is slow: some seconds of a busy server, a few MiB.
 _WAITING: Final = 10_000
-# Refusals told of each second; an address that guesses makes hundreds.
+# Refusals logged each second; an address that guesses makes hundreds.
 _REFUSALS: Final = 20
 # The last lines may be written for so long when the server ends.
 _LAST_SECONDS: Final = 1.0
@@ -31,7 +31,7 @@ _SESSION_LENGTH: Final = 13
 
 
 class Logbook:
-    """Lines for people who run the server. Without `write` it is silent."""
+    """The log of one server. `write` is called with whole lines, in a thread; None: nothing is logged."""
 
     def __init__(
         self,
@@ -55,15 +55,15 @@ class Logbook:
         return self._write is not None and LEVELS.index(level) <= self._level
 
     def error(self, event: str, **fields: object) -> None:
-        """Something has failed that should not."""
+        """Log a failure that should not happen."""
         self._log("error", event, fields)
 
     def info(self, event: str, **fields: object) -> None:
-        """What a person who runs this wants to know: comings, goings, beginnings, ends."""
+        """Log what an operator wants to know: connections, sessions, turns, agents, as they begin and end."""
         self._log("info", event, fields)
 
     def debug(self, event: str, **fields: object) -> None:
-        """Every request."""
+        """Log a request of a client."""
         self._log("debug", event, fields)
 
     def refusal(self, **fields: object) -> None:
@@ -75,7 +75,7 @@ class Logbook:
         self._log("info", "refused", fields)
 
     def close(self) -> None:
-        """Write what waits, within a bound."""
+        """Write what waits, for at most `_LAST_SECONDS`. Blocks."""
         with self._changed:
             self._ending = True
             self._changed.notify()
@@ -87,6 +87,7 @@ class Logbook:
             return
         at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         with self._changed:
+            # Dropped and counted, not waited for: a pipe that is not read must not stop the server.
             if len(self._lines) >= _WAITING:
                 self._dropped += 1
                 return
@@ -95,6 +96,7 @@ class Logbook:
                 self._dropped = 0
             self._lines.append(msgspec.json.encode({"time": at, "level": level, "event": event, **fields}) + b"\n")
             self._changed.notify()
+            # Started with the first line, so that a server without a log has no thread.
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_all, name="logbook", daemon=True)
                 self._writer.start()
@@ -107,6 +109,7 @@ class Logbook:
                     if self._ending:
                         return
                     self._changed.wait()
+                # All that wait in one write, and outside of the lock: `_log` never waits for the disk.
                 lines = b"".join(self._lines)
                 self._lines.clear()
             try:
@@ -116,12 +119,12 @@ class Logbook:
 
 
 def connection_name(connection_id: str) -> str:
-    """A connection as the log names it."""
+    """Return a connection as the log names it."""
     return connection_id[:_CONNECTION_LENGTH]
 
 
 def session_name(session_id: str) -> str:
-    """A session as the log names it."""
+    """Return a session as the log names it."""
     return session_id[:_SESSION_LENGTH]
 
 

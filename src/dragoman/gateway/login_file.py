@@ -1,7 +1,7 @@
 """The file in which the logins of browsers outlive a restart of the server: hashes, and nothing that logs a browser in.
 
-Owns the form of the file, its bounds, and how it is written. What a login is worth is judged by `cookies`; nothing here
-knows about requests.
+Owns the form of the file, its bounds, and how it is written. What a login is worth is judged by `login_store`;
+nothing here knows about requests.
 
 Promises
 - Only its owner can read it, and a file that others could have changed is not believed.
@@ -44,7 +44,7 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 class LoginFile:
-    """The file of one server. `report` is told in one sentence what went wrong with it, without its path."""
+    """The file of one server. `report` is called with a sentence about what went wrong with it, without its path."""
 
     def __init__(self, path: Path, report: Callable[[str], object]) -> None:
         self.path: Final = path
@@ -54,6 +54,7 @@ class LoginFile:
         """Return the logins of the file; none where there is no file, or none that can be believed."""
         try:
             logins = msgspec.json.decode(self._content(), type=_Content).logins
+            # A time that is no number would make a login that never ends.
             if all(math.isfinite(login.made) and math.isfinite(login.used) for login in logins):
                 return logins
             self._distrust("it has a time that is none")
@@ -66,12 +67,13 @@ class LoginFile:
         return []
 
     def write(self, logins: Sequence[StoredLogin]) -> None:
-        """Put these in place of what is there. Waits for the disk; a failure is reported, and the file removed."""
+        """Replace the content of the file. Blocks for the disk; a failure is reported, and the file removed."""
         try:
             write_private(self.path, msgspec.json.encode(_Content(list(logins[-LOGINS:]))))
         except OSError as error:
             reason = (error.strerror or "it cannot be written").lower()
             self._report(f"{reason}; browsers have to log in again after a restart")
+            # Better no file than an old one: a login that has ended must not come back with a restart.
             with suppress(OSError):
                 self.path.unlink()
 
@@ -79,6 +81,7 @@ class LoginFile:
         # A FIFO or a link in its place must neither hold the start up nor be followed.
         descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
+            # Of the open file, not of its name: the name may lead elsewhere a moment later.
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
                 raise OSError(0, "it is no regular file")

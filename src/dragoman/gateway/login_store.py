@@ -48,7 +48,7 @@ class LoginHalves(NamedTuple):
 
 
 class LoginStore:
-    """Those that count. `name` is that of a cookie over plain HTTP: ports of one machine share a browser's cookies.
+    """The logins of one server. `port` is in the name of the cookie: ports of one machine share a browser's cookies.
     `clock` is that of the wall where there is a `file`."""
 
     def __init__(self, port: int, clock: Callable[[], float], file: LoginFile | None = None) -> None:
@@ -61,22 +61,24 @@ class LoginStore:
         self._writing: asyncio.Task[None] | None = None
 
     def make(self, token_digest: str) -> LoginHalves:
-        """A new login for a token that was shown."""
+        """Make a login for a token that was shown, and return its two halves. Evicts the oldest past the limits."""
         halves = LoginHalves(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
         now = self._clock()
         login = StoredLogin(_digest(halves.cookie), _digest(halves.page_key), token_digest, now, now)
+        # Evicted by token first: who has one token cannot log out the browsers of others by logging in often.
         same = [digest for digest, kept in self._logins.items() if kept.token == token_digest]
         for digest in same[: max(len(same) + 1 - COOKIES_EACH, 0)]:
             del self._logins[digest]
         self._logins[login.cookie] = login
+        # The order of the dict is that of the last use, so the first is the one that was unused for longest.
         while len(self._logins) > COOKIES:
             del self._logins[next(iter(self._logins))]
         self._version += 1
         return halves
 
     def token_digest(self, digest: str, page_key: str) -> str | None:
-        """The token that a login stands for, by the digest of its cookie and its page key itself; None where the two
-        do not belong together, or do not count any more. It was used now."""
+        """Return the digest of the token that a login stands for, by the digest of its cookie and its page key itself;
+        None where the two do not belong together, or are not valid any more. Counts as a use."""
         kept = self._logins.get(digest)
         shown = _digest(page_key[:_LENGTH])
         # Compared in any case: how long it takes says nothing.
@@ -87,38 +89,43 @@ class LoginStore:
         return kept.token
 
     def touch(self, digest: str) -> None:
-        """It is in use, so it is not forgotten for another while; one that is over stays over."""
+        """Note a use of a login, which keeps it alive for another while; one that is over stays over."""
         if self.is_valid(digest):
+            # Taken out and put back at the end: the dict stays in the order of use.
             kept = self._logins.pop(digest)
             self._logins[digest] = msgspec.structs.replace(kept, used=self._clock())
             self._version += 1
 
     def is_valid(self, digest: str) -> bool:
-        """Whether it does now; looking is not using."""
+        """Return whether a login is valid now. Does not count as a use."""
         kept = self._logins.get(digest)
         return kept is not None and self._is_alive(kept)
 
     def end(self, digest: str) -> None:
-        """It counts no more."""
+        """End a login."""
         if self._logins.pop(digest, None) is not None:
             self._version += 1
 
     async def save(self) -> None:
         """Wait until what has changed up to now is on disk. Changes that come meanwhile are written together."""
         wanted = self._version
+        # A write that has begun may be older than our change; then another follows. Many callers share each write.
         while self._file is not None and self._written < wanted:
             if self._writing is None:
                 self._writing = asyncio.create_task(self._write(self._file))
+            # Shielded: a client that hangs up must not cancel the write that others wait for.
             await asyncio.shield(self._writing)
 
     async def save_at_intervals(self) -> None:
-        """Write when each was used last, for as long as the server runs."""
+        """Write when each login was used last, at intervals, for as long as the server runs."""
         while True:
             await asyncio.sleep(SAVE_SECONDS)
             await self.save()
 
     async def _write(self, file: LoginFile) -> None:
+        # Read before the copy: a change that comes during the write is not counted as written.
         version = self._version
+        # Expired logins go with the next write; until then `is_valid` keeps them out.
         self._logins = {digest: kept for digest, kept in self._logins.items() if self._is_alive(kept)}
         try:
             await asyncio.to_thread(file.write, list(self._logins.values()))
@@ -145,7 +152,7 @@ class LoginStore:
         return [_digest(value) for value in values if value and len(value) <= _LENGTH][:_SHOWN]
 
     def header(self, value: str, *, secure: bool) -> bytes:
-        """`Set-Cookie`; an empty value takes it away."""
+        """Return the value of `Set-Cookie`; an empty value removes the cookie."""
         name = f"__Host-{self._name}" if secure else self._name
         age = int(LIFE_SECONDS) if value else 0
         end = "; Secure" if secure else ""
@@ -153,8 +160,8 @@ class LoginStore:
 
 
 def page_key_in(headers: Sequence[tuple[bytes, bytes]]) -> str:
-    """The page key of a request, from its header or from the subprotocols it offers; empty where it has none, or more
-    than one."""
+    """Return the page key of a request, from its header or from the subprotocols it offers; empty where it has none, or
+    more than one."""
     shown = [value for name, value in headers if name == PAGE_KEY_HEADER]
     for name, value in headers:
         if name == b"sec-websocket-protocol":

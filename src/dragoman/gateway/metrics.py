@@ -42,7 +42,7 @@ _NAMES: Final[dict[type[Request], str]] = {
 
 
 class Histogram:
-    """Counts by upper bound, and the sum."""
+    """Observations counted by upper bound, and their sum."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
@@ -50,12 +50,13 @@ class Histogram:
         self._sum = 0.0
 
     def observe(self, seconds: float) -> None:
-        """It took so long."""
+        """Add an observation."""
+        # A value on a bound belongs to the bucket of that bound (`le`), which is what `bisect_left` finds.
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self._sum += seconds
 
     def lines(self, name: str, labels: str = "") -> Iterator[str]:
-        """As Prometheus reads it. `labels` is empty, or `key="value"`."""
+        """Yield the lines that Prometheus reads. `labels` is empty, or `key="value"`."""
         before = f"{labels}," if labels else ""
         total = 0
         for bound, count in zip((*self._bounds, None), self._counts, strict=True):
@@ -67,7 +68,7 @@ class Histogram:
 
 
 class Metrics:
-    """What was measured since the start."""
+    """What was measured since the start of the server."""
 
     def __init__(self) -> None:
         self.chunk: Final = Histogram(CHUNK)
@@ -78,6 +79,7 @@ class Metrics:
 
     def on_reply(self, method: str, seconds: float) -> None:
         """Count a reply. `method` is a name of `method_of`, never the client's own."""
+        # Made with the first reply: a method that is never used has no series.
         histogram = self.answers.get(method)
         if histogram is None:
             histogram = self.answers[method] = Histogram(ANSWER)
@@ -86,11 +88,12 @@ class Metrics:
     def on_turn_end(self, stop_reason: object, seconds: float) -> None:
         """Count a turn that is over, and how it ended."""
         self.turn.observe(seconds)
+        # A stop reason comes from the agent, so it may be anything: unknown ones are one label.
         self.ends[stop_reason if isinstance(stop_reason, str) and stop_reason in _ENDS else "other"] += 1
 
 
 def method_of(request: Request) -> str:
-    """The method, as version 2 names it."""
+    """Return the method of a request, as version 2 names it; "other" for what is not in the list."""
     if isinstance(request, ask.ResumeSession):
         return "session/load" if request.replay_from else "session/resume"
     return _NAMES.get(type(request), "other")

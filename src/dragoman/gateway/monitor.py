@@ -46,6 +46,7 @@ class Monitor:
         """Report an exception of the block and go on behind it: one broken connection must not end the sweep of all."""
         try:
             yield
+        # Not `BaseException`: a cancel is no bug, and has to end the task.
         except Exception as error:
             self.report(error)
 

@@ -100,6 +100,7 @@ class OpenQuestion:
         """Ask a subscriber, unless it was asked, may not answer, or another one is being asked for what goes to one."""
         if self._answer.done() or subscriber in self._tasks or not subscriber.may_answer(self._request):
             return
+        # The next one is asked when the first has left, by `recheck`.
         if not self._is_for_all and self._is_pending:
             return
         task = self._tasks[subscriber] = self._loop.create_task(subscriber.ask(self._request))
@@ -126,6 +127,7 @@ class OpenQuestion:
             self._timer = None
         if not self._answer.done():
             self._answer.cancel()
+        # The dialog at the other clients closes: their links send a cancel for each.
         for task in self._tasks.values():
             task.cancel()
 
@@ -143,9 +145,11 @@ class OpenQuestion:
         return sorted(self._shared.subscribers, key=lambda one: (not one.is_connected, one is not origin))
 
     def _on_done(self, subscriber: "ClientSide", task: "asyncio.Task[Reply]") -> None:
+        # By `cancel`, and by nothing else: a client that leaves fails its task with `LinkClosed`.
         if task.cancelled():
             return
         error = task.exception()
+        # The answer of another client was faster; the user there has answered for all.
         if self._answer.done():
             return
         match error:
@@ -163,6 +167,7 @@ class OpenQuestion:
                 self._answer.set_exception(error)
 
     def _reject(self) -> None:
+        # The timer may fire in the same step of the loop in which an answer has come.
         if self._answer.done():
             return
         try:

@@ -75,6 +75,7 @@ class Pages:
         self._ceilings = ceilings
         self._guard = guard
         self._folder = os.getcwd() if folder is None else folder
+        # Read once, at the start: no path of a request ever reaches the file system.
         self._files = _read_files()
 
     def is_open(self, path: str) -> bool:
@@ -82,7 +83,7 @@ class Pages:
         return path in self._files
 
     def routes(self) -> "list[BaseRoute]":
-        """What is answered here."""
+        """Return the routes of the page and of its login."""
         from starlette.routing import Route
 
         posts = {"/login": self._login, "/me": self._me, "/logout": self._logout}
@@ -100,6 +101,7 @@ class Pages:
             (b"x-content-type-options", b"nosniff"),
         ]
         status, body = 304, b""
+        # The tag is the hash of the content, so a page of an older release is never mixed with files of a newer one.
         if value_of(scope["headers"], b"if-none-match") != file.tag.decode():
             status, body = 200, file.body if scope["method"] == "GET" else b""
             headers += [(b"content-type", file.kind), (b"content-length", b"%d" % len(file.body))]
@@ -108,11 +110,13 @@ class Pages:
 
     async def _login(self, scope: "Scope", send: Send) -> None:
         token_identity: TokenIdentity = scope["identity"]
+        # A login must not make another one: it would outlive the first, and could not be ended by its owner.
         if token_identity.cookie:
             raise Stop(400, "Show the token: Authorization: Bearer TOKEN.")
         halves = self._guard.log_in(token_identity)
         if halves is None:
             raise Stop(401, "A valid token is needed.")
+        # On disk before the browser has it: a login that the server forgets with a restart would look like a theft.
         await self._guard.logins.save()
         cookie = self._guard.logins.header(halves.cookie, secure=_is_secure(scope))
         await answer(send, 200, self._about(token_identity, pageKey=halves.page_key), [(b"set-cookie", cookie), *_SAFE])
@@ -123,6 +127,8 @@ class Pages:
     async def _logout(self, scope: "Scope", send: Send) -> None:
         token_identity: TokenIdentity = scope["identity"]
         if token_identity.cookie:
+            # First in memory, so that no request comes in during the write; the connections last, because each has to
+            # wait for its link.
             self._guard.logins.end(token_identity.cookie)
             await self._guard.logins.save()
             for client_side in list(self._connections.values()):
@@ -147,13 +153,14 @@ class _Endpoint:
     async def __call__(self, scope: "Scope", receive: Receive, send: Send) -> None:
         if scope["method"] not in self._methods.split(", "):
             raise Stop(405, f"Use {self._methods}.", allow=self._methods)
+        # A form of another page can send a POST without asking, but not this header (`headers.OUR_HEADER`).
         if scope["method"] == "POST" and not has_our_header(scope["headers"]):
             raise Stop(403, "The header X-Dragoman: 1 is missing.")
         await self._handle(scope, send)
 
 
 def _read_files() -> dict[str, _File]:
-    """Every file of the page, by its path on the server: a fixed set, so no path of a request is ever opened."""
+    """Return every file of the page, by its path on the server."""
     found: dict[str, _File] = {}
     for file in files("dragoman.gateway").joinpath("page").iterdir():
         kind = _KINDS.get(file.name.rpartition(".")[2])
@@ -165,6 +172,7 @@ def _read_files() -> dict[str, _File]:
 
 
 def _is_secure(scope: "Scope") -> bool:
-    """Whether the browser speaks TLS, to us or to a proxy before us."""
+    """Return whether the browser speaks TLS, to us or to a proxy before us."""
     headers: Headers = scope["headers"]
+    # Behind a proxy our own socket is plain; what the browser speaks is in its `Origin`, which the guard has checked.
     return scope["scheme"] == "https" or (value_of(headers, b"origin") or "").startswith("https://")

@@ -19,6 +19,7 @@ class RateLimiter:
     def acquire(self, key: str) -> bool:
         """Take one, and return whether there was one. A key that asks too often is not punished further."""
         level = self._level(key)
+        # Taken out and put back: the order of the dict is that of the last use, and the oldest is evicted.
         self._levels.pop(key, None)
         self._levels[key] = (max(level - 1, 0), self._clock())
         if len(self._levels) > _KEYS:
@@ -36,5 +37,6 @@ class RateLimiter:
         return max(-level / self._rate, 0.0)
 
     def _level(self, key: str) -> float:
+        # Filled up when it is looked at, so no timer is needed.
         level, since = self._levels.get(key, (self._burst, self._clock()))
         return min(level + (self._clock() - since) * self._rate, self._burst)

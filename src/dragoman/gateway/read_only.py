@@ -28,6 +28,7 @@ def to_read(request: Request) -> Request:
     match request:
         case ask.ListSessions(cwd, cursor, archived):
             return ask.ListSessions(cwd, cursor, archived)
+        # Without MCP servers and further folders, and with a replay only from the start: those start or open things.
         case ask.ResumeSession(session_id, cwd):
             start = ask.ReplayFromStart() if request.replay_from else UNSET
             return ask.ResumeSession(session_id, cwd, mcp_servers=[], replay_from=start)
@@ -42,13 +43,17 @@ def to_read(request: Request) -> Request:
 def as_opened(request: ask.ResumeSession, opening: ask.ResumeSession | None, cwd: str) -> ask.ResumeSession:
     """A reader's request with what the session was opened with before, or at least with the folder it was made in."""
     if opening is not None:
+        # Of the reader's request only where to begin; the rest is what a client that may prompt has asked for before.
         return replace(opening, session_id=request.session_id, replay_from=request.replay_from)
+    # A folder of the reader's choice would make the agent read the instructions in it.
     return replace(request, cwd=cwd or request.cwd)
 
 
 def hello_to_read(hello: ClientHello) -> ClientHello:
     """Return the hello of a read-only client: only capabilities to show things, none to serve an agent's requests."""
     can, info = hello.capabilities, hello.info
+    # Only what says how to show things. Files and terminals are left out: they are questions that a reader may not
+    # answer.
     shown = ClientCapabilities(
         boolean_options=can.boolean_options,
         compaction=can.compaction,

@@ -20,7 +20,7 @@ from dragoman.gateway.elephant import Elephant
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.host_check import LOOPBACK, is_loopback
 from dragoman.gateway.hub import Hub
-from dragoman.gateway.idle_sockets import connected_to, hang_up
+from dragoman.gateway.idle_sockets import connected_to, shut_down
 from dragoman.gateway.login_file import LoginFile
 from dragoman.gateway.login_store import LoginStore
 from dragoman.gateway.token_store import TokenStore
@@ -40,8 +40,8 @@ _AT_ONCE: Final = 16_384
 _READY_SECONDS: Final = 10.0
 _STOP_SECONDS: Final = 5.0
 # For the last writes, which have their own bounds; a client that sends its body slowly is not waited for.
-_SAID_SECONDS: Final = 2.5
-_LOOK_SECONDS: Final = 0.01
+_REPLY_SECONDS: Final = 2.5
+_CHECK_SECONDS: Final = 0.01
 # Turns may end by themselves for so long when the server is told to stop.
 GRACE_SECONDS: Final = 10.0
 
@@ -65,7 +65,9 @@ class GatewayServer:
         self.hub: Final = hub
         self.host: Final = host
         self.port: Final = port
+        # A server on loopback, or on every address, is also called by the names of loopback.
         hosts = {host, *allowed_hosts} | (LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else set())
+        # Rates go by a clock that no one can set back, logins by that of the wall: they outlive a restart.
         self._guard = Guard(tokens.valid, hosts, port, time.monotonic, self._login_store(logins))
         # Under any other host name another machine may reach the server.
         self.open_to_own_user: Final = elephant and only_this_machine((host, *allowed_hosts))
@@ -75,20 +77,21 @@ class GatewayServer:
         self._address = host
         self._granian: Any = None
         self._serving: asyncio.Task[None] | None = None
-        self._sweeping: list[asyncio.Task[None]] = []
+        self._background: list[asyncio.Task[None]] = []
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
+        """Return the address for clients."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'http' if self._tls[0] is None else 'https'}://{host}:{self.port}/acp"
 
     async def start(self) -> None:
-        """Listen; returns when it does."""
+        """Begin to listen; returns when a connection succeeds. Raise `StartFailed` where that is not possible."""
         from granian.constants import Interfaces
         from granian.http import HTTP1Settings, HTTP2Settings
         from granian.server.embed import Server as Granian
 
+        # granian takes an address only, and would listen on the first that a name leads to, whatever that is.
         address = self._address = await _address_of(self.host)
         _check_free(address, self.port)
         certificate, key = self._tls
@@ -110,30 +113,35 @@ class GatewayServer:
             ssl_cert=certificate,
             ssl_key=key,
         )
+        # In our own loop: agents, sessions and sockets share one thread, so nothing here needs a lock.
         self._serving = asyncio.create_task(self._granian.serve())
         sweeping = self.hub.sweep(self._guard.is_valid, self._guard.is_logged_in)
         saving = self._guard.logins.save_at_intervals()
-        self._sweeping = [asyncio.create_task(work) for work in (sweeping, self._hang_up_on_silence(), saving)]
+        self._background = [asyncio.create_task(work) for work in (sweeping, self._shut_down_silent(), saving)]
         async with asyncio.timeout(_READY_SECONDS):
+            # granian has no event for this, so we connect to ourselves until that succeeds, or its task has failed.
             while not await self._answers():
                 if self._serving.done():
                     raise StartFailed(f"cannot listen on {self.host}:{self.port}")
                 await asyncio.sleep(0.01)
+        # Only now: the sockets that listen are made inside of granian, and are found among our descriptors.
         find_dead_peers(self.port)
         self.hub.monitor.log.info("listening", host=self.host, port=self.port, tls=certificate is not None)
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
-        """Let turns end, end every stream, then the server. Bounded."""
+        """Let turns end within `grace` seconds, end every stream, then the server. Bounded, and idempotent."""
         if self._serving is None:
             return
+        # First the hub, with its streams: granian's own stop would wait for each of them for ever.
         await self.hub.close(grace)
-        await self._all_said()
-        for sweeping in self._sweeping:
-            sweeping.cancel()
+        await self._wait_until_replied()
+        for task in self._background:
+            task.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._guard.logins.save()
         await asyncio.sleep(0)
+        # A stop that hangs is cut off below: everything that clients were sent has left by now.
         self._granian.stop()
         with suppress(Exception):
             async with asyncio.timeout(_STOP_SECONDS):
@@ -144,30 +152,32 @@ class GatewayServer:
             await self._serving
 
     def _login_store(self, folder: Path | None) -> LoginStore:
-        """The logins of this address and port: another server with the same folder has a file of its own."""
+        """Return the logins of this address and port: another server with the same folder has a file of its own."""
         if folder is None:
             return LoginStore(self.port, time.time)
         name = f"logins-{self.host.replace(':', '_').replace('/', '_')}-{self.port}.json"
         file = LoginFile(folder / name, lambda reason: self.hub.monitor.log.error("logins", file=name, reason=reason))
         return LoginStore(self.port, time.time, file)
 
-    async def _all_said(self) -> None:
-        """Wait until no request is being answered, for at most `_SAID_SECONDS`."""
-        for _ in range(round(_SAID_SECONDS / _LOOK_SECONDS)):
-            if not self._app.idle_sockets.answered:
+    async def _wait_until_replied(self) -> None:
+        """Wait until no request is being answered, for at most `_REPLY_SECONDS`."""
+        for _ in range(round(_REPLY_SECONDS / _CHECK_SECONDS)):
+            if not self._app.idle_sockets.has_requests:
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_CHECK_SECONDS)
 
-    async def _hang_up_on_silence(self) -> None:
-        """For as long as the server runs. In a thread: there may be thousands of descriptors."""
+    async def _shut_down_silent(self) -> None:
+        """Shut down silent sockets, for as long as the server runs."""
         while True:
-            await asyncio.sleep(idle_sockets.LOOK_SECONDS)
+            await asyncio.sleep(idle_sockets.CHECK_SECONDS)
+            # In a thread: there may be thousands of descriptors to look at.
             connected = await asyncio.to_thread(connected_to, self.port)
-            hopeless = self._app.idle_sockets.hopeless(connected)
-            if hopeless:
-                await asyncio.to_thread(hang_up, self.port, hopeless)
+            expired = self._app.idle_sockets.expired(connected)
+            if expired:
+                await asyncio.to_thread(shut_down, self.port, expired)
 
     async def _answers(self) -> bool:
+        # An address that means all of them cannot be connected to; loopback is one of them.
         where = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._address, self._address)
         try:
             _, writer = await asyncio.open_connection(where, self.port)
@@ -180,7 +190,8 @@ class GatewayServer:
 
 
 async def _address_of(host: str) -> str:
-    """The address to listen on, for one or for a name. A name that is to mean this machine only must do so."""
+    """Return the address to listen on, for an address or a name. Raise `StartFailed` if a name that is to mean this
+    machine only leads elsewhere."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -193,9 +204,10 @@ async def _address_of(host: str) -> str:
 
 
 def _check_free(host: str, port: int) -> None:
-    """A sentence instead of what a thread says about a port that is taken."""
+    """Raise `StartFailed` if the port is in use. granian would say that in a thread of its own, as a traceback."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # As granian itself does: a port with connections in TIME_WAIT is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))

@@ -65,6 +65,8 @@ class SessionAccess:
         clients know by another id, belongs to none."""
         if not may_read(token_identity) or not self._is_within(session_id, token_identity):
             return False
+        # An id of the agent's own that stands for a session under another id is no id for clients: else a principal
+        # could reach a session of another one by the agent's name for it.
         owner = self.directory.owner(session_id)
         if owner is None:
             return token_identity.may("admin") and not self.directory.sessions_named(session_id)
@@ -73,6 +75,7 @@ class SessionAccess:
     async def load_folder(self, session_id: str, token_identity: TokenIdentity) -> None:
         """Look up where a session was made, if `may_reach` needs it for this token. Waits for the store."""
         is_limited = bool(self.ceilings.identity(token_identity).workspaces)
+        # Only for a token with a list of folders: for the others it would be a look into the store for nothing.
         if is_limited and self._folder_of is not None and not self._folder(session_id):
             self._remember_folder(session_id, await self._folder_of(session_id))
 
@@ -94,6 +97,7 @@ class SessionAccess:
         known = self.directory.sessions_named(info.session_id)
         # An agent that counts its ids anew in every process lists only its own latest session of an id.
         session_id = known[-1] if known else info.session_id
+        # A session that was made without this gateway: its folder is in the list, and nowhere else here.
         if not known:
             self._remember_folder(session_id, info.cwd)
         if not self.may_reach(session_id, token_identity) or self.directory.is_ambiguous(session_id):
@@ -108,6 +112,7 @@ class SessionAccess:
     def claim(self, agent_side: "AgentSide", agent_id: str, principal: str, cwd: str) -> str:
         """Return the id by which clients know a session that an agent has just made, and make `principal` its owner.
         Raise `RequestFailed` if another session or principal has the id."""
+        # An agent that counts its ids gives them again after a restart; the older session of that id is over then.
         agent_side.release_agent_id(agent_id)
         session_id = f"sess_{secrets.token_hex(16)}" if self.renames else agent_id
         in_use = not agent_id or agent_id in agent_side.sessions or session_id in self._sessions
@@ -118,6 +123,7 @@ class SessionAccess:
     def _is_within(self, session_id: str, token_identity: TokenIdentity) -> bool:
         """Return whether all folders of a session are within the token's; False if the session's are not known."""
         identity = self.ceilings.identity(token_identity)
+        # No list of folders, no limit; and no need to know the session's.
         if not identity.workspaces:
             return True
         made_in = self._folder(session_id)
@@ -138,6 +144,7 @@ class SessionAccess:
         return shared.resume_request.additional_directories or []
 
     def _remember_folder(self, session_id: str, folder: str) -> None:
+        # All at once: they are looked up again when they are needed, so no order has to be kept.
         if len(self._folders) >= _FOLDERS:
             self._folders.clear()
         self._folders[session_id] = folder

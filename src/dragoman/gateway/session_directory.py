@@ -36,6 +36,9 @@ class SessionDirectory:
         if file is not None:
             self._read(file)
 
+    def __repr__(self) -> str:
+        return f"<SessionDirectory sessions={len(self._owned)} agent={self._agent!r}>"
+
     def owner(self, session_id: str) -> str | None:
         """Return the session's principal; None if the session was not made through this gateway."""
         owned = self._owned.get(session_id)
@@ -62,6 +65,7 @@ class SessionDirectory:
 
     def claim(self, session_id: str, principal: str, agent_id: str = "", cwd: str = "") -> bool:
         """Make this principal the owner of a session, in memory; return False if another one is, and stays so."""
+        # The first claim counts, for ever: also against the same id in the file that another process has written.
         owned = self._owned.setdefault(session_id, _Owned(principal, agent_id or session_id, cwd))
         known = self._named.setdefault(owned.agent_id, [])
         if session_id not in known:
@@ -78,10 +82,12 @@ class SessionDirectory:
         principal, agent_id, cwd = self._owned[session_id]
         # A line of its own, even where the last one was cut off.
         line = b"\n" + msgspec.json.encode([session_id, principal, self._agent, agent_id, cwd])
+        # Only the user may read it: the names of principals, and where they work.
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(self._file, "ab", opener=_private) as file:
             file.write(line)
             file.flush()
+            # Before the client gets the id: after a power cut the session must not belong to every admin.
             os.fsync(file.fileno())
 
     def _read(self, file: Path) -> None:
@@ -91,6 +97,7 @@ class SessionDirectory:
         except FileNotFoundError:
             return
         for line in lines:
+            # A line that was cut off by a crash is no reason to lose all others.
             with suppress(ValueError, TypeError):
                 match msgspec.json.decode(line, type=list[str]):
                     case [session_id, principal]:  # before agents were named: the claim counts for every agent

@@ -45,6 +45,7 @@ class SessionLister:
             seen = [self._access.visible_info(info, token_identity) for info in page.sessions]
             own = [info for info in seen if info is not None]
             cursor = page.next_cursor or UNSET
+            # A page without anything of this principal's is skipped: how many sessions others have must not show.
             if own or not cursor:
                 break
         return replace(page, sessions=own, next_cursor=self._cursors.hide(cursor))

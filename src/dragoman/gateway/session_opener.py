@@ -62,6 +62,8 @@ class SessionOpener:
     def _count(self, session_id: str = "") -> Iterator[None]:
         """Count a session while it is being opened. Raise `RequestFailed` past the limit of a connection."""
         sessions = self._client_side.sessions
+        # Those that are being opened count too: a client that sends a thousand `session/new` at once must not get past
+        # the limit.
         if session_id not in sessions and len(sessions) + self._opening >= SESSIONS:
             raise RequestFailed(INVALID_REQUEST, f"A connection has at most {SESSIONS} sessions open; close one first")
         self._opening += 1
@@ -168,12 +170,15 @@ class SessionOpener:
             agent_side.release()
             return None
         if agent_id in agent_side.sessions:
+            # Whether it was opened or not: where each session has its own agent, one without a session is closed.
             agent_side.release()
             raise RequestFailed(INTERNAL_ERROR, AMBIGUOUS)
         return agent_side.add_session(request.session_id, agent_id)
 
     async def _replay(self, shared: SharedSession, request: ask.ResumeSession, id: Id, *, is_first: bool) -> Reply:
         """Have the agent open a session, and replay its history where that is asked for."""
+        # Subscribed before the agent is asked, so that no event between its reply and ours is missed; undone where it
+        # fails.
         was_subscribed = self._client_side in shared.subscribers
         shared.subscribe(self._client_side)
         resume_request = None
@@ -189,6 +194,8 @@ class SessionOpener:
 
         async def work() -> ask.SessionOpened:
             if resume_request is not None and shared.resume_request is None:
+                # A read-only client has opened it without its MCP servers, and an agent does not add them to a session
+                # that is open.
                 await shared.agent_side.close_unopened(shared)
             return await self._client_side.forward(shared.agent_side, request, id, on_reply)
 

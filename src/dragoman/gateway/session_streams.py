@@ -91,6 +91,8 @@ class SessionStreams:
             position = self._positions.pop(session_id, None)
             buffer = ReplayBuffer(self._on_reader_change, on_sent=self._on_sent, budget=self._budget, position=position)
             self._by_session[session_id] = buffer
+            # Each stream may hold less with every further one, and gets no more back: a client with many sessions had
+            # them all open.
             share = min(BUFFER_BYTES, HELD_BYTES // (len(self._by_session) + 1))
             for each in self.all():
                 each.limit = share
@@ -136,6 +138,8 @@ class SessionStreams:
         buffer = self.of_session(session_id)
         if not buffer.was_opened and message.is_request:
             self._on_main.add(session_id)
+            # What came before the client asked anything, options for instance, is not lost with the stream that it
+            # never opens.
             for frame in buffer.drain():
                 self.main.append(frame)
         if message.is_request:

@@ -31,14 +31,16 @@ class SettingChanges:
     def on_reply(self, setter: "ClientSide", reply: Reply) -> AnyEvent | None:
         """Return the event for the other clients, now that `setter` has its reply; None: they have it already."""
         event = _event_of(reply)
+        # The agent has sent the same as an update already, before its reply: every client has it.
         if event is None or self._last.get(type(event)) == _setting(event):
             return None
         self._last[type(event)] = _setting(event)
+        # Its own update, if the agent sends one behind the reply, is for the setter alone.
         self._setters[type(event)] = setter
         return event
 
     def clear(self) -> None:
-        """Forget what was sent: the session was opened again, and its settings may be others now."""
+        """Remove what was sent: the session was opened again, and its settings may be others now."""
         self._last.clear()
         self._setters.clear()
 
@@ -54,6 +56,7 @@ class SettingChanges:
         is_known = setting is not None and self._last.get(type(event)) == setting and not _has_more(event)
         if setting is not None:
             self._last[type(event)] = setting
+        # The title was removed: setting the same title again is a change then.
         elif isinstance(event, SessionInfoChanged) and event.title is None:
             self._last.pop(SessionInfoChanged, None)
         return [subscriber for subscriber in subscribers if subscriber is setter] if is_known else subscribers

@@ -122,6 +122,8 @@ class SharedSession:
         Unsubscribe the clients that may not reach it with the folders it has now.
         """
         self.resume_request = resume_request or self.resume_request
+        # A client that resumes a session may add folders to it: others that may not open those must not see what
+        # happens there.
         for subscriber in list(self.subscribers):
             if not self._access.may_reach(self.id, subscriber.connection.token_identity):
                 self.unsubscribe(subscriber)
@@ -152,6 +154,7 @@ class SharedSession:
     def subscribe(self, client_side: "ClientSide") -> None:
         """Send a client every event from now on, and the questions that are open. Nothing happens if it is subscribed
         already, or if there are too many."""
+        # Silently, where it is full: callers that have a client to refuse call `refuse_if_full` before.
         if client_side not in self.subscribers and not self.is_full:
             self.subscribers.append(client_side)
             client_side.sessions[self.id] = self
@@ -175,6 +178,7 @@ class SharedSession:
             buffer = subscriber.connection.streams.buffer_of(self.id)
             if buffer.is_behind:
                 is_behind = True
+            # One reader that keeps up is enough: the others get what they can take, and a gap.
             elif buffer.reader is not None:
                 return False
         return is_behind
@@ -200,10 +204,12 @@ class SharedSession:
         # Text is by far the most frequent event, and changes nothing here.
         if event.__class__ is not AgentMessageChunk:
             self._apply(event)
+            # Those two may be known to the subscribers already, from the reply to the client that set them.
             if isinstance(event, (OptionsChanged, SessionInfoChanged)):
                 subscribers = self._changes.on_update(event, subscribers)
         for subscriber in subscribers:
             subscriber.send_event(self.id, event)
+        # Last: the agent may be closed by this, and its end must come behind the event.
         if event.__class__ is Idle:
             self.agent_side.on_turn_end(self.id)
 
@@ -314,6 +320,7 @@ class SharedSession:
             return await work()
         finally:
             self._replay_client = None
+            # None before the future is done: a prompt that waited for it looks at `replay` next.
             replay, self.replay = self.replay, None
             replay.set_result(None)
 
@@ -337,6 +344,7 @@ class SharedSession:
         try:
             reply = await question.wait_until_answered()
         finally:
+            # Before anything waits: a subscriber that comes now must not be asked what is answered.
             self._questions.discard(question)
             question.cancel()
         answerer = question.answerer

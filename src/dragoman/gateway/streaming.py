@@ -27,25 +27,26 @@ GOODBYE: Final = 1000
 async def stream_events(reader: StreamReader, receive: Receive, send: Send) -> None:
     """Answer a request with an event stream, until the reader leaves or is ended."""
     try:
-        await send(beginning())
+        await send(head())
         await send(part(b": open\n\n"))
-        if await pump(reader, until_gone(receive), lambda batch: send(part(events(batch)))):
-            await last_word(send(part(b": ended %d\n\n" % reader.code, more=False)))
+        if await pump(reader, wait_until_gone(receive), lambda batch: send(part(events(batch)))):
+            await last_write(send(part(b": ended %d\n\n" % reader.code, more=False)))
     finally:
         reader.leave()
 
 
-async def send_messages(reader: StreamReader, heard: Awaitable[None], send: Send) -> None:
-    """Say everything on a WebSocket, until `heard` is done or the reader is ended; then with a code."""
+async def send_messages(reader: StreamReader, receiving: Awaitable[None], send: Send) -> None:
+    """Send every message on a WebSocket, until `receiving` is done or the reader is ended; then close it."""
     try:
-        if await pump(reader, heard, lambda batch: _say(batch, reader, send)):
-            await last_word(send({"type": "websocket.close", "code": reader.code, "reason": ""}))
+        if await pump(reader, receiving, lambda batch: _send_batch(batch, reader, send)):
+            await last_write(send({"type": "websocket.close", "code": reader.code, "reason": ""}))
     finally:
         reader.leave()
 
 
 def events(batch: StreamBatch | None) -> bytes:
-    """A batch as it stands in an event stream."""
+    """Return a batch as it stands in an event stream; None is a comment, which keeps proxies from giving up."""
+    # A reader that is nudged has nothing: for proxies that is a comment.
     if batch is None:
         return b":\n\n"
     parts = [b"id: %d\ndata: %b\n\n" % message for message in batch.messages]
@@ -56,11 +57,11 @@ def events(batch: StreamBatch | None) -> bytes:
 
 
 def gap(missed: int) -> bytes:
-    """So many messages are gone for good: the client should load the session again."""
+    """Return the message that so many are gone for good: the client should load the session again."""
     return msgspec.json.encode({"jsonrpc": "2.0", "method": "_dragoman/gap", "params": {"missed": missed}})
 
 
-async def _say(batch: StreamBatch | None, reader: StreamReader, send: Send) -> None:
+async def _send_batch(batch: StreamBatch | None, reader: StreamReader, send: Send) -> None:
     if batch is None:
         return  # a keep-alive is for event streams only: a WebSocket has its own pings
     if batch.missed:
@@ -73,23 +74,26 @@ async def _say(batch: StreamBatch | None, reader: StreamReader, send: Send) -> N
 async def pump(
     reader: StreamReader,
     gone: Awaitable[None],
-    say: Callable[[StreamBatch | None], Awaitable[None]],
+    send_batch: Callable[[StreamBatch | None], Awaitable[None]],
     every: float = KEEP_ALIVE_SECONDS,
 ) -> bool:
-    """Say what there is, and None where that is nothing for so long; whether the reader was ended by us."""
+    """Send batches until the reader is ended or `gone` is done, and None after `every` seconds without one. Return
+    whether the reader was ended by us."""
 
-    async def say_all() -> None:
+    async def send_all() -> None:
         while not reader.code:
             batch = await reader.batch()
             if not reader.code:
-                await say(batch)
+                await send_batch(batch)
 
     async def keep_alive() -> None:
         while True:
             await asyncio.sleep(every)
             reader.nudge()
 
-    tasks = [asyncio.ensure_future(work) for work in (say_all(), gone, reader.ended.wait(), keep_alive())]
+    # The first that is done ends the stream: everything is sent and the reader ended, the client is gone, or the reader
+    # was ended while a write hangs.
+    tasks = [asyncio.ensure_future(work) for work in (send_all(), gone, reader.ended.wait(), keep_alive())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if reader.code not in (0, TOO_SLOW):
@@ -99,25 +103,26 @@ async def pump(
         for task in tasks:
             task.cancel()
         for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            # Those two are how granian says that the socket is gone.
             if isinstance(ended, Exception) and not isinstance(ended, OSError | RuntimeError):
                 raise ended
 
 
-async def until_gone(receive: Receive) -> None:
+async def wait_until_gone(receive: Receive) -> None:
     """Wait until the client of an event stream has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def last_word(word: Awaitable[None]) -> None:
+async def last_write(write: Awaitable[None]) -> None:
     """Wait for a last write, for at most `_LAST_SECONDS`; ignore a client that is gone or does not read."""
     with suppress(TimeoutError, OSError, RuntimeError):
         async with asyncio.timeout(_LAST_SECONDS):
-            await word
+            await write
 
 
-def beginning() -> Event:
-    """The head of an event stream."""
+def head() -> Event:
+    """Return the head of an event stream."""
     headers = [
         (b"content-type", b"text/event-stream"),
         (b"cache-control", b"no-store"),
@@ -128,5 +133,5 @@ def beginning() -> Event:
 
 
 def part(data: bytes, *, more: bool = True) -> Event:
-    """A part of a response's body."""
+    """Return a part of a response's body."""
     return {"type": "http.response.body", "body": data, "more_body": more}

@@ -24,7 +24,7 @@ from dragoman.host.private_file import write_private
 
 # Larger than any real file of tokens, so a wrong file is not read whole.
 _FILE_BYTES: Final = 1024 * 1024
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 # Changing the file takes a few milliseconds; a process that holds the lock for longer hangs.
 _WAIT_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.01
@@ -51,28 +51,30 @@ class TokenStore:
         self.path: Final = path
         self._clock = clock
         self._tokens: Sequence[Token] = ()
-        self._trouble = ""
-        self._looked = float("-inf")
+        self._unsure_reason = ""
+        self._checked_at = float("-inf")
         self._stamp: tuple[int, ...] | None = None
 
     def valid(self) -> Sequence[Token]:
-        """Those that count now. `Unsure` where there is a file and it cannot be read: that says of no token that it
-        does not count, and is looked at again."""
+        """Return the tokens that are valid now. Raise `Unsure` where there is a file and it cannot be read: that makes
+        no token invalid, and is tried again."""
         now = time.monotonic()
-        if now - self._looked >= _LOOK_SECONDS:
-            self._looked = now
-            self._trouble = ""
+        # By the monotonic clock: a wall clock that is set back must not keep a revoked token alive.
+        if now - self._checked_at >= _CHECK_SECONDS:
+            self._checked_at = now
+            self._unsure_reason = ""
             try:
-                self._look()
+                self._read_if_changed()
             except Unsure as unsure:
-                self._trouble = str(unsure)
-        if self._trouble:
-            raise Unsure(self._trouble)
+                self._unsure_reason = str(unsure)
+        # Kept until the next look, so that a file that cannot be read is one answer for all requests of a second.
+        if self._unsure_reason:
+            raise Unsure(self._unsure_reason)
         now = self._clock()
         return [token for token in self._tokens if not token.expires or now < token.expires]
 
     def all(self) -> Sequence[Token]:
-        """Every token of the file, also those that have expired. `Unsure` where it cannot be read."""
+        """Return every token of the file, also those that have expired. Raise `Unsure` where it cannot be read."""
         self.valid()
         return self._tokens
 
@@ -91,16 +93,18 @@ class TokenStore:
         limits: TokenLimits | None = None,
         expires: float = 0,
     ) -> str:
-        """A new token; it is given out here and can never be read again. The name of one that has expired is free."""
+        """Make a token and return it: it can never be read again. The name of one that has expired is free. Blocks for
+        the disk. Raise `UsageError` for a name that is in use or cannot be one."""
         if not is_token_name(name):
             raise UsageError("a token's name has 1 to 64 printable characters")
         if principal and not is_token_name(principal):
             raise UsageError("a principal has 1 to 64 printable characters")
         now = self._clock()
-        with self._alone():
+        with self._locked():
             kept = [token for token in self._tokens if token.name != name or not token.expires or now < token.expires]
             if any(token.name == name for token in kept):
                 raise UsageError(f"there is a token {name!r} already; revoke it first")
+            # 256 bits: it cannot be guessed, so a fast hash is enough for the file.
             secret = secrets.token_urlsafe(32)
             digest = digest_of(secret.encode())
             made = Token(name, principal or name, tuple(scopes), digest, limits or TokenLimits(), round(now), expires)
@@ -108,8 +112,8 @@ class TokenStore:
         return secret
 
     def revoke(self, name: str) -> bool:
-        """Forget a token. False: there was none of that name."""
-        with self._alone():
+        """Remove a token; return False if there is none of that name. Blocks for the disk."""
+        with self._locked():
             left = [token for token in self._tokens if token.name != name]
             if len(left) == len(self._tokens):
                 return False
@@ -117,7 +121,7 @@ class TokenStore:
         return True
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """Lock the file's folder and read the file again, so that no other process changes it before our write.
 
         Without that a token that was just revoked could be written back. Blocks for at most `_WAIT_SECONDS`; raises
@@ -126,18 +130,20 @@ class TokenStore:
         folder = self.path.parent
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # The folder is locked and not the file, because each write replaces the file.
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise UsageError(f"{folder}: {(error.strerror or 'cannot be used').lower()}") from error
         try:
-            _wait_for(lock, folder)
+            _acquire(lock, folder)
+            # Read again whatever its time says: two changes within the resolution of the clock look the same.
             self._stamp = None
-            self._look()
+            self._read_if_changed()
             yield
         finally:
             os.close(lock)
 
-    def _look(self) -> None:
+    def _read_if_changed(self) -> None:
         try:
             found = self.path.stat()
         except FileNotFoundError:
@@ -151,6 +157,8 @@ class TokenStore:
             return
         if found.st_uid != os.geteuid():
             raise Unsure(f"{self.path}: it belongs to another user; run this as that user, or move it away")
+        # What others could have written, or read, is not believed: they would have every token's hash, or their own
+        # token.
         if found.st_mode & 0o077:
             raise Unsure(f"{self.path}: others can read or change it; run chmod 600 on it")
         try:
@@ -168,16 +176,16 @@ class TokenStore:
         # On disk at once: a power cut must not bring a revoked token back.
         write_private(self.path, content)
         self._stamp = None
-        self._look()
+        self._read_if_changed()
 
 
 def is_token_name(name: str) -> bool:
-    """Whether a token, or a principal, may be called so."""
+    """Return whether a token, or a principal, may be called so."""
     return name.isprintable() and bool(name.strip()) and len(name) <= 64
 
 
 def is_text(name: str) -> bool:
-    """Whether a name can be kept in the file: what the shell gave may be bytes that are no UTF-8."""
+    """Return whether a name can be stored: what the shell gave may be bytes that are no UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -185,10 +193,11 @@ def is_text(name: str) -> bool:
     return True
 
 
-def _wait_for(lock: int, folder: Path) -> None:
+def _acquire(lock: int, folder: Path) -> None:
     until = time.monotonic() + _WAIT_SECONDS
     while True:
         try:
+            # Tried again and again in place of a blocking lock, which could not be given up.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:

@@ -56,11 +56,13 @@ class TokenIdentity(NamedTuple):
 
     def covers(self, other: "TokenIdentity") -> bool:
         """Whether whatever `other` may do, this may do too."""
+        # Scopes are a set, limits have no order that is worth comparing: the same limits, or none at all with `admin`.
         if not set(other.scopes) <= set(self.scopes):
             return False
         return self.limits in (other.limits, _NO_LIMITS if self.may("admin") else None)
 
 
+# Compared by value, so a token file that writes the defaults out is the same.
 _NO_LIMITS: Final = TokenLimits()
 
 
