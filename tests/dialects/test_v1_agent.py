@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.dialects.contract import Dialect, ErrorMessage, NotificationMessage, ResultMessage
 from dragoman.dialects.v1.agent import AgentV1
-from dragoman.dialects.v1.memory import GOING_ON, REMEMBERED
+from dragoman.dialects.v1.updates import GOING_ON, REMEMBERED
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Done, Request
@@ -604,7 +604,7 @@ def test_what_is_remembered_stays_bounded_over_many_turns() -> None:
             agent.encode_event("s", events.AgentMessageChunk(Text("a"), name))
         agent.encode_event("s", events.Idle(stop_reason="end_turn"))
     session = agent._sessions["s"]
-    assert (len(session.calls), len(session.spoken)) == (REMEMBERED, REMEMBERED)
+    assert (len(session.calls), len(session.message_ids)) == (REMEMBERED, REMEMBERED)
     assert (len(session.terminals), sum(bool(call.content) for call in session.calls.values())) == (GOING_ON, GOING_ON)
     assert (agent._prompts, agent._mode_requests, list(agent._sessions)) == ({}, set(), ["s"])
 

@@ -87,19 +87,17 @@ RUN_EXITS: Final = (
 
 def settings_page() -> str:
     from dragoman.cli.settings import KEYS
-    from dragoman.client.agent_entry import DIALECTS
     from dragoman.client.registry_file import _ENTRY, _TOP
     from dragoman.coder.mcp.config import _KEYS
     from dragoman.coder.models.endpoints import _KNOWN_KEYS
+    from dragoman.dialects.vendors.named import NAMES
 
     words = {int: "a whole number", str: "text", bool: "true or false"}
     config = [
         (f"`{name}`", words[key.kind], f"`{key.default}`" if key.default else "", key.about)
         for name, key in KEYS.items()
     ]
-    fleet = {
-        name: about.format(dialects=", ".join(f"`{one}`" for one in DIALECTS)) for name, about in FLEET_KEYS.items()
-    }
+    fleet = {name: about.format(dialects=", ".join(f"`{one}`" for one in NAMES)) for name, about in FLEET_KEYS.items()}
     check("config.toml [providers.NAME]", set(PROVIDER_KEYS), set(_KNOWN_KEYS))
     check("config.toml [mcp.NAME]", set(MCP_KEYS), set().union(*_KEYS.values()))
     check("acp.json", set(FLEET_TOP_KEYS), set(_TOP))

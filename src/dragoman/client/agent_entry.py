@@ -19,7 +19,6 @@ from dragoman.vocabulary.requests import McpServer
 
 PolicyName = Literal["auto-approve", "prompt", "deny"]
 NonInteractive = Literal["reject_all", "accept_all"]
-DIALECTS: Final = ("v1", "v2", "v2-june", "iac-code", "elephant", "agentao", "simse")
 DEFAULT_RESTARTS: Final = 3
 # Behind a gateway: all sessions of a connection in one process, or a process for each of them.
 Processes = Literal["shared", "session"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast, get_args
 
 from dragoman import limits
-from dragoman.client.agent_entry import DIALECTS, AgentEntry, NonInteractive, PolicyName, Processes
+from dragoman.client.agent_entry import AgentEntry, NonInteractive, PolicyName, Processes
 from dragoman.client.config_tables import ConfigTable, config_mistake, kind_of
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.located_json import ConfigMistake, LocatedJson, parse
@@ -19,6 +19,7 @@ from dragoman.client.located_json import Path as Place
 from dragoman.client.offered_capabilities import FORMS_ONLY, OfferedCapabilities
 from dragoman.client.permission_rule import Effect, PermissionRule, RuleRefused
 from dragoman.client.targets import SCHEMES
+from dragoman.dialects.vendors.named import NAMES
 from dragoman.errors import WorldError
 from dragoman.host.regular_file import read_regular
 from dragoman.host.trust import TrustFailed, TrustState, trust_state
@@ -309,7 +310,7 @@ class _Reader:
             "args": table.texts("args"),
             "env": table.env("env"),
             "cwd": self._folder(table.text("cwd")),
-            "dialect": table.choice("dialect", DIALECTS),
+            "dialect": table.choice("dialect", NAMES),
             "startup_ms": table.number("startupTimeoutMs", _LONGEST_MS),
             "request_ms": self._request_ms(table),
             "prompt_idle_ms": table.number("promptIdleTimeoutMs", _LONGEST_MS),

@@ -28,7 +28,7 @@ from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, en
 from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, RequestMessage, ResultMessage
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices, permissions, routes, updates
-from dragoman.dialects.v1.memory import REMEMBERED, V1SessionMemory
+from dragoman.dialects.v1.updates import REMEMBERED, V1SessionMemory
 from dragoman.dialects.vendors.extensions import OPTION_EXTENSIONS, OptionExtension
 from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, WireError
 from dragoman.vocabulary import events, options, requests, services
@@ -331,7 +331,7 @@ class AgentV1(DialectBase):
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Return the frame around the text, in two parts; see `Dialect.text_frame`."""
         # The message counts as sent already: a whole message that repeats it must not be sent again.
-        self._session(session_id).spoken[message_id] = None
+        self._session(session_id).message_ids[message_id] = None
         return text_frame_head(session_id, kind, message_id_field(message_id)), TEXT_FRAME_TAIL
 
     def _updates(self, session_id: str, session: V1SessionMemory, event: events.AnyEvent) -> Sequence[Any]:
@@ -454,7 +454,7 @@ class AgentV1(DialectBase):
         del self._prompts[session_id]
         session = self._session(session_id)
         # After a turn of text alone there is nothing to drop.
-        if session.calls or session.terminals or len(session.spoken) > REMEMBERED:
+        if session.calls or session.terminals or len(session.message_ids) > REMEMBERED:
             session.shrink()
         # Version 1 has no stop reason for a failure; an error answer is what its clients show as one.
         if event.stop_reason == "error":

@@ -1,22 +1,25 @@
-"""Encode events as version 1's updates, given what was sent of the session before.
+"""Encode events as version 1's updates, and remember of a session what the next update depends on.
 
 This wire announces a tool call once and then replaces its content, has only chunks of messages, no display terminals,
-and one plan for most clients. What was sent is read from `V1SessionMemory` and kept there; prompts, options and request
-ids are not known here.
+and one plan for most clients. So the content of a tool call is sent whole each time, and terminals are drawn as text:
+both are folded here, with the vocabulary's rules, while a turn runs. All of it is bounded when a turn or a replay ends.
+Prompts, options and request ids are not known here.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dragoman.dialects.codec.terminal_display import without_terminals
+from dragoman.dialects.codec.terminal_display import TerminalDisplay, without_terminals
 from dragoman.dialects.codec.transcriber import encode_extras
 from dragoman.dialects.v1 import codec as v1
-from dragoman.dialects.v1.memory import V1SessionMemory
+from dragoman.dialects.v1 import notices
 from dragoman.vocabulary import events, options
 from dragoman.vocabulary.hello import ClientCapabilities
+from dragoman.vocabulary.tool_call_state import ToolCallState
 from dragoman.vocabulary.tools import TerminalItem, ToolContent
 from dragoman.wire import v1 as w
 
@@ -25,6 +28,67 @@ _CHUNKS: Final[dict[type, Any]] = {
     events.AgentMessage: w.SessionUpdateAgentMessageChunk,
     events.AgentThought: w.SessionUpdateAgentThoughtChunk,
 }
+# Announced calls and sent messages remembered per session: an update of an older call announces it again.
+REMEMBERED: Final = 4096
+# Calls and terminals that may go on beside the conversation; of these the content is kept when a turn ends.
+GOING_ON: Final = 64
+# What is kept of a call beside its content: the rest of an update is sent on as it comes, and never again.
+_FIELDS: Final = ("status",)
+
+
+class V1SessionMemory:
+    """What was sent of one session, as far as this wire needs it again."""
+
+    __slots__ = ("calls", "message_ids", "mode", "model", "notices", "plan", "running", "shown_notices", "terminals")
+
+    def __init__(self) -> None:
+        self.calls: dict[str, ToolCallState] = {}  # the ones that were announced
+        self.terminals: dict[str, TerminalDisplay] = {}
+        self.message_ids: dict[str, None] = {}  # ids of messages, in order
+        self.mode: tuple[str, str] = ("mode", "")  # the option that is the mode, and its value
+        self.model: tuple[str, str] = ("", "")  # the same for the model
+        self.plan = ""  # the plan the client shows
+        self.running = False  # a turn runs, of this client or of another one
+        self.notices: deque[events.Notice] = deque(maxlen=notices.WAITING)  # they wait for the next turn
+        self.shown_notices = 0
+
+    def __repr__(self) -> str:
+        counts = f"calls={len(self.calls)} terminals={len(self.terminals)} messages={len(self.message_ids)}"
+        return f"<V1SessionMemory running={self.running} {counts}>"
+
+    @property
+    def last_message(self) -> str:
+        """The id of the message that was begun last; empty before the first."""
+        return next(reversed(self.message_ids), "")
+
+    def call(self, call_id: str) -> ToolCallState:
+        """Return the state of a tool call, made when it is first named."""
+        found = self.calls.get(call_id)
+        if found is None:
+            found = self.calls[call_id] = ToolCallState(call_id, _FIELDS)
+        return found
+
+    def terminal(self, terminal_id: str) -> TerminalDisplay:
+        """Return a display terminal, made when it is first named."""
+        found = self.terminals.get(terminal_id)
+        if found is None:
+            found = self.terminals[terminal_id] = TerminalDisplay(terminal_id)
+        return found
+
+    def shrink(self) -> None:
+        """Keep what later updates may refer to after a turn or a replay, and drop most of its weight.
+
+        Ids stay, because a call that is announced twice is shown twice. Content stays only for calls that may go on in
+        the background: a later chunk of another one is sent as if it were the first.
+        """
+        self.calls = dict(list(self.calls.items())[-REMEMBERED:])
+        self.message_ids = dict.fromkeys(list(self.message_ids)[-REMEMBERED:])
+        going_on = [call_id for call_id, call in self.calls.items() if not call.is_final]
+        for call_id in self.calls.keys() - set(going_on[-GOING_ON:]):
+            if self.calls[call_id].content:
+                self.calls[call_id].apply(events.ToolCallUpdate(call_id, content=None))
+        unfinished = [(name, terminal) for name, terminal in self.terminals.items() if not terminal.state.has_ended]
+        self.terminals = dict(unfinished[-GOING_ON:])
 
 
 # -- messages --------------------------------------------------------------------------------------------------------
@@ -32,7 +96,7 @@ _CHUNKS: Final[dict[type, Any]] = {
 
 def chunk(session: V1SessionMemory, event: events.Chunk) -> Any:
     """Encode a chunk of a message; without an id where it has none."""
-    session.spoken[event.message_id] = None
+    session.message_ids[event.message_id] = None
     update = v1.CODEC.encode(event)
     return update if event.message_id else replace(update, message_id=UNSET)
 
@@ -40,9 +104,9 @@ def chunk(session: V1SessionMemory, event: events.Chunk) -> Any:
 def whole_message(session: V1SessionMemory, event: events.Message) -> Sequence[Any]:
     """Encode a message as chunks, the only form this wire has: it is sent once, and neither replaced nor cleared."""
     # Chunks append: sent again, a message would be shown twice. A change of a message that was sent is lost here.
-    if event.message_id in session.spoken or not isinstance(event.content, list):
+    if event.message_id in session.message_ids or not isinstance(event.content, list):
         return []
-    session.spoken[event.message_id] = None
+    session.message_ids[event.message_id] = None
     kind = _CHUNKS[type(event)]
     common = {"message_id": event.message_id, "meta": event.meta, "extras": encode_extras(event, kind)}
     return [kind(content=v1.CODEC.encode(block), **common) for block in event.content]

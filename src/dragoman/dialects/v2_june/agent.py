@@ -39,7 +39,7 @@ from dragoman.dialects.handshake.json_fields import (
 )
 from dragoman.dialects.handshake.logins import decode_method_2, encode_method_2
 from dragoman.dialects.v1 import codec as v1
-from dragoman.dialects.v1 import memory, updates
+from dragoman.dialects.v1 import updates
 from dragoman.dialects.v2_june.client import ClientJune
 from dragoman.dialects.vendors.named import NamedDialect
 from dragoman.dialects.vendors.vendor_agent import VendorAgent, VendorPermissionOption
@@ -273,7 +273,7 @@ class AgentJune(VendorAgent):
         return [update]
 
 
-def _open_call(session: memory.V1SessionMemory, event: events.ToolCallUpdate) -> Any:
+def _open_call(session: updates.V1SessionMemory, event: events.ToolCallUpdate) -> Any:
     """Return the update of a call with its own kind and status, and null for the fields that are cleared."""
     # Before `updates.tool_call`, which notes the call as announced. Null in an announcement would clear nothing.
     announced = event.tool_call_id in session.calls

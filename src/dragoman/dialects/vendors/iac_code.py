@@ -247,7 +247,7 @@ class AgentIacCode(VendorAgent):
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Return the frame around the text in three parts: it is there in `content` and in `text`."""
-        self._session(session_id).spoken[message_id] = None
+        self._session(session_id).message_ids[message_id] = None
         if kind not in self.update_fields:
             return ()
         return text_frame_head(session_id, kind, vendor_agent.type_field(kind)), b'},"text":', b"}}}"

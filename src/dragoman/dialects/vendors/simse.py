@@ -157,7 +157,7 @@ class AgentSimse(VendorAgent):
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Return the frame around the text in three parts: it is there in the update, and beside the session."""
-        self._session(session_id).spoken[message_id] = None
+        self._session(session_id).message_ids[message_id] = None
         if kind not in self.update_fields:
             return ()
         more = vendor_agent.type_field(kind)

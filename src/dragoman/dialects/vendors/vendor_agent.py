@@ -186,7 +186,7 @@ class VendorAgent(AgentV1):
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Return the frame around the text; an empty tuple for a kind of text that the document does not have."""
         # Also where nothing is sent: the message counts as sent, so that no whole message repeats it.
-        self._session(session_id).spoken[message_id] = None
+        self._session(session_id).message_ids[message_id] = None
         if kind not in self.update_fields:
             return ()
         more = message_id_field(message_id) if "messageId" in self.update_fields[kind] else b""
