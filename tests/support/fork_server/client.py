@@ -186,10 +186,11 @@ class ForkServer:
         **given: int | IO[bytes],
     ) -> Forked:
         """A child that runs this program, with pipes or the streams that are given."""
+        request = _request(source, arguments, env, cwd)  # may refuse, and nothing is open yet
         pipes: dict[str, tuple[int, IO[bytes]]] = {}
         for name in ("stdin", "stdout", "stderr"):
             pipes[name] = _given(given[name]) if name in given else _piped(name)
-        line = self._ask(_request(source, arguments, env, cwd), [fd for fd, _ in pipes.values()])
+        line = self._ask(request, [fd for fd, _ in pipes.values()])
         return Forked([ours for _, ours in pipes.values()], line)
 
     def at_terminal(
@@ -202,9 +203,9 @@ class ForkServer:
         timeout: float = 40,
     ) -> Terminal:
         """The same at a terminal, with so many rows and columns."""
+        request = {**_request(source, arguments, env, cwd), "terminal": True}
         ours, theirs = os.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", *dimensions, 0, 0))
-        request = {**_request(source, arguments, env, cwd), "terminal": True}
         line = self._ask(request, [theirs, os.dup(theirs), os.dup(theirs)])
         return Terminal(ours, Offspring(line), timeout=timeout)
 
