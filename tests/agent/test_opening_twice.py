@@ -10,10 +10,10 @@ import pytest
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.store.sqlite import SqliteStore
-from tests.store.test_lease import holding
 from tests.support.messages import Message, prompt, texts
 from tests.support.raw_peer import RawPeer
 from tests.support.served_agent import end_of_turn, opened, served
+from tests.support.store_holder import holding
 from tests.support.versions import both_versions
 
 OPENING = "The session is just being opened on this connection: wait for that answer, then ask again"

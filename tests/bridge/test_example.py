@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import connect
 from dragoman.vocabulary.events import ToolCallUpdate
-from tests.link.test_content_length import ABSURD, announced, block
+from tests.support.content_length import ABSURD, announced, block
 from tests.support.fork_server.client import fork_server
 from tests.support.messages import Message, hello
 

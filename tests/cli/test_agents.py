@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.main import main
-from tests.client.test_robustness import rough
+from tests.support.rough_command import rough
 
 
 @pytest.fixture(autouse=True)

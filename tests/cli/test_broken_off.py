@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from tests.cli.test_chat import PROMPT, chat, ready
-from tests.cli.test_run import at_terminal, left, run, scripted
+from tests.cli.chat_pane import PROMPT, chat, ready
+from tests.support.run_command import at_terminal, left, run, scripted
 
 BREAKS: list[dict[str, Any]] = [{"say": "Half an"}, {"fail": "network", "times": 1}, {"say": "The whole answer."}]
 MARK = "— broken off, trying again —"

@@ -6,50 +6,19 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
+from tests.cli.chat_pane import ASKED, BAD, PROMPT, Step, acts, chat, ready, scripted
 from tests.cli.pane import PATIENCE_SECONDS, Pane
 from tests.support import command as called
 from tests.support import rogue_agent
-from tests.support.editor import DRAGOMAN, turns
-from tests.support.fork_server.client import fork_server
+from tests.support.editor import DRAGOMAN
 from tests.support.rogue_agent import call, permission, text
-
-PROMPT = r"^> ?$"
-ASKED = r"or n: ?$"
-Step = dict[str, Any]
-
-
-def scripted(folder: Path, *steps: list[Step]) -> list[str]:
-    (folder / "script.json").write_text(json.dumps(turns(*steps)), encoding="utf-8")
-    return ["--model", f"script:{folder / 'script.json'}"]
-
-
-def chat(folder: Path, *arguments: str, started: bool = False, env: dict[str, str] | None = None, **pane: Any) -> Pane:
-    """A conversation in a folder of its own; forked, at a terminal whose keys are handed on, unless it is `started`."""
-    place = folder / f"pane{len(list(folder.glob('pane*')))}"
-    place.mkdir()
-    work = folder / "work"
-    work.mkdir(exist_ok=True)
-    settings = {"DRAGOMAN_HOME": str(folder / "home"), "COLORTERM": "", **(env or {})}
-    program = DRAGOMAN if started else fork_server().dragoman()
-    return Pane(place, [*program, "chat", "--cwd", str(work), *arguments], settings, **pane)
-
-
-def ready(pane: Pane) -> None:
-    pane.wait_for("^/help shows what there is", PROMPT)
-
-
-def until(fact: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not fact():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+from tests.support.waiting import wait_until
 
 
 def state(pid: int) -> str:
@@ -301,7 +270,7 @@ def test_a_terminal_that_is_closed_takes_the_agent_with_it(tmp_path: Path) -> No
             ready(pane)
             pane.say("hi")
             pane.wait_for(r"Hm\.")
-        until(lambda: rogue_agent.is_gone(tmp_path))
+        wait_until(lambda: rogue_agent.is_gone(tmp_path))
 
 
 def test_without_a_terminal_it_says_what_to_do(tmp_path: Path) -> None:
@@ -324,19 +293,8 @@ def test_without_its_libraries_it_says_what_to_install(library: str, tmp_path: P
 
 # -- what an agent sends is inert ---------------------------------------------------------------------------
 
-BAD = (
-    "\x1b[2J\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b]8;;http://evil\x1b\\safe\x1b]8;;\x1b\\\x1bP1q\x1b\\"
-    "\x1b[200~\x9b31m\x9d0;owned\x9c good\rbad\b\b\u202egpj\u2066\u200b\u2028\x0b"
-)
 # The same in ways that only Markdown knows.
 MARKED = "&#x202e;&#8238;&#x200b;&#x9b;31m&#27;[2J&boxDR;&#x2554;&#x2551; [safe](http://evil 'x&#x202e;') <b>tag</b>"
-
-
-def acts(shown: str) -> set[str]:
-    """What must never come out, of all that an agent can have said."""
-    harmful = ["\x1b]0;", "\x1b]52", "\x1b]8", "\x1bP", "\x1b_", "\x1b^", "\x07", "\x08\x08", "\x0b"]
-    harmful += [chr(code) for code in range(0x80, 0xA0)] + list("\u202e\u2066\u200b\u2028\ufeff")
-    return {each for each in harmful if each in shown}
 
 
 def hostile(folder: Path) -> list[str]:
@@ -533,13 +491,13 @@ def test_resize_stop_and_kill_while_asking_invent_no_answer(tmp_path: Path) -> N
         pane.press("C-z")
         pane.wait_for("Stopped")
         pane.say("jobs -p > pids; fg")
-        until(lambda: (place / "pids").exists() and (place / "pids").read_text().strip())
+        wait_until(lambda: (place / "pids").exists() and (place / "pids").read_text().strip())
         chatting = int((place / "pids").read_text())
-        until(lambda: state(chatting) != "T")  # it goes on
+        wait_until(lambda: state(chatting) != "T")  # it goes on
         assert rogue_agent.answers(tmp_path) == []
         os.kill(chatting, 9)
         pane.wait_for("Killed")
         pane.say("echo it is $((40 + 2))")
         pane.wait_for(r"echo it is", "^it is 42")  # the terminal shows what is typed, and the shell reads it
     assert rogue_agent.answers(tmp_path) == []
-    until(lambda: rogue_agent.is_gone(tmp_path))
+    wait_until(lambda: rogue_agent.is_gone(tmp_path))

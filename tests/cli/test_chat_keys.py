@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.chat_pane import PROMPT, chat, ready
 from tests.cli.pane import Pane
-from tests.cli.test_chat import PROMPT, chat, ready, until
 from tests.support import rogue_agent
 from tests.support.fork_server.client import fork_server
 from tests.support.rogue_agent import text
+from tests.support.waiting import wait_until
 
 # The time of day is what stands in a file.
 PROGRAM = """
@@ -111,7 +112,7 @@ def test_ctrl_c_gives_up_an_order_that_the_agent_does_not_answer(tmp_path: Path)
     with at_chat(tmp_path, Clock(tmp_path), opened={"modes": modes}, silent=["session/set_mode"]) as pane:
         ready(pane)
         pane.say("/mode yolo")
-        until(lambda: rogue_agent.heard(tmp_path, "session/set_mode"))
+        wait_until(lambda: rogue_agent.heard(tmp_path, "session/set_mode"))
         pane.press("C-c")
         pane.wait_for(r"Stopped\.$", PROMPT)
         pane.say("hi")

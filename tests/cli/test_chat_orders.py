@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from tests.cli.chat_pane import PROMPT, chat, ready, scripted
 from tests.cli.pane import Pane
-from tests.cli.test_chat import PROMPT, chat, ready, scripted
 from tests.support import rogue_agent
 from tests.support.fork_server.client import fork_server
 from tests.support.rogue_agent import text

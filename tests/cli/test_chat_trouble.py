@@ -10,8 +10,8 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
+from tests.cli.chat_pane import ASKED, PROMPT, chat, ready, scripted
 from tests.cli.pane import PATIENCE_SECONDS
-from tests.cli.test_chat import ASKED, PROMPT, chat, ready, scripted
 from tests.support.editor import DRAGOMAN
 from tests.support.gateway import free_port
 from tests.support.gateway_process import serving

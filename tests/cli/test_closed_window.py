@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.chat_pane import ASKED
 from tests.cli.pane import Pane
-from tests.cli.test_chat import ASKED, until
 from tests.support import rogue_agent
 from tests.support.editor import DRAGOMAN
 from tests.support.rogue_agent import permission
+from tests.support.waiting import wait_until
 
 
 def running(folder: Path, program: str) -> int:
@@ -34,7 +35,7 @@ def test_closing_the_window_during_a_question_is_no_failure_of_ours(command: lis
         pane.wait_for(ASKED)
         # Both are there, so what follows is about the end of them.
         assert running(tmp_path, "dragoman") and running(tmp_path, "rogue")
-    until(lambda: not running(tmp_path, ""))
+    wait_until(lambda: not running(tmp_path, ""))
     # A question whose window is gone is no yes, and the second one is not asked.
     received = Path(f"{agent[-1]}.heard").read_text()
     assert (received.count("session/prompt"), received.count('"yes"')) == (1, 0)

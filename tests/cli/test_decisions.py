@@ -10,10 +10,10 @@ import pytest
 from dragoman.cli import decisions
 from dragoman.cli.failure_log import FILE_BYTES
 from dragoman.client import decision
-from tests.cli.test_run import at_terminal, left, run
 from tests.support import rogue_agent
 from tests.support.command import Called, call
 from tests.support.rogue_agent import permission, text
+from tests.support.run_command import at_terminal, left, run
 
 
 def audit(folder: Path, id: str) -> Called:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_run import run
 from tests.support import rogue_agent
 from tests.support.rogue_agent import permission, text
+from tests.support.run_command import run
 
 Step = dict[str, Any]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_run import at_terminal, left, run, started
 from tests.support import rogue_agent
 from tests.support.rogue_agent import permission, text
+from tests.support.run_command import at_terminal, left, run, started
 
 HINT = "dragoman: 1 request was denied; --allow all covers it\n"
 ENDS = [permission("Run make", kind="execute", rawInput={"command": "make"}), {"end": "cancelled"}]

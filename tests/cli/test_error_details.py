@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_chat import PROMPT, chat, ready
-from tests.cli.test_run import run
+from tests.cli.chat_pane import PROMPT, chat, ready
 from tests.support import rogue_agent
 from tests.support.editor import Editor, turns
+from tests.support.run_command import run
 
 FAILURE: dict[str, Any] = {"code": -32603, "message": "Internal error", "data": {"details": "401 fake \x1b[31mfailure"}}
 SAID = "Internal error: 401 fake \\x1b[31mfailure"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_run import Done, run
 from tests.support import rogue_agent
 from tests.support.rogue_agent import call, permission, text
+from tests.support.run_command import Done, run
 
 RULES = {
     "allow": [{"kind": "execute", "command": "git status"}, {"kind": "execute", "command": "git add"}],

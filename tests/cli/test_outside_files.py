@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.cli.test_decisions import lines
-from tests.cli.test_run import at_terminal, left, run
 from tests.support import rogue_agent
 from tests.support.rogue_agent import text
+from tests.support.run_command import at_terminal, left, run
 
 Step = dict[str, Any]
 NEVER = "dragoman: 1 request was denied; no --allow reaches files outside of the folder"

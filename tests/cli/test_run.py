@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pexpect  # type: ignore[import-untyped]
 import pytest
@@ -20,57 +19,10 @@ import pytest
 from dragoman.cli import one_turn
 from tests.support import command as called
 from tests.support import rogue_agent
-from tests.support.editor import DRAGOMAN, turns
-from tests.support.fork_server.client import MAIN, Forked, fork_server
+from tests.support.editor import DRAGOMAN
+from tests.support.fork_server.client import MAIN, fork_server
 from tests.support.rogue_agent import call, permission, text
-
-Step = dict[str, Any]
-
-
-class Done:
-    """A run that is over."""
-
-    def __init__(self, code: int, out: str, error: str) -> None:
-        self.code, self.out, self.error = code, out, error
-
-    @property
-    def events(self) -> list[dict[str, Any]]:
-        """`--format json`, read strictly: every line is one object, and nothing in it acts on a terminal."""
-        assert all(character.isprintable() for line in self.out.splitlines() for character in line)
-        return [json.loads(line) for line in self.out.splitlines()]
-
-    def __repr__(self) -> str:
-        return f"exit {self.code}\n{self.out}\n--- stderr\n{self.error}"
-
-
-def environment(folder: Path, **more: str) -> dict[str, str]:
-    return {**os.environ, "DRAGOMAN_HOME": str(folder / "home"), **more}
-
-
-def run(folder: Path, *arguments: str, said: str | bytes = b"", cwd: Path | None = None) -> Done:
-    home = str(folder / "home")
-    return Done(*called.call("run", *arguments, said=said, cwd=cwd or folder, forks=True, DRAGOMAN_HOME=home))
-
-
-def scripted(folder: Path, *steps: list[Step]) -> list[str]:
-    """The options for our own agent with a script."""
-    (folder / "script.json").write_text(json.dumps(turns(*steps)), encoding="utf-8")
-    return ["--model", f"script:{folder / 'script.json'}"]
-
-
-def at_terminal(folder: Path, *arguments: str, **more: str) -> Any:
-    """The same at a terminal of 100 columns."""
-    surroundings = environment(folder, **{"TERM": "xterm-256color", **more})
-    return fork_server().at_terminal(MAIN, "run", *arguments, env=surroundings, cwd=folder, dimensions=(40, 100))
-
-
-def left(child: Any) -> int:
-    """The exit code of a process at a terminal, when it has ended."""
-    child.expect(pexpect.EOF)
-    child.close()
-    assert child.signalstatus is None
-    return int(child.exitstatus)
-
+from tests.support.run_command import Step, at_terminal, environment, left, run, scripted, started
 
 # -- what is shown -------------------------------------------------------------------------------------------------
 
@@ -547,16 +499,6 @@ def test_a_timeout_ends_an_agent_that_does_not_listen(tmp_path: Path, monkeypatc
     assert done.events[-1]["stopReason"] == "cancelled"
     assert done.events[-1]["error"] == {"message": "not done after 1.5 s: cancelled"}
     assert rogue_agent.is_gone(tmp_path)
-
-
-def started(folder: Path, *agent: str, program: str = MAIN) -> Forked:
-    """A run whose agent has said something."""
-    surroundings = environment(folder)
-    process = fork_server().child(
-        program, "run", "hi", "--", *agent, stdin=subprocess.DEVNULL, cwd=folder, env=surroundings
-    )
-    assert process.stdout.read(3) == b"Hm."
-    return process
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_run import Done, run
 from tests.support import command as called
 from tests.support import rogue_agent
 from tests.support.rogue_agent import call, text
+from tests.support.run_command import Done, run
 
 KEY = "sk-from-the-environment"
 

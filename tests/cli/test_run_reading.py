@@ -9,9 +9,9 @@ import pytest
 
 from dragoman.cli.agent_connection import reopen_session
 from dragoman.client.connect import connect
-from tests.cli.test_run import Done, at_terminal, left, run
 from tests.support import rogue_agent
 from tests.support.rogue_agent import permission, text
+from tests.support.run_command import Done, at_terminal, left, run
 
 Step = dict[str, Any]
 # An agent runs behind a wrapper that does nothing but start it: its name is what counts.

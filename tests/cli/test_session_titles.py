@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_chat import PROMPT, chat, scripted
-from tests.cli.test_run import run as run_prompt
+from tests.cli.chat_pane import PROMPT, chat, scripted
 from tests.cli.test_sessions import EVIL, SHOWN, keep
 from tests.support.command import Called, call
+from tests.support.run_command import run as run_prompt
 
 
 class Stored:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.cli.trace import open_trace, redacted, secrets_of
-from tests.host.test_environment import HARMLESS, SECRETS
 from tests.support.editor import HELLO, Editor
+from tests.support.variables import HARMLESS, SECRETS
 from tests.support.versions import both_versions
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.cli.chat_pane import ASKED, BAD, PROMPT, acts, chat, ready, scripted
 from tests.cli.pane import Pane
-from tests.cli.test_chat import ASKED, BAD, PROMPT, acts, chat, ready, scripted, until
 from tests.support import rogue_agent
 from tests.support.editor import DRAGOMAN
 from tests.support.needs import need
 from tests.support.rogue_agent import permission, text
+from tests.support.waiting import wait_until
 
 OPTIONS = [
     {"optionId": "once", "name": "Once", "kind": "allow_once"},
@@ -142,5 +143,5 @@ def test_run_shows_all_of_it_too_and_its_stdout_has_none_of_it(tmp_path: Path) -
         pane.wait_for("All of it was shown", ASKED)
         pane.say("y")
         pane.wait_for("^over")
-        until(lambda: (tmp_path / "out").read_text() == "over\n")
+        wait_until(lambda: (tmp_path / "out").read_text() == "over\n")
     assert json.dumps(rogue_agent.answers(tmp_path)) == '[{"outcome": {"outcome": "selected", "optionId": "yes"}}]'

@@ -20,8 +20,8 @@ from dragoman.host.launch_names import Launch
 from dragoman.host.scripts import named_files
 from dragoman.host.trust import trust
 from dragoman.vocabulary.services import Elicit
-from tests.client.test_robustness import rough
 from tests.support.machine import lives
+from tests.support.rough_command import rough
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shlex
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -22,15 +21,10 @@ from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent
 from tests.support.machine import lives
+from tests.support.rough_command import rough
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
-
-SCRIPT = Path(__file__).with_name("rough_agent.py")
-
-
-def rough(*manners: str) -> list[str]:
-    return [sys.executable, "-S", "-E", str(SCRIPT), *manners]
 
 
 async def says(client: Client, folder: Path, text: str = "go") -> str:

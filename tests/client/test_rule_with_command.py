@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dragoman.client.permission_rule import Effect, PermissionRule, RuleRefused
-from tests.cli.test_run import run
 from tests.support import rogue_agent
 from tests.support.rogue_agent import permission
+from tests.support.run_command import run
 
 
 @pytest.mark.parametrize("command", ["touch x", "*"])

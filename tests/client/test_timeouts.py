@@ -13,10 +13,10 @@ from dragoman.errors import TimedOut
 from dragoman.transports.memory import memory_pair
 from tests.client.raw_agent import RawAgent, connected, new_session
 from tests.client.test_questions import permission
-from tests.client.test_robustness import rough
 from tests.support.machine import lives
 from tests.support.messages import Message, greeting
 from tests.support.raw_peer import PIPE
+from tests.support.rough_command import rough
 from tests.support.versions import both_versions
 from tests.support.waiting import until
 

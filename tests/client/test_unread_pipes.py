@@ -9,8 +9,8 @@ import pytest
 
 from dragoman import limits
 from tests.client.raw_agent import RawAgent, connected, new_session
-from tests.client.test_robustness import SCRIPT
 from tests.support.messages import Message
+from tests.support.rough_command import SCRIPT
 from tests.support.versions import both_versions
 from tests.support.waiting import settled, until
 

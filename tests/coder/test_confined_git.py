@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from dragoman.host.sandbox import confine
-from tests.coder.test_git_folders import git, program, repository
 from tests.support.confined_commands import confinement
 from tests.support.editor import Editor, Message, answer_questions, turns
 from tests.support.files import snapshot
+from tests.support.git_repository import git, program, repository
 from tests.support.needs import need
 from tests.support.scripted_turns import Told, apart, call
 from tests.support.waiting import until

@@ -15,7 +15,7 @@ from dragoman.host.paths import Roots
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import ResourceLink, Text
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, ToolCallUpdate
-from tests.coder.test_git_folders import git, repository
+from tests.support.git_repository import git, repository
 from tests.support.needs import need
 from tests.support.whole_agent import User, ends, events_of, scripted, whole
 

@@ -1,6 +1,5 @@
 """No write without a question makes git run something: real `git status` after a turn of a real agent."""
 
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,30 +8,10 @@ import pytest
 
 from dragoman.coder.tools import files, write
 from tests.support.editor import Editor, Message, answer_questions, turns
+from tests.support.git_repository import git, program, repository
 from tests.support.needs import need
 from tests.support.scripted_turns import Told, apart, call
 from tests.support.whole_agent import User, events_of, scripted, whole
-
-
-def git(folder: Path, *words: str) -> str:
-    """Git as the user has it: without any setting of ours, and without a global one."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
-    done = subprocess.run(
-        [need("git"), *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    return done.stdout + done.stderr
-
-
-def repository(folder: Path) -> Path:
-    """An ordinary repository with one commit."""
-    folder.mkdir(parents=True, exist_ok=True)
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "config", "user.name", "A")
-    git(folder, "config", "user.email", "a@example.com")
-    (folder / "file").write_text("one\n")
-    git(folder, "add", "file")
-    git(folder, "commit", "-q", "-m", "first")
-    return folder
 
 
 def refuse(message: Message) -> dict[str, Any]:
@@ -106,12 +85,6 @@ async def test_a_folder_that_became_a_git_folder_while_nobody_looked_is_not_writ
 
 
 # -- commands that run without a question ------------------------------------------------------------------------------
-
-
-def program(path: Path, *lines: str) -> Path:
-    path.write_text("\n".join(["#!/bin/sh", *lines]) + "\n")
-    path.chmod(0o755)
-    return path
 
 
 async def looked(folder: Path, *commands: str) -> tuple[list[str], list[str]]:

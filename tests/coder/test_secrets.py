@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from dragoman.host.process_tree import new_mark
-from tests.host.test_environment import SECRETS
 from tests.support import whole_agent
 from tests.support.editor import Editor, answer_questions, turns
 from tests.support.mcp_servers import RAW_SERVER, raw
 from tests.support.needs import need
 from tests.support.scripted_turns import Told, apart, bash, call
+from tests.support.variables import SECRETS
 from tests.support.whole_agent import User, events_of, until_server, whole
 
 CANARY = "canary-5d21f0"

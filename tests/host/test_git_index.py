@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.host.git_index import index_paths, is_good_index
-from tests.coder.test_git_folders import git
+from tests.support.git_repository import git
 from tests.support.needs import need
 
 FORMS: dict[str, tuple[str, ...]] = {

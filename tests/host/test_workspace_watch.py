@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.host.openat import remove_tree
 from dragoman.host.workspace_watch import CannotWatch, WorkspaceWatch
-from tests.coder.test_git_folders import repository
+from tests.support.git_repository import repository
 
 
 @pytest.fixture

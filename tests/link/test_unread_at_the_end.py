@@ -9,7 +9,7 @@ from dragoman.link import Link
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.asking import Extension, ExtensionResult
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
-from tests.link.test_content_length import ABSURD, Blocks, announced, block
+from tests.support.content_length import ABSURD, Blocks, announced, block
 from tests.support.links import Above, ping
 from tests.support.messages import hello
 from tests.support.raw_peer import PIPE

@@ -3,7 +3,6 @@
 import os
 import signal
 import stat
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from dragoman.store.contract import SessionHeld
 from dragoman.store.locks import Holder
 from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import child, died, finished, meta, note, numbers_in, tried, write
+from tests.support.store_holder import holding
 
 
 @pytest.fixture
@@ -21,13 +21,6 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     await (await store.create(meta("a"))).release()
     yield store
     await store.close()
-
-
-def holding(folder: Path, name: str) -> "subprocess.Popen[str]":
-    process = child("hold", folder, name)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    return process
 
 
 @pytest.mark.requirement("E5")
