@@ -212,7 +212,7 @@ def test_the_provider_of_the_environment() -> None:
         ("read-only", "web_fetch", Action("network", "h"), "deny"),
         ("safe", "web_fetch", Action("network", "h"), "deny"),
         ("ask", "web_fetch", Action("network", "h", guarded=True), "ask"),
-        ("ask", "web_fetch", Action("network", "h", hopeless="no"), "deny"),
+        ("ask", "web_fetch", Action("network", "h", blocked_reason="no"), "deny"),
         ("ask", "bash", Action("network", "h"), "ask"),
         ("ask", "web_fetch", Action("write", "h"), "ask"),
     ],

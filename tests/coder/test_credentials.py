@@ -17,7 +17,7 @@ from dragoman.coder.credentials import (
     forget,
     load,
     save,
-    scrubbed,
+    without_secrets,
 )
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -177,11 +177,11 @@ def test_a_typed_key_is_trimmed() -> None:
     ],
 )
 def test_what_looks_like_a_secret_is_scrubbed(text: str) -> None:
-    clean = scrubbed(text, [Secret(CANARY), Secret("opaque/canary/123"), Secret("a")])
+    clean = without_secrets(text, [Secret(CANARY), Secret("opaque/canary/123"), Secret("a")])
     assert "canar" not in clean
     assert "[hidden]" in clean
 
 
 def test_scrubbing_leaves_ordinary_sentences_alone() -> None:
     text = "The key is missing; a token was spent at https://example.org/a@b on task-12345678 (risk-free)."
-    assert scrubbed(text) == text
+    assert without_secrets(text) == text

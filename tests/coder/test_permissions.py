@@ -25,7 +25,7 @@ FETCH = JudgedCall("4", "web_fetch", {"url": "https://example.com"}, [Action("ne
 FOREIGN = JudgedCall("5", "mcp__x__read", {}, [Action("foreign", "mcp__x__read")])
 PLAN = JudgedCall("6", "update_plan", {}, [Action("free")])
 RUIN = JudgedCall(
-    "7", "bash", {"command": "rm -rf /"}, [Action("command", "rm -rf /", hopeless="nothing brings that back")]
+    "7", "bash", {"command": "rm -rf /"}, [Action("command", "rm -rf /", blocked_reason="nothing brings that back")]
 )
 NOBODY = JudgedCall("8", "format_disk", {})
 
@@ -69,7 +69,7 @@ def allowed_always(command: str) -> list[RememberedRule]:
 
 
 def run(command: str) -> JudgedCall:
-    return JudgedCall("2", "bash", {"command": command}, [Action("command", command, inside=("src",))])
+    return JudgedCall("2", "bash", {"command": command}, [Action("command", command, paths_in_workspace=("src",))])
 
 
 OTHERS = [

@@ -22,7 +22,7 @@ script = "sleep 1000 & setsid sleep 1001 & (trap '' TERM; sleep 1002) & sleep 10
 shell = subprocess.Popen(["sh", "-c", script], env=marked(dict(os.environ), mark), start_new_session=True)
 guardian = Guardian()
 if sys.argv[1] == "announced":
-    guardian._tell(f"? {mark}\\n")  # and killed before it could say more
+    guardian._send(f"? {mark}\\n")  # and killed before it could say more
 else:
     guardian.watch(shell.pid, mark)
 if sys.argv[1] == "leave":

@@ -167,7 +167,7 @@ def test_a_link_that_changes_while_it_is_read_is_refused(workspace: Path, monkey
 def test_a_tree_is_placed_as_a_path_is_and_seen_as_it_lies(workspace: Path) -> None:
     roots = Roots([str(workspace)])
     assert roots.tree(".") == roots.place(".")
-    assert roots.seen("/some/where") == "/some/where"
+    assert roots.shown_path("/some/where") == "/some/where"
 
 
 def test_removing_takes_a_link_and_not_what_it_leads_to(workspace: Path) -> None:

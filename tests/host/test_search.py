@@ -298,7 +298,7 @@ async def test_the_guardian_is_told(tmp_path: Path) -> None:
     told: list[str] = []
 
     class Listening(Guardian):
-        def _tell(self, line: str) -> None:
+        def _send(self, line: str) -> None:
             told.append(line[0])
 
     await grep("value", make(tmp_path, {"a": "value\n"}), guardian=Listening())

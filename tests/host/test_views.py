@@ -240,7 +240,7 @@ def test_no_folder_is_made_behind_a_link_that_comes_and_goes(opened: View, root:
     outside = root.parent / "outside"
     outside.mkdir()
     assert work(opened, root, f"mkdir d; ln -s {outside} other").returncode == 0
-    made = Path(opened._made(str(root)))
+    made = Path(opened._make(str(root)))
     ended = threading.Event()
 
     def swap() -> None:

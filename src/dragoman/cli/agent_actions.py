@@ -80,8 +80,8 @@ def _entry(command: list[str], token_file: str | None) -> dict[str, object]:
     """Return what is written about an agent: how it is started, or where it is."""
     if is_address(command[0]) and len(command) == 1:
         connect(command[0])  # nothing is sent yet; it says what is wrong with the address
-        kept: dict[str, object] = {} if token_file is None else {"tokenFile": os.path.abspath(token_file)}
-        return {"url": command[0], **kept}
+        token_fields: dict[str, object] = {} if token_file is None else {"tokenFile": os.path.abspath(token_file)}
+        return {"url": command[0], **token_fields}
     if token_file is not None:
         raise UsageError("--token-file goes with an address, such as https://agents.example.org")
     return {"command": command[0], "args": command[1:]}
@@ -162,9 +162,9 @@ def _what(status: AgentStatus) -> list[str]:
     """Return what a person needs to know: how to get it, what is wrong with it, or what it is."""
     entry = status.entry
     if not status.installed and entry.install:
-        said = [entry.description, entry.install]
+        parts = [entry.description, entry.install]
     elif status.last_error:
-        said = [status.last_error]
+        parts = [status.last_error]
     else:
-        said = [shlex.join(entry.command_line()), entry.description]
-    return [part for part in said if part] or [""]
+        parts = [shlex.join(entry.command_line()), entry.description]
+    return [part for part in parts if part] or [""]

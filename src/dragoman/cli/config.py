@@ -81,10 +81,10 @@ def find_keys(settings: "Settings") -> dict[str, str]:
         if isinstance(variable, str) and os.environ.get(variable):
             found.setdefault(name, variable)
     try:
-        kept = load(home() / "credentials.toml").keys
+        stored_keys = load(home() / "credentials.toml").keys
     except CredentialsError as error:
         return {**found, "credentials.toml": str(error)}
-    return {**dict.fromkeys(kept, "credentials.toml"), **found}
+    return {**dict.fromkeys(stored_keys, "credentials.toml"), **found}
 
 
 def find_addresses(settings: "Settings", keys: dict[str, str]) -> dict[str, dict[str, str]]:

@@ -101,14 +101,14 @@ async def _show_turn(turn: "Turn") -> None:
     async for event in turn:
         match event:
             case AgentThoughtChunk():
-                speaker = _speak("thinks", event.text, speaker)
+                speaker = _speech_line("thinks", event.text, speaker)
             case AgentMessageChunk():
-                speaker = _speak("agent", event.text, speaker)
+                speaker = _speech_line("agent", event.text, speaker)
                 ticks += event.text == "tick "
                 if ticks == _TICKS:
                     await turn.cancel()
             case Notice():
-                speaker = _speak("notice", event.title, speaker)
+                speaker = _speech_line("notice", event.title, speaker)
             case _:
                 pass
     _show("\n" if speaker else "")
@@ -120,7 +120,7 @@ def _end(turn: "Turn") -> str:
     return f"{turn.stop_reason}; {turn.usage.input_tokens} tokens in, {turn.usage.output_tokens} out"
 
 
-def _speak(speaker: str, text: str, before: str) -> str:
+def _speech_line(speaker: str, text: str, before: str) -> str:
     """Show a piece of text, on a new line if the speaker has changed; return the speaker."""
     if speaker != before:
         _show(("\n" if before else "") + f"{speaker:7}")

@@ -116,9 +116,9 @@ def _store() -> Finding:
     from dragoman.store.contract import StoreFailed
 
     folder = home() / "sessions"
-    trouble = why_unwritable(str(folder), make=False)
-    if trouble is not None:
-        return Finding("store", "broken", trouble)
+    why_not = why_unwritable(str(folder), make=False)
+    if why_not is not None:
+        return Finding("store", "broken", why_not)
     if not folder.exists():
         return Finding("store", "ok", f"{folder} (made with the first session)")
 

@@ -35,13 +35,15 @@ async def find_session(store: Store, given: str, folder: str) -> str:
         )
     titled = await _find_by_title(store, given)
     here = [meta for meta in titled if meta.cwd == os.path.abspath(os.path.expanduser(folder))]
-    meant = here or titled
-    if not meant:
+    matches = here or titled
+    if not matches:
         raise CommandError(f"there is no session {given!r}; `dragoman sessions list --all` shows what there is")
-    if len(meant) > 1:
-        ids = [await _short(store, meta.id) for meta in meant[: _NAMED + 1]]
-        raise CommandError(f"{len(meant):,} sessions are called {given!r}: {_choices_text(ids)}; write the id instead")
-    return meant[0].id
+    if len(matches) > 1:
+        ids = [await _short(store, meta.id) for meta in matches[: _NAMED + 1]]
+        raise CommandError(
+            f"{len(matches):,} sessions are called {given!r}: {_choices_text(ids)}; write the id instead"
+        )
+    return matches[0].id
 
 
 async def _find_by_title(store: Store, given: str) -> list[SessionMeta]:

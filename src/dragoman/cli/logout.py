@@ -31,11 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
     file = home() / "credentials.toml"
     try:
         providers = [arguments.provider] if arguments.provider else list(credentials.load(file).keys)
-        gone = [provider for provider in providers if credentials.forget(file, provider)]
+        removed = [provider for provider in providers if credentials.forget(file, provider)]
     except credentials.CredentialsError as error:
         return print_error(str(error), NOT_DONE)
-    if not gone:
+    if not removed:
         of = f" of {arguments.provider}" if arguments.provider else ""
         return print_error(f"no key{of} is kept here", NOT_DONE)
-    print(f"Forgotten: {', '.join(gone)}")
+    print(f"Forgotten: {', '.join(removed)}")
     return 0

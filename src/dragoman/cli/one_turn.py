@@ -208,10 +208,10 @@ class OneTurn:
             "on_event": lambda conversation, event: self._warn(event),
         }
         if questions is not None:
-            from dragoman.cli.terminal.forms import answered, filled
+            from dragoman.cli.terminal.forms import ask_form, ask_question
 
-            settings["elicitation"] = partial(filled, questions)
-            settings["ask_user"] = partial(answered, questions)
+            settings["elicitation"] = partial(ask_form, questions)
+            settings["ask_user"] = partial(ask_question, questions)
         level, target = self._arguments.allow, self._target
         ask = None if questions is None else partial(self._ask, questions)
         self._offer = Offer(

@@ -77,10 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         typed, piped = _prompt(arguments.prompt)
         target = chosen_target(arguments)
-        errand = OneTurn(arguments, target, chosen_folder(arguments, target), typed, piped)
+        single_turn = OneTurn(arguments, target, chosen_folder(arguments, target), typed, piped)
     except CommandError as error:
         return print_error(str(error))
-    return background.run(errand.perform())
+    return background.run(single_turn.perform())
 
 
 def _prompt(words: list[str]) -> tuple[list[str], str | None]:

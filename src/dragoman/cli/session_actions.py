@@ -232,21 +232,21 @@ async def _delete(task: _Task) -> int:
             return print_error(sentence)
         if not await _is_confirmed(task, ids):
             return print_error("nothing was deleted", 1)
-    gone: list[str] = []
+    deleted_ids: list[str] = []
     code = 0
     for number, session_id in enumerate(ids):
         task.progress.at("Deleting", number, len(ids))
         what = await summary(task.store, session_id)
         try:
             if await task.store.delete(session_id):
-                gone.append(session_id)
+                deleted_ids.append(session_id)
                 if not task.arguments.json:
                     task.output.write(f"deleted {what}\n")
         except StoreFailed as failure:
             task.progress.hide()
             code = print_error(f"{session_id} was not deleted: {failure}", 1)
     if task.arguments.json:
-        task.output.line(msgspec.json.encode({"deleted": gone}))
+        task.output.line(msgspec.json.encode({"deleted": deleted_ids}))
     return code
 
 

@@ -23,14 +23,14 @@ def fit(text: str, columns: int, *, keep_end: bool = False) -> str:
     """Return the text in at most so many columns; what is cut off is marked."""
     if width(text) <= columns:
         return text
-    kept = ""
+    result = ""
     room = columns - 1
     for character in reversed(text) if keep_end else text:
         room -= _width(character)
         if room < 0:
             break
-        kept = character + kept if keep_end else kept + character
-    return _CUT + kept if keep_end else kept + _CUT
+        result = character + result if keep_end else result + character
+    return _CUT + result if keep_end else result + _CUT
 
 
 def pad(text: str, columns: int) -> str:

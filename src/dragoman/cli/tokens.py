@@ -140,8 +140,8 @@ def _create(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
     expires = expiry_of(arguments.expires, time.time())
     secret = tokens.make(arguments.new_name, scopes, arguments.principal, limits=limits, expires=expires)
     if arguments.json:
-        (made,) = [token for token in tokens.all() if token.name == arguments.new_name]
-        print(json.dumps({**_as_json(made), "token": secret}))
+        (new_token,) = [token for token in tokens.all() if token.name == arguments.new_name]
+        print(json.dumps({**_as_json(new_token), "token": secret}))
     else:
         print(secret)
     if not arguments.workspace and "prompt" in scopes and "admin" not in scopes:

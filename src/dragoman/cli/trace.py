@@ -99,8 +99,8 @@ def redacted(frame: bytes, known: Iterable[str] = ()) -> object:
 def _clean(value: object, known: Iterable[str]) -> object:
     if isinstance(value, dict):
         named = value.get("name")
-        held = value.get("value")
-        hides = isinstance(named, str) and isinstance(held, str) and _is_secret_pair(named, held)
+        inner_value = value.get("value")
+        hides = isinstance(named, str) and isinstance(inner_value, str) and _is_secret_pair(named, inner_value)
         return {
             key: _hidden(item, known) if _SECRET_NAME.search(key) or (hides and key == "value") else _clean(item, known)
             for key, item in value.items()

@@ -1,1 +1,1 @@
-"""Our coding agent: a brain for `dragoman.agent`. It knows no wire and no transport."""
+"""Our coding agent, built on `dragoman.agent`. It knows no wire and no transport."""

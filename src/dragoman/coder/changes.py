@@ -45,7 +45,7 @@ class Changes:
         """Begin a turn: its first write replaces what can be undone."""
         self._fresh = True
 
-    def wrote(self, place: Place, before: str | None, after: str, *, kept: bool = True) -> None:
+    def record_write(self, place: Place, before: str | None, after: str, *, kept: bool = True) -> None:
         """Remember that a tool has written a file."""
         if self._fresh:
             self._changes, self._size, self._fresh, self.overflowed = {}, 0, False, False

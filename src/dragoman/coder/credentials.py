@@ -1,7 +1,7 @@
 """Keys for model providers: from the environment, then from `credentials.toml`.
 
 Promise: a key gets into no repr, traceback or log by accident (`Secret`), the file has mode 0600 and is written whole
-or not at all, and text from a peer is `scrubbed` before a person sees it.
+or not at all, and text from a peer is `without_secrets` before a person sees it.
 Reads no environment by itself: it comes in as an argument.
 """
 
@@ -74,7 +74,7 @@ class Secret:
         raise TypeError("A secret is not pickled.")
 
 
-def scrubbed(text: str, known: Iterable[Secret] = ()) -> str:
+def without_secrets(text: str, known: Iterable[Secret] = ()) -> str:
     """Return the text without the known secrets and without what looks like one."""
     for secret in known:
         value = secret.reveal()
@@ -135,7 +135,7 @@ def save(path: Path, provider: str, key: Secret) -> None:
     """Put a provider's key into the file, in place of the one before."""
     if _PLAIN_NAME.fullmatch(provider) is None:
         raise CredentialsError("That is no name of a provider.")
-    with _Alone(path):
+    with _FileLock(path):
         document, _ = _read(path)
         document[provider] = document.get(provider, {}) | {"api_key": key.reveal()}
         _write(path, document)
@@ -145,7 +145,7 @@ def forget(path: Path, provider: str) -> bool:
     """Take a provider's key out of the file. False: there was none."""
     if not path.exists():
         return False
-    with _Alone(path):
+    with _FileLock(path):
         document, _ = _read(path)
         if document.pop(provider, None) is None:
             return False
@@ -153,7 +153,7 @@ def forget(path: Path, provider: str) -> bool:
     return True
 
 
-class _Alone:
+class _FileLock:
     """While this is held no other process of ours changes the file; it makes the folder where there is none."""
 
     def __init__(self, path: Path) -> None:
@@ -193,10 +193,10 @@ def _read(path: Path) -> tuple[_Document, int]:
         content = file.read(_FILE_BYTES + 1)
     if len(content) > _FILE_BYTES:
         raise CredentialsError(f"{path} is too large to be a file of keys.")
-    return _parsed(path, content), status.st_mode
+    return _parse(path, content), status.st_mode
 
 
-def _parsed(path: Path, content: bytes) -> _Document:
+def _parse(path: Path, content: bytes) -> _Document:
     import tomllib  # most people have no such file
 
     try:
@@ -214,19 +214,23 @@ def _write(path: Path, document: _Document) -> None:
     """Write the file whole or not at all, readable by its owner alone from its first byte on."""
     target = Path(os.path.realpath(path))
     try:
-        write_private(target, _rendered(document).encode())
+        write_private(target, _render(document).encode())
     except OSError as error:
         raise CredentialsError(f"Cannot write {path}: {error.strerror}.") from None
 
 
-def _rendered(document: _Document) -> str:
+def _render(document: _Document) -> str:
     lines = ["# Keys for model providers. Written by `dragoman login`; comments here do not survive it."]
     for provider, table in document.items():
-        lines += ["", f"[{_quoted(provider)}]", *(f"{_quoted(name)} = {_quoted(text)}" for name, text in table.items())]
+        lines += [
+            "",
+            f"[{_toml_string(provider)}]",
+            *(f"{_toml_string(name)} = {_toml_string(text)}" for name, text in table.items()),
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _toml_string(text: str) -> str:
     """Return a TOML basic string; a plain name may stand without quotes, but need not."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", escaped) + '"'

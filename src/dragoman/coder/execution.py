@@ -248,7 +248,7 @@ class ViewRoots(Roots):
         whole = self._whole(path)
         return Place(self._view.paths[whole], ()) if whole in self._view.paths else self._view.place(whole)
 
-    def seen(self, path: str) -> str:
+    def shown_path(self, path: str) -> str:
         for root, copy in self._view.paths.items():
             if is_inside(path, copy):
                 return root + path[len(copy.rstrip("/")) :]
@@ -261,19 +261,19 @@ class ViewRoots(Roots):
 class ViewPlace(Place):
     """A place in a view, that says where it is seen."""
 
-    seen: str
+    shown_path: str
 
     @classmethod
-    def of(cls, place: Place, seen: str) -> "ViewPlace":
+    def of(cls, place: Place, shown_path: str) -> "ViewPlace":
         """Return the place, under its known name."""
-        made = cls(place.root, place.parts)
-        made.seen = seen
-        return made
+        place_in_view = cls(place.root, place.parts)
+        place_in_view.shown_path = shown_path
+        return place_in_view
 
     @property
     def path(self) -> str:
         """The whole path, as the user knows it."""
-        return self.seen
+        return self.shown_path
 
 
 def hidden_from_commands(home: str, environment: Mapping[str, str]) -> list[str]:

@@ -148,8 +148,8 @@ class _Turn:
                         yield event
                 await self._add_response(response)
                 if response.reported is not None and self._model.window is not None:
-                    filled = response.reported.input + response.reported.output
-                    yield UsageChanged(filled, self._model.window, self.spending.cost())
+                    tokens_in_window = response.reported.input + response.reported.output
+                    yield UsageChanged(tokens_in_window, self._model.window, self.spending.cost())
                 end = await self._end(response) if response.failure is None else await self._failed(response.failure)
                 if end is not None:
                     yield end

@@ -13,22 +13,23 @@ class Action(NamedTuple):
     """One thing a call would do.
 
     `subject` is what a remembered answer is about: a path, a command, a host, a tool. `guarded` needs a yes even where
-    its kind does not; `harmless` is a command known to only look. `hopeless` is the reason why it never runs. `inside`
-    has the paths a command reads, as it names them, that lie in the workspace. `unconfined` is the reason why a command
-    would run without the confinement that its mode promises: only after a yes to this very call.
+    its kind does not; `harmless` is a command known to only read. `blocked_reason` is why it never runs.
+    `paths_in_workspace` are the paths that a command reads, as it names them, and that lie in the workspace.
+    `unconfined` is why a command would run without the confinement that its mode promises: only after a yes to this
+    very call.
     """
 
     kind: ActKind
     subject: str = ""
     guarded: bool = False
     harmless: bool = False
-    hopeless: str = ""
-    inside: tuple[str, ...] = ()
+    blocked_reason: str = ""
+    paths_in_workspace: tuple[str, ...] = ()
     unconfined: str = ""
 
 
 class Mode(NamedTuple):
-    """What a mode says about each kind of act."""
+    """A mode: its verdict on each kind of action."""
 
     name: str
     description: str
@@ -38,17 +39,17 @@ class Mode(NamedTuple):
     network: Verdict
     foreign: Verdict
     sandboxed: Verdict = "deny"
-    # Commands that only look need no question.
-    looks: bool = False
+    # Commands that only read need no question.
+    allows_read_only_commands: bool = False
     # Guarded things are as free as all others.
     unguarded: bool = False
 
-    def says(self, act: Action) -> Verdict:
-        """Return what this mode says about an act."""
+    def verdict_on(self, act: Action) -> Verdict:
+        """Return the verdict of this mode on an action."""
         if act.kind == "free":
             return "allow"
         verdict: Verdict = getattr(self, act.kind)
-        if verdict == "ask" and act.harmless and self.looks:
+        if verdict == "ask" and act.harmless and self.allows_read_only_commands:
             return "allow"
         return "ask" if verdict == "allow" and act.guarded and not self.unguarded else verdict
 
@@ -61,7 +62,7 @@ MODES: Final[dict[str, Mode]] = {
         "Workspace write",
         "Writes in the workspace, asks before it runs",
         *("allow", "allow", "ask", "ask", "ask"),
-        looks=True,
+        allows_read_only_commands=True,
     ),
     "safe": Mode("Safe", "Asks before it writes, runs nothing", "allow", "ask", "deny", "deny", "deny"),
     "sandbox": Mode(
@@ -70,7 +71,15 @@ MODES: Final[dict[str, Mode]] = {
         *("deny", "deny", "deny", "deny", "deny", "allow"),
     ),
     "full-access": Mode(
-        "Full access", "Asks nothing", "allow", "allow", "allow", "allow", "allow", looks=True, unguarded=True
+        "Full access",
+        "Asks nothing",
+        "allow",
+        "allow",
+        "allow",
+        "allow",
+        "allow",
+        allows_read_only_commands=True,
+        unguarded=True,
     ),
 }
 
@@ -91,7 +100,7 @@ def asks_less(new: str, old: str) -> bool:
         Action(kind, guarded=guarded, harmless=harmless)
         for kind, guarded, harmless in product(get_args(ActKind), (False, True), (False, True))
     ]
-    return any(MODES[new].says(act) == "allow" and not _happens_unasked(MODES[old], act) for act in acts)
+    return any(MODES[new].verdict_on(act) == "allow" and not _happens_unasked(MODES[old], act) for act in acts)
 
 
 def _happens_unasked(mode: Mode, act: Action) -> bool:
@@ -101,4 +110,4 @@ def _happens_unasked(mode: Mode, act: Action) -> bool:
         kinds.append("command")  # a view of the workspace is less than the workspace itself
     elif not act.guarded and (act.kind == "read" or (act.kind == "command" and act.harmless)):
         kinds += ["read", "sandboxed"]  # looking is looking, by whatever tool, and a view shows the same
-    return any(mode.says(act._replace(kind=kind)) == "allow" for kind in kinds)
+    return any(mode.verdict_on(act._replace(kind=kind)) == "allow" for kind in kinds)

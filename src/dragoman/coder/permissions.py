@@ -1,4 +1,4 @@
-"""May this call run? A pure decision, and the one door through which a call becomes an approved one.
+"""Decide whether a call may run: `decide` is pure, and `PermissionGate` alone makes an approved call of it.
 
 A call is judged by its acts: what it would read, write, run or reach. Deny beats ask beats allow. What a tool calls
 itself, its title and its kind, is for display and decides nothing.
@@ -105,7 +105,7 @@ Ask = Callable[[JudgedCall], Awaitable[str | None]]
 def offers(mode: str, kind: ActKind) -> bool:
     """Return whether a mode has any use for tools that do such things."""
     known = MODES.get(mode)
-    return known is not None and known.says(Action(kind)) != "deny"
+    return known is not None and known.verdict_on(Action(kind)) != "deny"
 
 
 def decide(
@@ -121,9 +121,9 @@ def decide(
     asks = False
     remembered: list[RememberedRule] = []
     for act in call.acts:
-        if act.hopeless:
-            return Decision("deny", act.hopeless, "policy")
-        verdict = known.says(act) if act.kind in get_args(ActKind) else "deny"
+        if act.blocked_reason:
+            return Decision("deny", act.blocked_reason, "policy")
+        verdict = known.verdict_on(act) if act.kind in get_args(ActKind) else "deny"
         if verdict == "ask" and fetches and call.tool == _FETCH and act.kind == "network" and not act.guarded:
             verdict = "allow"
         if verdict == "deny":
@@ -145,18 +145,18 @@ def decide(
 
 def leaves_confinement(identity: Identity) -> str:
     """Return why a guarded act is refused to a confined identity."""
-    whose = f"the token {identity.token!r}" if identity.token else "this connection"
-    return f"{whose} may not leave the confinement, and this would"
+    token_text = f"the token {identity.token!r}" if identity.token else "this connection"
+    return f"{token_text} may not leave the confinement, and this would"
 
 
 def refusal_text(reason: str) -> str:
     """Return the result of a refused call, for the model. `reason` is that of a `Decision`."""
-    told = _FOR_MODEL.get(reason) or f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
-    return f"{DENIED} {told}" if reason else DENIED
+    sentence = _FOR_MODEL.get(reason) or f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
+    return f"{DENIED} {sentence}" if reason else DENIED
 
 
 class PermissionGate:
-    """The door. It remembers what the user has said: some of it for the turn, some for the session."""
+    """Approves calls, by the mode and the user. Remembers answers: some for the turn, some for the session."""
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ def _covering(allowed: Sequence[RememberedRule], act: Action) -> list[Remembered
     words = {rule: prefix for rule in allowed if (prefix := _prefix(rule.matched))} if act.kind == "command" else {}
     if not words:
         return []
-    known = covers(list(words.values()), parse(act.subject), readable=lambda path: path in act.inside)
+    known = covers(list(words.values()), parse(act.subject), readable=lambda path: path in act.paths_in_workspace)
     return list(words) if known else []
 
 

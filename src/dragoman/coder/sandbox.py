@@ -261,14 +261,14 @@ class Sandboxed:
         self._tool.check(call)
 
     async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
-        seen = await self._tool.preview(call, await self._view_context(context))
-        hopeless = next((act.hopeless for act in seen.acts if act.hopeless), "")
+        preview = await self._tool.preview(call, await self._view_context(context))
+        blocked_reason = next((act.blocked_reason for act in preview.acts if act.blocked_reason), "")
         # What is read goes to the model at once, and is asked about as it is elsewhere; what is written, at the end.
         acts = [
-            Action("sandboxed", act.subject, guarded=act.guarded and act.kind == "read", hopeless=hopeless)
-            for act in seen.acts
+            Action("sandboxed", act.subject, guarded=act.guarded and act.kind == "read", blocked_reason=blocked_reason)
+            for act in preview.acts
         ]
-        return seen._replace(acts=acts)
+        return preview._replace(acts=acts)
 
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         return await self._tool.run(approved, shown, await self._view_context(context))

@@ -71,10 +71,10 @@ class CodingSession:
             self.user_commands = await asyncio.to_thread(slash_commands.read_user_commands, folder)
         session_core(self.session).commands = slash_commands.available_commands(self.user_commands)
         self._prepare(model)
-        brought = self.session.mcp_servers
-        programs = {id(server) for server in brought if isinstance(server, McpStdio)}
-        strange = set() if identity.brings_programs else {id(server) for server in brought}
-        configs = [*brought, *self.setup.servers(self.session.cwd)]
+        client_servers = self.session.mcp_servers
+        programs = {id(server) for server in client_servers if isinstance(server, McpStdio)}
+        public_only = set() if identity.brings_programs else {id(server) for server in client_servers}
+        configs = [*client_servers, *self.setup.servers(self.session.cwd)]
         if configs:
             from dragoman.coder.mcp import McpServers
 
@@ -88,7 +88,7 @@ class CodingSession:
                 roots=self.session.roots,
                 allow=self._is_still_configured,
                 guarded=lambda config: id(config) in programs,
-                is_strange=lambda config: id(config) in strange,
+                is_strange=lambda config: id(config) in public_only,
             )
             self._servers.start()
         _log.info("session %.13s opened: model %s, %d MCP servers", self.session.id, model.name, len(configs))
@@ -216,8 +216,8 @@ class CodingSession:
             return "\n".join(["This session has no MCP servers.", *remarks])
         lines = remarks
         for server in self._servers.status():
-            trouble = f": {server.error}" if server.error else ""
-            lines.append(f"- {server.name}: {server.state}, {len(server.tools)} tools{trouble}")
+            reason = f": {server.error}" if server.error else ""
+            lines.append(f"- {server.name}: {server.state}, {len(server.tools)} tools{reason}")
         return "\n".join(lines)
 
 
@@ -228,10 +228,10 @@ async def _ignore_failures(work: Awaitable[None]) -> None:
 
 def wide_workspace_notice(roots: Sequence[str], home: str) -> str:
     """Return a sentence for the user if one of the real `roots` holds the whole home folder; else empty."""
-    held = [root for root in roots if home and os.path.commonpath([root, home]) == root]
-    if not held:
+    wide_roots = [root for root in roots if home and os.path.commonpath([root, home]) == root]
+    if not wide_roots:
         return ""
-    what = "your home folder" if held[0] == home else f"{held[0]}, which holds your home folder"
+    what = "your home folder" if wide_roots[0] == home else f"{wide_roots[0]}, which holds your home folder"
     return (
         f"This session works in {what}: the agent can look at everything in it and send what it reads to the model, "
         "and what it may change without a question can be any of your files. Files with keys and passwords, and files "

@@ -75,8 +75,8 @@ class SessionOptions:
             # Not the code for a missing login: clients take that for the session, which goes on as it is.
             code = INVALID_PARAMS if error.code == AUTH_REQUIRED else error.code
             raise RequestFailed(code, error.message) from None
-        kept = [option for option in self._session.options if not is_option(option, "model")]
-        return [*(option for option in kept if not is_option(option, "thought_level")), *self._model_options(name)]
+        others = [option for option in self._session.options if not is_option(option, "model")]
+        return [*(option for option in others if not is_option(option, "thought_level")), *self._model_options(name)]
 
     def _model_options(self, current: str) -> list[Option]:
         """Return the option for the model, and the one for its level of thought where it has levels."""
@@ -90,8 +90,8 @@ class SessionOptions:
         options: list[Option] = [Select("model", "Model", current, [*choices.values()], _ABOUT_MODELS, "model")]
         model = self.model_named(current)
         if isinstance(model, HasThoughtLevels) and (levels := model.thought_levels):
-            wished = [level for level in (self._thought_level, self._setup.thought_level) if level in levels]
-            options.append(_thought_option(levels, [*wished, levels[0]][0]))
+            preferred = [level for level in (self._thought_level, self._setup.thought_level) if level in levels]
+            options.append(_thought_option(levels, [*preferred, levels[0]][0]))
         return options
 
     def _models_text(self) -> str:

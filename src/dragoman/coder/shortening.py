@@ -49,10 +49,10 @@ class Cut(NamedTuple):
 
 def answered_results(items: Sequence[Item]) -> list[ContextToolResult]:
     """Return long results that the model has answered to already: it has seen them, and can look again."""
-    seen = items[: last_response(items)]
+    seen_by_model = items[: last_response(items)]
     return [
         item
-        for item in seen
+        for item in seen_by_model
         if isinstance(item, ContextToolResult) and (len(item.text) > SHORT_RESULT or media_of(item))
     ]
 
@@ -86,15 +86,15 @@ def split_for_summary(items: Sequence[Item], running: int, limit: float) -> int:
 
 def verbatim_prompts(items: Sequence[Item], split: int, running: int, limit: float) -> list[ContextUserMessage]:
     """Return the prompts before `split` that stay word for word: all of the running turn, earlier ones in a share."""
-    kept = [item for item in items[running:split] if isinstance(item, ContextUserMessage)]
+    prompts_of_turn = [item for item in items[running:split] if isinstance(item, ContextUserMessage)]
     room = PROMPTS_SHARE * limit
     for item in reversed(items[: min(running, split)]):
         if isinstance(item, ContextUserMessage):
             room -= tokens_of([item])
             if room < 0:
                 break
-            kept.insert(0, item)
-    return kept
+            prompts_of_turn.insert(0, item)
+    return prompts_of_turn
 
 
 # -- the request for a summary ---------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ class Toolbox:
         else:
             try:
                 tool.check(call)
-                seen = await tool.preview(call, self._tool_context)
+                preview = await tool.preview(call, self._tool_context)
             except BadInput as error:
                 outcome = _failure(error)
                 if isinstance(error, OutOfReach):
@@ -137,7 +137,7 @@ class Toolbox:
             assert outcome is not None
             await self._show_failed(asked, tool, outcome)
         else:
-            outcome = await self._show_and_run(tool, call, seen)
+            outcome = await self._show_and_run(tool, call, preview)
         return ContextToolResult(asked.id, asked.tool, outcome.text, outcome.failed, list(outcome.content))
 
     async def _show_failed(self, asked: ContextToolCall, tool: Tool | None, outcome: ToolOutcome) -> None:
@@ -147,20 +147,20 @@ class Toolbox:
         async with shown:
             await self._end(shown, outcome)
 
-    async def _show_and_run(self, tool: Tool, call: JudgedCall, seen: Preview) -> ToolOutcome:
+    async def _show_and_run(self, tool: Tool, call: JudgedCall, preview: Preview) -> ToolOutcome:
         shown = self.session.tool(
-            self._label + seen.title,
+            self._label + preview.title,
             kind=tool.kind,
             name=tool.name,
             status="pending",
-            content=list(seen.content) or UNSET,
-            locations=seen.locations,
+            content=list(preview.content) or UNSET,
+            locations=preview.locations,
             raw_input=call.input,
             id=call.id,
         )
         async with shown:
             try:
-                outcome = await self._judge_and_run(tool, call._replace(acts=seen.acts, stamp=seen.stamp), shown)
+                outcome = await self._judge_and_run(tool, call._replace(acts=preview.acts, stamp=preview.stamp), shown)
             except (StoreFailed, LinkClosed):
                 raise
             except BadInput as error:
@@ -180,12 +180,12 @@ class Toolbox:
     async def _judge_and_run(self, tool: Tool, call: JudgedCall, shown: ToolCall) -> ToolOutcome:
         async def look() -> JudgedCall:
             now = await tool.preview(call, self._tool_context)
-            looked = call._replace(acts=now.acts, stamp=now.stamp)
-            if digest_of(looked) != digest_of(call):
+            call_now = call._replace(acts=now.acts, stamp=now.stamp)
+            if digest_of(call_now) != digest_of(call):
                 await shown.update(
                     title=self._label + now.title, content=list(now.content), locations=list(now.locations)
                 )
-            return looked
+            return call_now
 
         decider = self._gate.identity
 

@@ -29,8 +29,8 @@ class CommandLimits:
 
     def excess(self, text: str, *, failed: bool) -> str | None:
         """Return which limit the command has met, in a sentence, by the kernel's count or else by what it printed."""
-        if self._group is not None and (met := self._group.excess()):
-            return met
+        if self._group is not None and (excess_text := self._group.excess()):
+            return excess_text
         # A shell that cannot fork says so and may still end well: a bomb does.
         return hint(text, self.process, self.wanted) if failed or "fork: " in text else None
 

@@ -65,9 +65,9 @@ class CopyView(View):
         for root, copy in self.paths.items():
             os.mkdir(copy, 0o700)
             folders: list[tuple[str, int]] = []
-            with _Copy(copy) as made:
+            with _Copy(copy) as new_copy:
                 for found in walk(root, self.skipped.append):
-                    entry = self._copied(found, made.folder_of(found.path), root)
+                    entry = self._copied(found, new_copy.folder_of(found.path), root)
                     if entry is None:
                         continue
                     self._entries[root][found.path] = entry
@@ -118,10 +118,10 @@ class CopyView(View):
         for path in sorted(entries.keys() - seen):
             yield path, entries[path], None
 
-    def _made(self, root: str) -> str:
+    def _make(self, root: str) -> str:
         return self.paths[root]
 
-    def _replaced(self, root: str, path: str) -> SnapshotEntry | None:
+    def _replace_file(self, root: str, path: str) -> SnapshotEntry | None:
         return self._entries[root].get(path)
 
     def _remember(self, change: ViewChange) -> None:

@@ -104,13 +104,13 @@ async def by_ripgrep(search: SearchRequest, ripgrep: str) -> SearchOutcome | Non
         return None
     if gathered.has_failed:
         return None
-    kept = await asyncio.to_thread(_what_counts, search, gathered.found, above)
+    counted = await asyncio.to_thread(_what_counts, search, gathered.found, above)
     cut = ""
-    if len(kept) > search.limit or gathered.has_overflowed:
+    if len(counted) > search.limit or gathered.has_overflowed:
         cut = _first_only(search.limit, "matches")
     elif gathered.is_late:
         cut = _TOO_LATE
-    return SearchOutcome(kept[: search.limit], cut)
+    return SearchOutcome(counted[: search.limit], cut)
 
 
 def _would_wait(folder: str) -> bool:
@@ -185,7 +185,7 @@ def _what_counts(search: SearchRequest, found: Iterable[rg.RipgrepLine], above: 
             rules[folder] = None if around is None or left_out else rules_inside(inner, around)
         return rules[folder]
 
-    kept = []
+    counted = []
     for path, hits in groupby(sorted(found, key=_order), key=lambda each: each.path):
         folder, slash, name = path.rpartition("/")
         folder += slash
@@ -198,8 +198,8 @@ def _what_counts(search: SearchRequest, found: Iterable[rg.RipgrepLine], above: 
         if search.credentials_of is not None and is_credential(whole, search.credentials_of):
             continue
         if wanted is None or wanted(folder, name):
-            kept += [SearchHit(base + path, each.hit) for each in hits]
-    return kept
+            counted += [SearchHit(base + path, each.hit) for each in hits]
+    return counted
 
 
 def _order(found: rg.RipgrepLine | SearchHit) -> tuple[list[str], FinderHit]:

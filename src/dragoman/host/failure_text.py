@@ -42,10 +42,10 @@ def error_text(code: int, message: str, data: object) -> str:
     parts = [part for part in details(data, words=is_generic) if part not in message]
     if parts and message and message.rstrip(".").lower() in parts[0].lower():
         message = ""
-    said = ": ".join(part for part in (message.rstrip(".") if parts else message, *parts) if part)
+    sentence = ": ".join(part for part in (message.rstrip(".") if parts else message, *parts) if part)
     if is_generic and not parts:
-        return f"{said or 'Error'} ({code})"
-    return said
+        return f"{sentence or 'Error'} ({code})"
+    return sentence
 
 
 def details(data: object, *, words: bool = True) -> list[str]:

@@ -298,14 +298,14 @@ class GitLayer:
             remove_odd_objects(objects, self._began_at),
             self._put_alternates_back(),
         ]
-        gone: list[str] = []
+        removed: list[str] = []
         notes: list[str] = []
         for step in steps:
             try:
-                gone += step
+                removed += step
             except OSError as error:  # the others are done all the same
                 notes.append(f"Look through {self.real}: the command left something that stays there ({error}).")
-        return [*(f"{path} is not for a command to make, and is as it was before." for path in gone), *notes]
+        return [*(f"{path} is not for a command to make, and is as it was before." for path in removed), *notes]
 
     def _put_alternates_back(self) -> Iterator[str]:
         for name, was in self._alternates.items():
@@ -365,14 +365,14 @@ def _pointer(path: str, most: int = _POINTER_BYTES) -> str:
 def layers_of(folders: GitFolders, scratch: str) -> list[GitLayer]:
     """Make the layers for a workspace, outer first, in folders below `scratch`. `OSError` if one cannot be made."""
     is_linked = folders.own != folders.common
-    made: list[GitLayer] = []
+    new_layers: list[GitLayer] = []
     for at, real in enumerate(dict.fromkeys([folders.common, folders.own])):
         folder = os.path.join(scratch, f"git-{at}")
         os.mkdir(folder, 0o700)
         is_common = is_linked and real == folders.common
         returned = (lambda name: name in _COMMON_RETURNED) if is_common else _anyone
-        made.append(GitLayer(real, folder, returned=returned, hash_bytes=hash_bytes_of(folders.common)))
-    return made
+        new_layers.append(GitLayer(real, folder, returned=returned, hash_bytes=hash_bytes_of(folders.common)))
+    return new_layers
 
 
 def tracked_files(root: str) -> frozenset[str]:

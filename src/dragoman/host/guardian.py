@@ -35,22 +35,22 @@ class Guardian:
         from dragoman.host.process import Child
 
         mark = new_mark()
-        self._tell(f"? {mark}\n")
+        self._send(f"? {mark}\n")
         try:
             child = Child.start(argv, cwd=cwd, env=env, mark=mark)
         except BaseException:
-            self._tell(f"! {mark}\n")
+            self._send(f"! {mark}\n")
             raise
         self.watch(child.pid, mark)
         return child
 
     def watch(self, leader: int, mark: str) -> None:
         """Kill this process tree when our process dies."""
-        self._tell(f"+ {leader} {mark}\n")
+        self._send(f"+ {leader} {mark}\n")
 
     def leave(self, leader: int) -> None:
         """Forget a process tree that has ended."""
-        self._tell(f"- {leader}\n")
+        self._send(f"- {leader}\n")
 
     def close(self) -> None:
         """Stop the guardian process, and wait for its end."""
@@ -60,14 +60,14 @@ class Guardian:
             self._process.wait()
             self._process = None
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         try:
-            self._write(line)
+            self._write_line(line)
         except BrokenPipeError:
             self._process = None
-            self._write(line)
+            self._write_line(line)
 
-    def _write(self, line: str) -> None:
+    def _write_line(self, line: str) -> None:
         if self._process is None:
             import subprocess  # the guardian itself does without: it is started often
 

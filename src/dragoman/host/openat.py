@@ -111,9 +111,9 @@ def set_mode(place: Place, mode: int) -> None:
         try:
             now = os.fstat(fd).st_mode
             # A folder keeps what it got from the folder around it: whose group files have, and who may delete them.
-            kept = now & (stat.S_ISGID | stat.S_ISVTX) if stat.S_ISDIR(now) else 0
+            special_bits = now & (stat.S_ISGID | stat.S_ISVTX) if stat.S_ISDIR(now) else 0
             if stat.S_IMODE(now) & 0o777 != mode:
-                os.fchmod(fd, mode | kept)
+                os.fchmod(fd, mode | special_bits)
         finally:
             os.close(fd)
 

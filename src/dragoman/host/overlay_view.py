@@ -158,7 +158,7 @@ class OverlayView(View):
                 if entry.what == "folder":
                     yield from _all_in(root, inner)
 
-    def _made(self, root: str) -> str:
+    def _make(self, root: str) -> str:
         return self._upper(root)
 
     def _is_stale(self, root: str, path: str) -> bool:
@@ -170,7 +170,7 @@ class OverlayView(View):
             return before is not None
         return now.what != "folder" and before != now.stamp
 
-    def _replaced(self, root: str, path: str) -> SnapshotEntry | None:
+    def _replace_file(self, root: str, path: str) -> SnapshotEntry | None:
         return entry_at(root, path) if path in self._stamps[root] else None
 
     def _remember(self, change: ViewChange) -> None:

@@ -114,8 +114,8 @@ def _back_up(folder: int, name: str, room: BackupLimit, depth: int = 0) -> PathB
     room.take(0)
     with _opened(folder, name) as inside:
         names = sorted(os.listdir(inside))
-        kept = tuple((inner, _back_up(inside, inner, room, depth + 1)) for inner in names)
-        return PathBackup(stamp, mode, is_fresh, inner=kept)
+        inner_backup = tuple((inner, _back_up(inside, inner, room, depth + 1)) for inner in names)
+        return PathBackup(stamp, mode, is_fresh, inner=inner_backup)
 
 
 def _bytes(folder: int, name: str, size: int) -> bytes:
@@ -134,7 +134,7 @@ def _is_same(folder: int, name: str, was: PathBackup) -> bool:
     with _opened(folder, name) as inside:
         if sorted(os.listdir(inside)) != [inner for inner, _ in was.inner]:
             return False
-        return all(_is_same(inside, inner, kept) for inner, kept in was.inner)
+        return all(_is_same(inside, inner, inner_backup) for inner, inner_backup in was.inner)
 
 
 def _put(folder: int, name: str, was: PathBackup) -> None:
@@ -144,8 +144,8 @@ def _put(folder: int, name: str, was: PathBackup) -> None:
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=folder)
         with _opened(folder, name) as inside:
-            for inner, kept in was.inner:
-                _put(inside, inner, kept)
+            for inner, inner_backup in was.inner:
+                _put(inside, inner, inner_backup)
             os.fchmod(inside, stat.S_IMODE(was.mode))
     else:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

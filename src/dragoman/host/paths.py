@@ -74,7 +74,7 @@ class Roots:
         """Return the place of a folder that is going to be walked: as `place` here, in a view where its copy lies."""
         return self.place(path)
 
-    def seen(self, path: str) -> str:
+    def shown_path(self, path: str) -> str:
         """Return what was found at a path below a `tree`, as the user knows it."""
         return path
 
@@ -84,11 +84,11 @@ def is_inside(path: str, folder: str) -> bool:
     return bool(path and folder) and f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
 
 
-def _real(path: str, said: str = "") -> str:
+def _real(path: str, typed_path: str = "") -> str:
     try:
         return os.path.realpath(path)
     except OSError:  # a link that became something else while it was read
-        raise PathRefused(f"{said or path} does not stand still.") from None
+        raise PathRefused(f"{typed_path or path} does not stand still.") from None
 
 
 def _is_the_kernels(path: str) -> bool:
@@ -114,13 +114,13 @@ def open_root(root: str) -> int:
 
 def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:
     """Return a file's bytes up to a limit, and whether there are more."""
-    with _parent(place, make=False) as (folder, name), _told(place):
+    with _parent(place, make=False) as (folder, name), _os_errors_refused(place):
         # Non-blocking: a FIFO would hold us up before we could see what it is.
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise PathRefused(f"{place.path} is not a file.")
-        with _told(place), open(fd, "rb", closefd=False) as file:
+        with _os_errors_refused(place), open(fd, "rb", closefd=False) as file:
             data = file.read(limit + 1)
     finally:
         os.close(fd)
@@ -129,14 +129,14 @@ def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:
 
 def facts_of(place: Place) -> os.stat_result:
     """Return what stands there, as the file system knows it."""
-    with _parent(place, make=False) as (folder, name), _told(place):
+    with _parent(place, make=False) as (folder, name), _os_errors_refused(place):
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
 def write_bytes(place: Place, data: bytes) -> None:
     """Put a file there, whole or not at all; one that was there keeps its mode, but for
     setuid and setgid, and its owner where we may give it."""
-    with _parent(place, make=True) as (folder, name), _told(place):
+    with _parent(place, make=True) as (folder, name), _os_errors_refused(place):
         before: os.stat_result | None = None
         with suppress(FileNotFoundError):
             before = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -170,7 +170,7 @@ def _make_alike(fd: int, before: os.stat_result) -> None:
 
 def remove_file(place: Place) -> None:
     """Take a file away, and nothing that a link leads to."""
-    with _parent(place, make=False) as (folder, name), _told(place):
+    with _parent(place, make=False) as (folder, name), _os_errors_refused(place):
         os.unlink(name, dir_fd=folder)
 
 
@@ -179,10 +179,10 @@ def _parent(place: Place, *, make: bool) -> Iterator[tuple[int, str]]:
     """Open the folder that a file stands in, without following a link; yield it, and the file's name."""
     if not place.parts:
         raise PathRefused(f"{place.path} is a folder.")
-    with _told(place):
+    with _os_errors_refused(place):
         folder = open_root(place.root)
     try:
-        with _told(place):
+        with _os_errors_refused(place):
             for part in place.parts[:-1]:
                 inner = _enter(folder, part, make=make)
                 os.close(folder)
@@ -206,7 +206,7 @@ def _enter(folder: int, part: str, *, make: bool) -> int:
 
 
 @contextmanager
-def _told(place: Place) -> Iterator[None]:
+def _os_errors_refused(place: Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:

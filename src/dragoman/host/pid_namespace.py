@@ -23,8 +23,8 @@ def end_namespace(info: str) -> bool:
     """
     try:
         with open(info, "rb") as file:
-            told = json.loads(file.read(4096) or b"{}")
-        pid, namespace = int(told["child-pid"]), int(told.get("pid-namespace", 0))
+            child_info = json.loads(file.read(4096) or b"{}")
+        pid, namespace = int(child_info["child-pid"]), int(child_info.get("pid-namespace", 0))
         fd = os.pidfd_open(pid)
     except (OSError, ValueError, KeyError):
         return True  # it never began, or is gone

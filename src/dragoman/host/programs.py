@@ -21,9 +21,9 @@ def line_shell() -> str:
 def path_outside(path: str, roots: Sequence[str]) -> str:
     """Return the folders of a PATH that are absolute and lie, as they really are, in none of the roots."""
     real = [os.path.realpath(root) for root in roots]
-    kept = [
+    outside = [
         folder
         for folder in path.split(os.pathsep)
         if os.path.isabs(folder) and not any(is_inside(os.path.realpath(folder), root) for root in real)
     ]
-    return os.pathsep.join(kept)
+    return os.pathsep.join(outside)

@@ -74,14 +74,14 @@ class Quarantine:
         else:
             self.moved.append(place.path)
             return
-        kept = _copy(folder, name, target, status)
+        is_copied = _copy(folder, name, target, status)
         if stat.S_ISDIR(status.st_mode):
             remove_tree(f"/proc/self/fd/{folder}/{name}")
             if _is_in(folder, name):
                 raise OSError(errno.ENOTEMPTY, "it could not be deleted", place.path)
         else:
             os.unlink(name, dir_fd=folder)
-        (self.moved if kept else self.deleted).append(place.path)
+        (self.moved if is_copied else self.deleted).append(place.path)
 
     def _target(self, place: Place) -> str:
         """Return a new path in our folder, with the names it had in the workspace."""

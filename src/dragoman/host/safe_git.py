@@ -94,8 +94,8 @@ def shows_changes(parsed: Parsed | Unparsed) -> bool:
 
 def safe_git_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which git starts nothing; no variable of git's own is left from before."""
-    kept = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
-    return {**kept, **_VARIABLES, **git_settings(_SETTINGS)}
+    without_git = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
+    return {**without_git, **_VARIABLES, **git_settings(_SETTINGS)}
 
 
 def git_settings(settings: Mapping[str, str]) -> dict[str, str]:

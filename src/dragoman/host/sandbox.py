@@ -50,7 +50,7 @@ _PROBE_SECONDS: Final = 10.0
 _UNFINISHED: Final = "it does not come to an end."
 # A command that fails unless it sees itself confined: a filter on system calls, and one thing more.
 _PROBE: Final = 'grep -q "^Seccomp:.*2" /proc/self/status && {test} && echo confined'
-_ALONE: Final = "test $$ -lt 10"  # few processes in a namespace of its own
+_OWN_NAMESPACE: Final = "test $$ -lt 10"  # few processes in a namespace of its own
 _HIDDEN: Final = "/etc/passwd"
 _BLIND: Final = f"! head -c 1 {_HIDDEN} >/dev/null 2>&1"
 _INSTALL: Final = (
@@ -194,7 +194,7 @@ def try_out(program: str | None) -> Confinement:
         lacks.append(f"There is no bubblewrap. {_INSTALL}")
     else:
         mounts = Mounts({}, {}, ())
-        box = _by_bubblewrap(program, _probe_command(_ALONE), mounts, (), False, "/", limits=default_limits())
+        box = _by_bubblewrap(program, _probe_command(_OWN_NAMESPACE), mounts, (), False, "/", limits=default_limits())
         if failure := _failure(box):
             lacks.append(f"Bubblewrap does not work here: {failure}")
             program = None
@@ -218,7 +218,7 @@ def _is_layered(program: str) -> bool:
     A trial that a busy machine did not finish says nothing, and counts as a yes: then a command is refused where it
     does not work, instead of being run behind one wall where there could be two.
     """
-    command, mounts = _probe_command(_ALONE), Mounts({}, {}, ())
+    command, mounts = _probe_command(_OWN_NAMESPACE), Mounts({}, {}, ())
     box = _by_bubblewrap(program, command, mounts, (), False, "/", limits=default_limits(), layered=True)
     return _failure(box) in (None, _UNFINISHED)
 
@@ -314,8 +314,8 @@ def _by_bubblewrap(
     limited = launcher_argv(
         writable=own, hidden=mounts.hidden, limits=command_limits.process, layered=layered, shown=shown
     )
-    told = ["--info-fd", "8"] if watched else []
-    line += [*enter, program, "--seccomp", "9", *told, *user, *words, "--", *limited, *argv]
+    info_options = ["--info-fd", "8"] if watched else []
+    line += [*enter, program, "--seccomp", "9", *info_options, *user, *words, "--", *limited, *argv]
     environment = {**_scratch_variables("/tmp"), **(watched.variables if watched else {})}
     return ConfinedCommand(
         "bubblewrap", line, environment, placeholders, command_limits=command_limits, watched=watched

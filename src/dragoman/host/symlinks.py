@@ -23,7 +23,7 @@ def symlink_refusal(link: str, target: str, roots: Sequence[str], look: Callable
     `link` is a whole path whose folder is real, `roots` are real paths. `look` gives the target of a link that stands
     at a path, or None if none does.
     """
-    said = f"it is a link to {target}, which"
+    subject = f"it is a link to {target}, which"
     here, left = os.path.dirname(link), target.split("/")
     if target.startswith("/"):
         here = "/"
@@ -43,12 +43,12 @@ def symlink_refusal(link: str, target: str, roots: Sequence[str], look: Callable
                 here = "/" if inner.startswith("/") else os.path.dirname(here)
                 left = [*inner.split("/"), *left]
             if followed > _MOST_LINKS:
-                return f"{said} leads round in a circle"
+                return f"{subject} leads round in a circle"
         elif not any(is_inside(root, here) for root in roots):
             break
     if not any(is_inside(here, root) for root in roots):
-        return f"{said} leads out of the workspace, to {here}"
-    return f"{said} goes up again after a name; give it a plain target" if _goes_back(target) else None
+        return f"{subject} leads out of the workspace, to {here}"
+    return f"{subject} goes up again after a name; give it a plain target" if _goes_back(target) else None
 
 
 def _goes_back(target: str) -> bool:

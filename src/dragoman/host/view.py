@@ -96,7 +96,7 @@ class View(ABC):
         return found.entry()
 
     @abstractmethod
-    def _made(self, root: str) -> str:
+    def _make(self, root: str) -> str:
         """Return the folder in which everything that has changed can be found."""
 
     @abstractmethod
@@ -112,7 +112,7 @@ class View(ABC):
         try:
             for root in self.roots:
                 for path, before, after in self._differences(root):
-                    for change in self._told(root, path, before, after, room):
+                    for change in self._changes_of(root, path, before, after, room):
                         room -= len(change.old or b"") + len(change.new or b"")
                         found.append(change)
                     if len(found) > CHANGES:
@@ -171,12 +171,12 @@ class View(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _told(
+    def _changes_of(
         self, root: str, path: str, before: SnapshotEntry | None, after: SnapshotEntry | None, room: int
     ) -> Iterator[ViewChange]:
         if before is not None and after is not None and before.what != after.what:
-            yield from self._told(root, path, before, None, room)
-            yield from self._told(root, path, None, after, room)
+            yield from self._changes_of(root, path, before, None, room)
+            yield from self._changes_of(root, path, None, after, room)
             return
         kind: Kind = "modified"
         if before is None or after is None:
@@ -188,9 +188,9 @@ class View(ABC):
         old = new = None
         if kind != "mode" and (before.size if before else 0) + (after.size if after else 0) <= room:
             old = _shown(root, path, before)
-            new = _shown(self._made(root), path, after)
+            new = _shown(self._make(root), path, after)
         parts = path.split("/")
-        sides = (root, self._made(root))
+        sides = (root, self._make(root))
         is_protected = any(is_protected_write(side, parts, look=self._look) for side in sides)
         yield ViewChange(os.path.join(root, path), kind, one.what, old, new, before, after, is_protected)
 
@@ -207,7 +207,7 @@ class View(ABC):
         path = os.path.relpath(change.path, root)
         try:
             there = entry_at(root, path)
-            here = entry_at(self._made(root), path) if change.kind != "deleted" else None
+            here = entry_at(self._make(root), path) if change.kind != "deleted" else None
         except (OSError, PathRefused) as error:
             return Conflict(change.path, sentence(error))
         if self._is_stale(root, path):
@@ -216,7 +216,7 @@ class View(ABC):
         if is_folder and there is not None and there.what == "folder":
             pass  # made meanwhile, or not empty any more: nothing is lost either way
         elif change.before is None and there is not None and change.kind == "created":
-            if there != self._replaced(root, path):
+            if there != self._replace_file(root, path):
                 return Conflict(change.path, "something was put there meanwhile")
         elif change.kind != "created" and there != change.before:
             return Conflict(change.path, "it was changed meanwhile")
@@ -227,7 +227,7 @@ class View(ABC):
     def _target_of(self, change: ViewChange) -> str:
         """Return the target of a link that was made or changed; `OSError` if it is not what was told."""
         root = self._root_of(change.path)
-        return os.fsdecode(bytes_at(self._made(root), os.path.relpath(change.path, root), change.after))
+        return os.fsdecode(bytes_at(self._make(root), os.path.relpath(change.path, root), change.after))
 
     def _link_at(self, path: str, after: Mapping[str, ViewChange]) -> str | None:
         """Return the target of the link that stands at a path of the roots once the changes `after` are applied."""
@@ -265,7 +265,7 @@ class View(ABC):
                 os.symlink(target, name, dir_fd=folder)
             undo.append(lambda: delete(place, []))
         else:
-            data = bytes_at(self._made(root), path, change.after)
+            data = bytes_at(self._make(root), path, change.after)
             if change.kind == "modified":
                 old, before = bytes_at(root, path, change.before), change.before.mode if change.before else mode
                 undo.append(lambda: put(place, old, before))
@@ -274,7 +274,7 @@ class View(ABC):
             put(place, data, mode)
 
     @abstractmethod
-    def _replaced(self, root: str, path: str) -> SnapshotEntry | None:
+    def _replace_file(self, root: str, path: str) -> SnapshotEntry | None:
         """Return what was there, if something of another kind was."""
 
     def _is_stale(self, root: str, path: str) -> bool:

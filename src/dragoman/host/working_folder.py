@@ -34,7 +34,7 @@ class WorkingFolders:
         """`spellings` says what braces make of a word."""
         self._spellings = spellings
         self._now: list[str] = []
-        self._seen: list[str] = []
+        self._entered_folders: list[str] = []
 
     def follow(self, loose: Loose) -> None:
         """Note where a command leads those after it."""
@@ -58,11 +58,11 @@ class WorkingFolders:
         target = operands[0] if operands else "~" if name in ("cd", "chdir") else "-"
         known = target.replace(HOLE, "")
         if target == "-" or (HOLE in target and not known.startswith(("/", "~"))):
-            self._now = list(self._seen)
+            self._now = list(self._entered_folders)
             return
         entered = _some([joined(base, path) for path in self._spellings(known) for base in self._now or [""]])
-        self._seen = _some([*self._seen, *entered])
-        self._now = _some([*entered, *self._seen]) if HOLE in target else entered
+        self._entered_folders = _some([*self._entered_folders, *entered])
+        self._now = _some([*entered, *self._entered_folders]) if HOLE in target else entered
 
     def _elsewhere(self, loose: Loose, at: int) -> list[str]:
         """Folders that a program before `at` runs the rest in."""

@@ -171,8 +171,8 @@ class WorkspaceWatch:
             is_bound = self._binds and can_be_bound and count < _MOST_BOUND
             count += is_bound
             try:
-                kept = _known(os.path.join(root, name)) or back_up(root, name, BackupLimit(1000, _KEPT_FILE_BYTES))
-                self._limit.take(0 if kept is None else _size(kept))
+                backups = _known(os.path.join(root, name)) or back_up(root, name, BackupLimit(1000, _KEPT_FILE_BYTES))
+                self._limit.take(0 if backups is None else _size(backups))
             except (TooLarge, OSError):
                 large += not is_bound
                 if large > _MOST_LARGE:
@@ -184,14 +184,14 @@ class WorkspaceWatch:
                 self.pinned.extend(folder for folder in _above(root, name) if folder not in self.pinned)
                 continue
             if is_bound:
-                self._fix(watched, name, kept)
-            if kept is not None and (not is_bound or _has_other_names(os.path.join(root, name))):
-                watched.kept[name] = kept
+                self._fix(watched, name, backups)
+            if backups is not None and (not is_bound or _has_other_names(os.path.join(root, name))):
+                watched.backups[name] = backups
 
-    def _fix(self, watched: "_WatchedRoot", name: str, kept: PathBackup | None) -> None:
+    def _fix(self, watched: "_WatchedRoot", name: str, backups: PathBackup | None) -> None:
         root = watched.before.root
         self.fixed.append(os.path.join(root, name))
-        watched.fixed[name] = _Fixed(_identities(root, name), kept)
+        watched.fixed[name] = _Fixed(_identities(root, name), backups)
 
     # -- after ---------------------------------------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class WorkspaceWatch:
             if path not in watched.names:
                 self._break(before, after, path)
         lost: dict[str, PathBackup | None] = {
-            path: kept for path, kept in watched.kept.items() if not is_unchanged(root, path, kept)
+            path: backups for path, backups in watched.backups.items() if not is_unchanged(root, path, backups)
         }
         for path, fixed in watched.fixed.items():
             if _identities(root, path) != fixed.above:
@@ -289,7 +289,7 @@ class _WatchedRoot:
         self.before: Final = before
         self.names: Final = names
         self.extra: Final = extra  # protected, and not found by their names
-        self.kept: Final[dict[str, PathBackup]] = {}
+        self.backups: Final[dict[str, PathBackup]] = {}
         self.fixed: Final[dict[str, _Fixed]] = {}
         self.links: Final[dict[str, str]] = {}  # where protected links lead to in the root
 
@@ -316,7 +316,7 @@ def _known(path: str) -> PathBackup | None:
     """Return what something protected was before another command that runs now."""
     for watched, name in _around(path):
         fixed = watched.fixed.get(name)
-        known = watched.kept.get(name) or (fixed.was if fixed else None)
+        known = watched.backups.get(name) or (fixed.was if fixed else None)
         if known is not None:
             return known
     return None
@@ -368,8 +368,8 @@ def _is_there(root: str, path: str) -> bool:
     return os.path.lexists(os.path.join(root, path))
 
 
-def _size(kept: PathBackup) -> int:
-    return len(kept.data) + sum(_size(inner) for _, inner in kept.inner)
+def _size(backups: PathBackup) -> int:
+    return len(backups.data) + sum(_size(inner) for _, inner in backups.inner)
 
 
 def _list(paths: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.terminal.forms import answered, filled
+from dragoman.cli.terminal.forms import ask_form, ask_question
 from dragoman.cli.terminal.questions import Keyboard, TerminalQuestions
 from dragoman.client.ask_user import UserQuestion
 from dragoman.vocabulary.services import (
@@ -77,34 +77,34 @@ async def test_a_form_is_asked_field_by_field(person: Person) -> None:
     )
     person.lines = ["", "Ada", "perhaps", "yes", "1.5", "2", "0.5", "3", "2", "1, 3", ""]
     given = {"name": "Ada", "sure": True, "count": 2, "share": 0.5, "colour": "b", "tags": ["x", "z"]}
-    assert await filled(person.asker, asked) == given  # what is not needed may be left out, what is may not
+    assert await ask_form(person.asker, asked) == given  # what is not needed may be left out, what is may not
     assert "\x1b" not in person.seen
     assert person.held == [True, False] * 7
 
 
 async def test_going_away_declines(person: Person) -> None:
     person.lines = [None]
-    assert await filled(person.asker, form(name={"type": "string"})) is None
+    assert await ask_form(person.asker, form(name={"type": "string"})) is None
 
 
 async def test_an_address_is_shown_and_never_opened(person: Person) -> None:
     asked = Elicit("Log in", Url("e1", "https://example.test/\u202eevil"), SessionScope("s"))
     person.lines = ["y"]
-    assert await filled(person.asker, asked) == ElicitationAnswer("accept")
+    assert await ask_form(person.asker, asked) == ElicitationAnswer("accept")
     assert r"https://example.test/\u202eevil" in person.seen
     person.lines = ["n"]
-    assert await filled(person.asker, asked) is None
+    assert await ask_form(person.asker, asked) is None
 
 
 async def test_a_free_question_takes_a_number_or_words(person: Person) -> None:
     question = UserQuestion("s", "Which?", ("red", "blue"))
     person.lines = ["2", "green", None]
-    answers = [await answered(person.asker, question) for _ in range(3)]
+    answers = [await ask_question(person.asker, question) for _ in range(3)]
     assert answers == ["blue", "green", None]
 
 
 async def test_a_form_that_is_no_question_to_ask_is_declined(person: Person) -> None:
-    assert await filled(person.asker, form(**{f"f{n}": {"type": "string"} for n in range(100)})) is None
+    assert await ask_form(person.asker, form(**{f"f{n}": {"type": "string"} for n in range(100)})) is None
     assert person.seen == ""
 
 
@@ -208,7 +208,7 @@ async def test_what_is_no_answer_is_told_what_can_be_typed(person: Person) -> No
     assert person.seen.count("║ That is no answer; type 1-3, y or n.\n║ 1-3, y or n: ") == 3
     person.lines = ["perhaps", "yes"]
     asked = Elicit("Sure?", Form({"type": "object", "properties": {"sure": {"type": "boolean"}}}), SessionScope("s"))
-    assert await filled(person.asker, asked) == {"sure": True}
+    assert await ask_form(person.asker, asked) == {"sure": True}
     assert "║ That is no answer; type y or n, or nothing.\n" in person.seen
 
 

@@ -38,15 +38,15 @@ def prompt_with_files(text: str, folder: str, able: AgentCapabilities, *, typed:
     blocks: list[Content] = [Text(text)]
     missing: list[str] = []
     problems: list[str] = []
-    seen: set[str] = set()
+    attached_paths: set[str] = set()
     budget = MediaBudget()
     for named in _named(text if typed is None else typed):
         path = _file(named, folder)
         if path is None:
             if "/" in named or "." in named.strip("."):
                 missing.append(named)
-        elif path not in seen and len(seen) < FILES:
-            seen.add(path)
+        elif path not in attached_paths and len(attached_paths) < FILES:
+            attached_paths.add(path)
             try:
                 blocks.append(_block(path, named, able, budget))
             except MediaRefused as refusal:

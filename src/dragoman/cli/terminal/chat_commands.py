@@ -84,10 +84,10 @@ def unknown_order(conversation: Conversation, order: ChatCommand) -> str:
     stem = found[0] if found else "/"
     near = difflib.get_close_matches(stem, known, n=5) or difflib.get_close_matches(order.name.casefold(), known, n=5)
     near.sort(key=lambda word: sorted(word) != sorted(stem))  # two letters in the wrong order come first
-    meant = f"did you mean {sanitize_line(known[near[0]])}?" if near else "/help shows what there is."
+    suggestion = f"did you mean {sanitize_line(known[near[0]])}?" if near else "/help shows what there is."
     name = sanitize_line(order.name)[:_SHOWN_WORD]
     way = "a space before it" if order.name == "/" else f"/{name}"
-    return f"no such command: {name}; {meant} ({way} sends it to the agent)"
+    return f"no such command: {name}; {suggestion} ({way} sends it to the agent)"
 
 
 def commands_of(conversation: Conversation) -> list[CompletionWord]:
@@ -139,5 +139,5 @@ def option_lines(option: Select) -> Iterator[str]:
         mark = "*" if choice.value == option.current_value else " "
         about = sanitize_line(choice.name) if choice.name != choice.value else ""
         more = sanitize_line(choice.description) if isinstance(choice.description, str) else ""
-        said = ": ".join(part for part in (about, more) if part)
-        yield f"{mark} {sanitize_line(choice.value):<20} {said}".rstrip()[:200]
+        about_command = ": ".join(part for part in (about, more) if part)
+        yield f"{mark} {sanitize_line(choice.value):<20} {about_command}".rstrip()[:200]

@@ -35,7 +35,7 @@ from dragoman.cli.terminal.chat_commands import (
 from dragoman.cli.terminal.composer import Composer
 from dragoman.cli.terminal.event_text import EventText, title
 from dragoman.cli.terminal.folder_sessions import FolderSessions
-from dragoman.cli.terminal.forms import answered, filled
+from dragoman.cli.terminal.forms import ask_form, ask_question
 from dragoman.cli.terminal.interrupts import LEFT, Interrupts
 from dragoman.cli.terminal.permission_box import secret_word
 from dragoman.cli.terminal.questions import Keyboard, TerminalQuestions
@@ -81,7 +81,7 @@ class ChatSession:
         self._recap: Recap | None = None
         self._stderr = Stderr(self._screen.say_or_keep if arguments.show_stderr else None)
         self._greeted = False
-        self._announced = asyncio.Event()  # the agent has told its commands, or has had the time for it
+        self._commands_known = asyncio.Event()  # the agent has told its commands, or has had the time for it
         self._is_pressed = False  # Ctrl-C, while neither the line was read nor anything was done
 
     @property
@@ -134,8 +134,8 @@ class ChatSession:
                 coloured=colours_wanted(sys.stdout),
                 find_pager=lambda: find_pager(os.environ, [self._folder]),
             )
-            settings["elicitation"] = partial(filled, asker)
-            settings["ask_user"] = partial(answered, asker)
+            settings["elicitation"] = partial(ask_form, asker)
+            settings["ask_user"] = partial(ask_question, asker)
         target = self._target
         ask = None if asker is None else partial(self._ask, asker)
         self._offer = Offer(
@@ -152,7 +152,7 @@ class ChatSession:
         """Reconnect once to a server that does not know us any more, as after a restart, and go on with the session."""
         if not self._target.is_remote:
             raise lost
-        self._screen.trouble = ""
+        self._screen.unreachable_reason = ""
         self._renderer.say(f"{sanitize(str(lost))}; connecting again…", "yellow")
         try:
             await self._connect(stack)
@@ -166,8 +166,8 @@ class ChatSession:
         """Return the session to go on with; empty is the newest. The folder of one of ours is known: we talk there."""
         wanted: str | None = self._arguments.resume
         if wanted and self._target.ours:
-            wanted, kept = await find_own_session(wanted, self._folder)
-            self._folder = kept if self._arguments.cwd is None else self._folder
+            wanted, stored_folder = await find_own_session(wanted, self._folder)
+            self._folder = stored_folder if self._arguments.cwd is None else self._folder
         return wanted
 
     async def _begin(self, wanted: str | None) -> None:
@@ -192,8 +192,8 @@ class ChatSession:
         finally:
             self._recap = None
         self._screen.event_text = EventText()
-        for who, text in recap.messages():
-            self._renderer.say(f"{who}:")
+        for role, text in recap.messages():
+            self._renderer.say(f"{role}:")
             self._renderer.markdown(text)
         name = sanitize_line(self._conversation.title) or session_id
         self._renderer.say(f"({recap.count} messages so far in “{title(name)}”)")
@@ -280,7 +280,7 @@ class ChatSession:
 
     def _heard_outside(self, conversation: Conversation, event: AnyEvent) -> None:
         if isinstance(event, CommandsChanged):
-            self._announced.set()
+            self._commands_known.set()
         if self._recap is not None:
             self._recap.apply(event)
         else:
@@ -295,11 +295,11 @@ class ChatSession:
             return order
         if is_path(order):
             return None
-        if not self._conversation.commands and not self._announced.is_set():
+        if not self._conversation.commands and not self._commands_known.is_set():
             # Agents announce their commands after they have opened a session.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._announced.wait(), ANNOUNCE_SECONDS)
-            self._announced.set()
+                await asyncio.wait_for(self._commands_known.wait(), ANNOUNCE_SECONDS)
+            self._commands_known.set()
         return None if is_announced(self._conversation, order) else order
 
     async def _obey_or_stop(self, order: ChatCommand) -> None:

@@ -217,7 +217,7 @@ def _trim(descriptor: int) -> None:
     size = os.fstat(descriptor).st_size
     if size <= HISTORY_BYTES:
         return
-    kept = os.pread(descriptor, HISTORY_BYTES // 2, size - HISTORY_BYTES // 2)
-    _, _, kept = kept.partition(b"\n\n# ")
+    tail = os.pread(descriptor, HISTORY_BYTES // 2, size - HISTORY_BYTES // 2)
+    _, _, tail = tail.partition(b"\n\n# ")
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, b"\n# " + kept if kept else b"", 0)
+    os.pwrite(descriptor, b"\n# " + tail if tail else b"", 0)

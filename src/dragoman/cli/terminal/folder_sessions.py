@@ -25,31 +25,31 @@ class FolderSessions:
     def __init__(self, target: Target, folder: str) -> None:
         self._target = target
         self._folder = os.path.abspath(folder)
-        self._seen: Sequence[SessionInfo] = ()
+        self._sessions: Sequence[SessionInfo] = ()
 
     async def newest(self, client: Client) -> str:
         """Return the id of the newest; `CommandError` if there is none."""
-        sessions = await self._listed(client)
+        sessions = await self._list_sessions(client)
         if not sessions:
             raise CommandError("there is no session of this folder to go on with")
         return sessions[0].session_id
 
     async def lines(self, client: Client, here: str) -> list[str]:
         """Return the list as it is shown; the session we are in is marked."""
-        self._seen = await self._listed(client)
-        lines = [_line(number, info, here) for number, info in enumerate(self._seen, 1)]
-        return [*lines, "/sessions NUMBER goes to one." if self._seen else "No sessions of this folder."]
+        self._sessions = await self._list_sessions(client)
+        lines = [_line(number, info, here) for number, info in enumerate(self._sessions, 1)]
+        return [*lines, "/sessions NUMBER goes to one." if self._sessions else "No sessions of this folder."]
 
     async def named(self, wanted: str) -> str:
         """Return the id of the session that is meant by a number, by (the beginning of) its id or by its title."""
-        if wanted.isdecimal() and len(wanted) < 4 and 0 < int(wanted) <= len(self._seen):
-            return self._seen[int(wanted) - 1].session_id
+        if wanted.isdecimal() and len(wanted) < 4 and 0 < int(wanted) <= len(self._sessions):
+            return self._sessions[int(wanted) - 1].session_id
         if self._target.ours:
             session_id, _ = await find_own_session(wanted, self._folder)
             return session_id
         return wanted
 
-    async def _listed(self, client: Client) -> list[SessionInfo]:
+    async def _list_sessions(self, client: Client) -> list[SessionInfo]:
         if not client.agent.capabilities.list:
             raise CommandError("this agent does not list its sessions")
         page = await client.ask(ListSessions(self._folder))

@@ -16,19 +16,19 @@ CHOICES: Final = 50
 _NOT_GIVEN: Final = object()
 
 
-async def filled(asker: TerminalQuestions, request: Elicit) -> "dict[str, object] | ElicitationAnswer | None":
+async def ask_form(questions: TerminalQuestions, request: Elicit) -> "dict[str, object] | ElicitationAnswer | None":
     """Return the filled form; None declines."""
     if isinstance(request.mode, Url):
         lines = [*_message(request), "It wants you to visit this address; look at it before you do:"]
         lines.append(f"  {spell_out_line(request.mode.url)}")
-        done = await asker.ask(lines, "y when it is done, n to decline", _yes_or_no)
+        done = await questions.ask(lines, "y when it is done, n to decline", _yes_or_no)
         return ElicitationAnswer("accept") if done else None
     if not isinstance(request.mode, Form):
         return None
-    return await _form(asker, request, request.mode.requested_schema)
+    return await _form(questions, request, request.mode.requested_schema)
 
 
-async def answered(asker: TerminalQuestions, question: UserQuestion) -> str | None:
+async def ask_question(questions: TerminalQuestions, question: UserQuestion) -> str | None:
     """Ask a question in free text; None is no answer."""
     lines = [
         "The agent asks you:",
@@ -37,21 +37,23 @@ async def answered(asker: TerminalQuestions, question: UserQuestion) -> str | No
     options = question.options[:CHOICES]
     lines += [f"{number}  {title(option)}" for number, option in enumerate(options, 1)]
 
-    def understood(words: str) -> str | None:
+    def parse(words: str) -> str | None:
         chosen = _several(words, [(option, option) for option in options])
         return chosen[0] if chosen else words or None
 
-    return await asker.ask(lines, "a number, or your answer" if options else "your answer", understood)
+    return await questions.ask(lines, "a number, or your answer" if options else "your answer", parse)
 
 
-async def _form(asker: TerminalQuestions, request: Elicit, schema: Mapping[str, object]) -> "dict[str, object] | None":
+async def _form(
+    questions: TerminalQuestions, request: Elicit, schema: Mapping[str, object]
+) -> "dict[str, object] | None":
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict) or len(properties) > FIELDS:
         return None
     answers: dict[str, object] = {}
     for name, field in properties.items():
         needed = isinstance(required, list) and name in required
-        answer = await _field(asker, _message(request), name, field if isinstance(field, dict) else {}, needed)
+        answer = await _field(questions, _message(request), name, field if isinstance(field, dict) else {}, needed)
         if answer is None:
             return None
         if answer is not _NOT_GIVEN:
@@ -60,19 +62,19 @@ async def _form(asker: TerminalQuestions, request: Elicit, schema: Mapping[str, 
 
 
 async def _field(
-    asker: TerminalQuestions, message: list[str], name: str, field: Mapping[str, object], needed: bool
+    questions: TerminalQuestions, message: list[str], name: str, field: Mapping[str, object], needed: bool
 ) -> object | None:
     lines = [*message, f"{title(str(field.get('title') or name))}:"]
     if isinstance(field.get("description"), str):
         lines.append(f"  {title(str(field['description']))}")
     choices = _choices(field)
     lines += [f"{number}  {title(shown)}" for number, (_, shown) in enumerate(choices, 1)]
-    how, understood = _reader(field, choices)
+    how, parse = _reader(field, choices)
 
     def read(words: str) -> object | None:
-        return _NOT_GIVEN if not words and not needed else understood(words)
+        return _NOT_GIVEN if not words and not needed else parse(words)
 
-    return await asker.ask(lines, how if needed else f"{how}, or nothing", read)
+    return await questions.ask(lines, how if needed else f"{how}, or nothing", read)
 
 
 def _reader(

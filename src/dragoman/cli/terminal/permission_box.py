@@ -230,9 +230,9 @@ class _Hidden(NamedTuple):
 def _head(lines: Sequence[str], below: Sequence[str], columns: int, rows: int, hidden: _Hidden) -> list[str]:
     """Return the first rows of what does not fit on the screen above `below`, and a line that says so."""
     inner = _inner(columns)
-    taken = sum(screen_rows(row, columns) for row in framed(_HEADING, [hidden.note(MOST_ROWS), *below], columns))
+    rows_below = sum(screen_rows(row, columns) for row in framed(_HEADING, [hidden.note(MOST_ROWS), *below], columns))
     each = screen_rows("x" * (inner + 4), columns)
-    room = max((rows - 2 - taken) // each, LEAST_HEAD)
+    room = max((rows - 2 - rows_below) // each, LEAST_HEAD)
     parts: list[str] = []
     count = 0
     for line in lines:

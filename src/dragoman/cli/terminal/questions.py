@@ -149,9 +149,9 @@ class TerminalQuestions:
         """Ask the user and return the chosen option; None if no answer came."""
         return await self._ask_alone(self._ask_permission(request))
 
-    async def ask(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
+    async def ask(self, lines: list[str], how: str, parse: "Callable[[str], T | None]") -> "T | None":
         """Return the answer; None after too many that cannot be understood."""
-        return await self._ask_alone(self._ask(lines, how, understood))
+        return await self._ask_alone(self._ask(lines, how, parse))
 
     async def _ask_alone(self, asking: "Coroutine[None, None, T | None]") -> "T | None":
         """Show one question and return its answer, while nothing else is written."""
@@ -195,11 +195,11 @@ class TerminalQuestions:
             self._write(f"║ {asked.instead(words)}\n")
         return None
 
-    async def _ask(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
+    async def _ask(self, lines: list[str], how: str, parse: "Callable[[str], T | None]") -> "T | None":
         if await self._show(self._rows(lines)) == "no":
             return None
         for _ in range(ATTEMPTS):
-            answer = understood(await self._read_line(how))
+            answer = parse(await self._read_line(how))
             if answer is not None:
                 return answer
             self._write(f"║ That is no answer; type {how}.\n")

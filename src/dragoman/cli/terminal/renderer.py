@@ -64,18 +64,18 @@ class _Laid:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         try:
             lines = console.render_lines(Inertly(_markdown(self._text)), options, pad=False)
-            filled = _filled(lines)
+            rows = _filled_rows(lines)
         except Exception:  # whatever a stranger's text does to the one who lays it out, it is shown
-            filled = []
-        if not filled:
+            rows = []
+        if not rows:
             lines = console.render_lines(Inertly(Text(self._text)), options, pad=False)
-            filled = _filled(lines)
-        for line in lines[filled[0] : filled[-1] + 1] if filled else ():
+            rows = _filled_rows(lines)
+        for line in lines[rows[0] : rows[-1] + 1] if rows else ():
             yield from line
             yield Segment.line()
 
 
-def _filled(lines: list[list[Segment]]) -> list[int]:
+def _filled_rows(lines: list[list[Segment]]) -> list[int]:
     """Return the lines with something on them."""
     return [at for at, line in enumerate(lines) if "".join(segment.text for segment in line).strip()]
 

@@ -74,5 +74,5 @@ class SanitizingStream:
 
     def finish(self) -> str:
         """Return what was held back."""
-        held, self._carriage_return, self._marks, self._before = self._carriage_return, "", 0, ""
-        return sanitize(held)
+        carriage_return, self._carriage_return, self._marks, self._before = self._carriage_return, "", 0, ""
+        return sanitize(carriage_return)

@@ -34,7 +34,7 @@ class ChatScreen:
         self.renderer: Final = Renderer()
         self.event_text = EventText()
         self.composer: Composer | None = None
-        self.trouble = ""  # why the agent cannot be reached now
+        self.unreachable_reason = ""  # why the agent cannot be reached now
         self._echo = _Echo()
         self._turn: Turn | None = None
         self._usage: UsageChanged | None = None
@@ -146,7 +146,7 @@ class ChatScreen:
     def in_trouble(self, sentence: str) -> None:
         """The address cannot be reached, or, the next time, can be. Where the user is writing, the line below says
         so."""
-        self.trouble = "" if self.trouble else sanitize_line(sentence)
+        self.unreachable_reason = "" if self.unreachable_reason else sanitize_line(sentence)
         if self._is_the_turns:
             self.renderer.say(f"({sanitize_line(sentence)})", "yellow")
         elif self.composer is None:
@@ -156,8 +156,8 @@ class ChatScreen:
 
     def status(self, agent: str, conversation: Conversation) -> str:
         """Return the line below the one the user writes."""
-        if self.trouble:
-            return self.trouble
+        if self.unreachable_reason:
+            return self.unreachable_reason
         parts = [title(agent)[:40]]
         for category in ("mode", "model"):
             option = chosen_option(conversation, category)

@@ -27,7 +27,7 @@ class Stderr:
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
         self._rest = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._heard: asyncio.Event = asyncio.Event()
+        self._has_new_lines: asyncio.Event = asyncio.Event()
 
     def receive(self, data: bytes) -> None:
         """Receive what the agent has written to stderr."""
@@ -40,12 +40,12 @@ class Stderr:
             if self._show is not None:
                 self._show(shown)
         if lines:
-            self._heard.set()
+            self._has_new_lines.set()
 
     def begin(self) -> None:
         """Begin a turn: lines of before do not belong to it."""
         self._lines.clear()
-        self._heard.clear()
+        self._has_new_lines.clear()
 
     async def last_words(self) -> str:
         """Return what it last wrote in this turn, to be put behind a failure.
@@ -56,7 +56,7 @@ class Stderr:
             return ""
         try:
             async with asyncio.timeout(_LATE_SECONDS):
-                await self._heard.wait()
+                await self._has_new_lines.wait()
         except TimeoutError:
             return ""
         return "\n".join(["", "It last wrote to stderr:", *self._lines])

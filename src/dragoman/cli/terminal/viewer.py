@@ -48,11 +48,13 @@ def find_pager(environment: Mapping[str, str], roots: Iterable[str]) -> Pager | 
         if program is None or not os.path.isabs(program):
             continue
         is_less = os.path.basename(program) == _LESS
-        kept = {name: value for name, value in child_environment(environment).items() if name not in _LEFT_OUT}
-        kept |= {"LESSSECURE": "1", "LESSHISTFILE": "-"}
+        pager_environment = {
+            name: value for name, value in child_environment(environment).items() if name not in _LEFT_OUT
+        }
+        pager_environment |= {"LESSSECURE": "1", "LESSHISTFILE": "-"}
         # -R: our colours. -+F and -+X: a text that fits on the screen stays until the user has read it.
         options = ["-R", "-+F", "-+X"] if is_less else []
-        return Pager([program, *options, *command[1:]], kept, is_less)
+        return Pager([program, *options, *command[1:]], pager_environment, is_less)
     return None
 
 
@@ -86,14 +88,14 @@ async def show_in(pager: Pager, rows: Iterable[str], terminal: int) -> bool:
 
 
 async def _feed(pipe: asyncio.StreamWriter, rows: Iterable[str]) -> None:
-    held: list[str] = []
+    buffered: list[str] = []
     for row in rows:
-        held.append(row)
-        if len(held) >= _ROWS:
-            pipe.write("".join(f"{one}\n" for one in held).encode("utf-8", "backslashreplace"))
-            held.clear()
+        buffered.append(row)
+        if len(buffered) >= _ROWS:
+            pipe.write("".join(f"{one}\n" for one in buffered).encode("utf-8", "backslashreplace"))
+            buffered.clear()
             await pipe.drain()
-    pipe.write("".join(f"{one}\n" for one in held).encode("utf-8", "backslashreplace"))
+    pipe.write("".join(f"{one}\n" for one in buffered).encode("utf-8", "backslashreplace"))
     await pipe.drain()
     pipe.close()
     await pipe.wait_closed()

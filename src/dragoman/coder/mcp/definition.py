@@ -48,10 +48,10 @@ def read_definitions(listed: Sequence[object], server: Sequence[str]) -> Definit
     return Definitions(found, len(listed) - len(found))
 
 
-def _read(said: object, server: Sequence[str]) -> Definition | None:
-    if not isinstance(said, dict):
+def _read(fields: object, server: Sequence[str]) -> Definition | None:
+    if not isinstance(fields, dict):
         return None
-    tool, schema = said.get("name"), said.get("inputSchema")
+    tool, schema = fields.get("name"), fields.get("inputSchema")
     if not isinstance(tool, str) or not 0 < len(tool) <= TOOL_NAME_CHARACTERS or not isinstance(schema, dict):
         return None
     # Providers want an object; a server without arguments may have left that out.
@@ -61,13 +61,13 @@ def _read(said: object, server: Sequence[str]) -> Definition | None:
     try:
         if len(msgspec.json.encode(schema)) > SCHEMA_BYTES:
             return None
-        told = [tool, *(said.get(key) for key in ("title", "description", "inputSchema", "annotations"))]
-        digest = hashlib.sha256(msgspec.json.encode([list(server), told], order="sorted")).hexdigest()[
+        identity_parts = [tool, *(fields.get(key) for key in ("title", "description", "inputSchema", "annotations"))]
+        digest = hashlib.sha256(msgspec.json.encode([list(server), identity_parts], order="sorted")).hexdigest()[
             :_DIGEST_CHARACTERS
         ]
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-    description = said.get("description")
+    description = fields.get("description")
     text = cut(description, DESCRIPTION_CHARACTERS) if isinstance(description, str) else ""
     return Definition(tool, harmless(text), schema, digest)
 

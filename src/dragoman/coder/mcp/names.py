@@ -19,15 +19,15 @@ _DIGEST_CHARACTERS: Final = 8
 
 def labels(names: Iterable[str]) -> list[str]:
     """Return a label for each server, in order; later twins are numbered."""
-    taken: list[str] = []
+    labels_so_far: list[str] = []
     for name in names:
-        wanted = re.sub("[^A-Za-z0-9-]+", "_", name)[:LABEL_CHARACTERS].strip("_") or "server"
-        label, number = wanted, 1
-        while label in taken:
+        base = re.sub("[^A-Za-z0-9-]+", "_", name)[:LABEL_CHARACTERS].strip("_") or "server"
+        label, number = base, 1
+        while label in labels_so_far:
             number += 1
-            label = f"{wanted[: LABEL_CHARACTERS - 4].strip('_')}-{number}"
-        taken.append(label)
-    return taken
+            label = f"{base[: LABEL_CHARACTERS - 4].strip('_')}-{number}"
+        labels_so_far.append(label)
+    return labels_so_far
 
 
 def tool_name(label: str, tool: str) -> str:

@@ -17,7 +17,7 @@ from dragoman.coder.credentials import (
     CredentialsError,
     Secret,
     check_key,
-    scrubbed,
+    without_secrets,
 )
 from dragoman.coder.models.names import LOCAL, OFFLINE, PROVIDER_NAME, PROVIDERS, SCRIPT, ModelName
 
@@ -225,6 +225,6 @@ def _check_path(url: str, provider: str, variable: str) -> None:
 
 def _url_text(url: str) -> str:
     """Return a URL behind a colon, for a sentence; nothing where a password may be in it."""
-    if "@" in url or not url.isprintable() or scrubbed(url) != url:
+    if "@" in url or not url.isprintable() or without_secrets(url) != url:
         return ""
     return f": {url[:_SHOWN]}{'…' if len(url) > _SHOWN else ''}"

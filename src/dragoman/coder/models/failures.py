@@ -31,7 +31,7 @@ from pydantic_ai.exceptions import (
     UserError,
 )
 
-from dragoman.coder.credentials import KEY_VARIABLES, scrubbed
+from dragoman.coder.credentials import KEY_VARIABLES, without_secrets
 from dragoman.coder.models.contract import ModelFailed
 from dragoman.coder.models.endpoints import ADDRESS_VARIABLES, DEFAULT_SOURCE, Endpoint
 from dragoman.coder.models.error_wordings import Meaning, meaning_of
@@ -49,7 +49,7 @@ from dragoman.limits import KIB
 # What is repeated of a provider's own words: a sentence or two.
 _WORDS: Final = 300
 # What is looked through for it.
-_HEARD: Final = 16 * KIB
+_BODY_BYTES: Final = 16 * KIB
 
 # Statuses that speak of what the request holds.
 _INVALID: Final = (400, 413, 415, 422)
@@ -79,17 +79,19 @@ class Encoded(Exception):
 
 def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
     """Return the failure, in a kind and a sentence."""
-    who = endpoint.provider
+    provider_name = endpoint.provider
     for cause in _causes(error):
         match cause:
             case ResponseTooLarge() | Encoded():
-                return ModelFailed("garbage", f"{who} sent an answer that cannot be read")
+                return ModelFailed("garbage", f"{provider_name} sent an answer that cannot be read")
             case TimeoutError() | ModelRequestTimeout() | httpx2.TimeoutException():
-                return ModelFailed("network", f"{who} ({endpoint.place}) did not answer in time")
+                return ModelFailed("network", f"{provider_name} ({endpoint.place}) did not answer in time")
             case httpx2.DecodingError():
-                return ModelFailed("garbage", f"{who} sent an answer that cannot be read")
+                return ModelFailed("garbage", f"{provider_name} sent an answer that cannot be read")
             case httpx2.TransportError() | OSError():
-                return ModelFailed("network", f"The connection to {who} ({endpoint.place}) failed{_system(error)}")
+                return ModelFailed(
+                    "network", f"The connection to {provider_name} ({endpoint.place}) failed{_system(error)}"
+                )
             case _:
                 pass
     if isinstance(error, ModelAPIError) and (recognised := _recognised(error, endpoint)) is not None:
@@ -97,48 +99,54 @@ def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
     match error:
         case ModelAuthenticationError():
             where = "" if endpoint.source == DEFAULT_SOURCE else f" ({endpoint.place})"
-            return ModelFailed("auth", f"{who}{where} does not accept the key. {_how_to_log_in(endpoint)}")
+            return ModelFailed("auth", f"{provider_name}{where} does not accept the key. {_how_to_log_in(endpoint)}")
         case ModelContextWindowExceededError():
-            return ContextFull(f"{who}/{endpoint.model}")
+            return ContextFull(f"{provider_name}/{endpoint.model}")
         case ModelQuotaExceededError():
-            return ModelFailed("rate_limit", f"The account at {who} has no credit left{_words(error, endpoint)}", NEVER)
+            return ModelFailed(
+                "rate_limit", f"The account at {provider_name} has no credit left{_words(error, endpoint)}", NEVER
+            )
         case ModelRateLimitError():
-            return ModelFailed("rate_limit", f"{who} asks to slow down", _wait(error))
+            return ModelFailed("rate_limit", f"{provider_name} asks to slow down", _wait(error))
         case ModelUnavailableError():
-            return ModelFailed("server", f"{who} is overloaded", _wait(error))
+            return ModelFailed("server", f"{provider_name} is overloaded", _wait(error))
         case ModelServerError():
-            sentence = f"{who} failed{_status(error)}"
+            sentence = f"{provider_name} failed{_status(error)}"
             if isinstance(error, ModelHTTPError) and error.status_code == 500:
                 return ProviderCrashed(sentence, _wait(error))
             return ModelFailed("server", sentence, _wait(error))
         case ModelConnectionError():
-            return ModelFailed("network", f"The connection to {who} ({endpoint.place}) failed{_system(error)}")
+            return ModelFailed(
+                "network", f"The connection to {provider_name} ({endpoint.place}) failed{_system(error)}"
+            )
         case ModelNotFoundError():
             origin = "" if endpoint.source == DEFAULT_SOURCE else f" (set by {endpoint.source})"
-            sentence = f"{who} has no model {endpoint.model}, or {endpoint.host} is not its address{origin}"
+            sentence = f"{provider_name} has no model {endpoint.model}, or {endpoint.host} is not its address{origin}"
             return ModelFailed("server", f"{sentence}{_words(error, endpoint)}", NEVER)
         case ModelHTTPError(status_code=413):
-            return RequestTooLarge(f"{who}/{endpoint.model}")
+            return RequestTooLarge(f"{provider_name}/{endpoint.model}")
         case ModelHTTPError(status_code=status) if status not in _INVALID:
-            return ModelFailed("server", f"{who} refuses the request{_words(error, endpoint)}", NEVER)
+            return ModelFailed("server", f"{provider_name} refuses the request{_words(error, endpoint)}", NEVER)
         case ModelRequestRejectedError() | ModelHTTPError():
-            return RequestRejected(f"{who} refuses the request{_words(error, endpoint)}")
+            return RequestRejected(f"{provider_name} refuses the request{_words(error, endpoint)}")
         case UserError():
-            return RequestRejected(f"{who} cannot be asked this{_plain(str(error), endpoint)}")
+            return RequestRejected(f"{provider_name} cannot be asked this{_plain(str(error), endpoint)}")
         case ModelAPIError() if _is_redirect(error):
             return ModelFailed(
-                "server", f"{who} ({endpoint.place}) sends us to another address; {_how_to_move(endpoint)}", NEVER
+                "server",
+                f"{provider_name} ({endpoint.place}) sends us to another address; {_how_to_move(endpoint)}",
+                NEVER,
             )
         case ModelAPIError(provider_error_code=code) if code in _INVALID_CODES:
-            return RequestRejected(f"{who} refuses the request{_words(error, endpoint)}")
+            return RequestRejected(f"{provider_name} refuses the request{_words(error, endpoint)}")
         case ModelAPIError(body=None, __cause__=None, in_stream=False):
             # The library's own complaint: the stream ended, and not with an end.
-            return ModelFailed("network", f"{who} broke off in the middle of its answer")
+            return ModelFailed("network", f"{provider_name} broke off in the middle of its answer")
         case ModelAPIError() if not _is_unreadable(error):
-            return ModelFailed("server", f"{who} failed{_words(error, endpoint)}", _wait(error))
+            return ModelFailed("server", f"{provider_name} failed{_words(error, endpoint)}", _wait(error))
     # The text stays here: it may quote what came, and what came may quote us.
     _log.warning("unreadable answer of a model: %s", type(error).__name__)
-    return ModelFailed("garbage", f"{who} sent an answer that cannot be read")
+    return ModelFailed("garbage", f"{provider_name} sent an answer that cannot be read")
 
 
 def _causes(error: BaseException) -> list[BaseException]:
@@ -189,7 +197,7 @@ def _status(error: BaseException) -> str:
 
 def _recognised(error: ModelAPIError, endpoint: Endpoint) -> ModelFailed | None:
     """Return the failure that the provider's own words describe; None: they say nothing that is known."""
-    who, model = endpoint.provider, f"{endpoint.provider}/{endpoint.model}"
+    provider_name, model = endpoint.provider, f"{endpoint.provider}/{endpoint.model}"
     possible = _possible_meanings(error)
     is_setting = "setting" in possible and _names_setting(error)
     meaning = "setting" if is_setting else meaning_of(_strings(error), possible)
@@ -199,12 +207,12 @@ def _recognised(error: ModelAPIError, endpoint: Endpoint) -> ModelFailed | None:
         case "request_too_large":
             return RequestTooLarge(model)
         case "minute_limit":
-            sentence = f"The request has more tokens than {who} accepts in a minute{_words(error, endpoint)}"
+            sentence = f"The request has more tokens than {provider_name} accepts in a minute{_words(error, endpoint)}"
             return OverMinuteLimit(f"{sentence}. Nothing was removed from the conversation; /compact makes it shorter")
         case "media":
-            return MediaRejected(f"{who} refuses the request{_words(error, endpoint)}")
+            return MediaRejected(f"{provider_name} refuses the request{_words(error, endpoint)}")
         case "setting":
-            return ModelFailed("server", f"{who} refuses the request{_words(error, endpoint)}", NEVER)
+            return ModelFailed("server", f"{provider_name} refuses the request{_words(error, endpoint)}", NEVER)
         case None:
             return None
         case _:
@@ -238,7 +246,7 @@ def _strings(error: ModelAPIError) -> list[str]:
     strings = [text for text in (error.provider_error_code, error.provider_error_type) if text]
     if error.body is None and error.in_stream:
         strings.append(error.message)
-    bodies, left = [error.body], _HEARD
+    bodies, left = [error.body], _BODY_BYTES
     while bodies and left > 0:
         body = bodies.pop()
         if isinstance(body, str):
@@ -278,7 +286,7 @@ def _plain(text: str, endpoint: Endpoint) -> str:
     text = " ".join(text.split()).rstrip(".")
     if not text or text.startswith("<"):
         return ""
-    text = scrubbed(text[:_HEARD], [endpoint.key] if endpoint.key else [])
+    text = without_secrets(text[:_BODY_BYTES], [endpoint.key] if endpoint.key else [])
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return ": " + (text if len(text) <= _WORDS else text[:_WORDS] + "…")
 

@@ -47,7 +47,7 @@ from dragoman.coder.models.contract import (
 )
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.failures import Encoded, ResponseTooLarge, explained
-from dragoman.coder.models.provider_messages import kept, messages_of
+from dragoman.coder.models.provider_messages import messages_of, stored_response
 from dragoman.coder.models.timeouts import ANSWER_BYTES, ModelTimeouts
 from dragoman.host.tls import verify_for
 
@@ -65,8 +65,8 @@ class ProviderConnection:
 
     def __init__(self, endpoint: Endpoint, known: Abilities, patience: ModelTimeouts) -> None:
         self._endpoint = endpoint
-        self._known = known
-        self._patience = patience
+        self._abilities = known
+        self._timeouts = patience
         # Answers that are not closed yet. Google's SDK leaves them so when it is left.
         self._open: set[_Bounded] = set()
         self._client = _client(endpoint, patience, self._open)
@@ -92,7 +92,7 @@ class ProviderConnection:
                 stream = await self._ask(stack, request)
                 _log.debug("%s: first bytes after %.2f s", name, time.monotonic() - began)
                 events = aiter(stream)
-                end = asyncio.get_running_loop().time() + self._patience.answer
+                end = asyncio.get_running_loop().time() + self._timeouts.answer
                 while (event := await self._next(events, end)) is not None:
                     match event:
                         case (
@@ -131,7 +131,7 @@ class ProviderConnection:
         """Send the request; comes back with the beginning of the answer."""
         endpoint = self._endpoint
         messages = messages_of(
-            request.items, system=request.system, provider=endpoint.provider, images=self._known.images
+            request.items, system=request.system, provider=endpoint.provider, images=self._abilities.images
         )
         parameters = ModelRequestParameters(function_tools=[_tool(card) for card in request.tools])
         while True:
@@ -140,7 +140,7 @@ class ProviderConnection:
                 self._model, messages, model_settings=settings, model_request_parameters=parameters, instrument=False
             )
             try:
-                async with asyncio.timeout(self._patience.piece):
+                async with asyncio.timeout(self._timeouts.piece):
                     return await stack.enter_async_context(asked)
             except ModelRequestRejectedError as error:
                 if not self._summaries or "summar" not in str(error.body).lower():
@@ -150,24 +150,24 @@ class ProviderConnection:
     async def _next(self, events: AsyncIterator[Any], end: float) -> Any:
         """Return what the stream brings next, in its time; None: nothing more."""
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout_at(min(end, loop.time() + self._patience.piece)):
+        async with asyncio.timeout_at(min(end, loop.time() + self._timeouts.piece)):
             return await anext(events, None)
 
     def _ending(self, answer: ModelResponse, request: ModelRequest) -> list[Piece]:
         """Return the pieces that are known only at the end of an answer."""
-        who = self._endpoint.provider
+        provider_name = self._endpoint.provider
         finish = answer.finish_reason
         if answer.state == "interrupted" or not (answer.provider_details or {}).get("finish_reason", finish):
-            raise ModelFailed("network", f"{who} broke off in the middle of its answer")
+            raise ModelFailed("network", f"{provider_name} broke off in the middle of its answer")
         if finish == "error":
-            raise ModelFailed("server", f"{who} failed in the middle of its answer")
+            raise ModelFailed("server", f"{provider_name} failed in the middle of its answer")
         stop = _STOPS.get(finish or "")
-        calls = _calls(answer, request, who, cut_off=stop is not None)
+        calls = _calls(answer, request, provider_name, cut_off=stop is not None)
         pieces: list[Piece] = []
         usage = answer.usage
         if usage.input_tokens or usage.output_tokens:
             pieces.append(UsageReported(usage.input_tokens, usage.output_tokens, self._cost(answer)))
-        pieces += [RawResponse(kept(answer, who)), *calls]
+        pieces += [RawResponse(stored_response(answer, provider_name)), *calls]
         return [*pieces, ModelFinished(stop)] if stop else pieces
 
     def _cost(self, answer: ModelResponse) -> float | None:
@@ -184,7 +184,7 @@ class ProviderConnection:
     def _settings(self, level: str) -> ModelSettings:
         settings: dict[str, Any] = {"max_retries": 0}
         family = self._endpoint.family
-        if level in self._known.thought_levels:
+        if level in self._abilities.thought_levels:
             settings["thinking"] = False if level == OFF else level
         if family in ("anthropic", "openai"):
             # The conversation is sent again with every call; from the provider's cache it costs a tenth.
@@ -194,25 +194,27 @@ class ProviderConnection:
             settings["openai_store"] = False
             if self._summaries and level != OFF:
                 settings["openai_reasoning_summary"] = "auto"
-        if family == "google" and self._known.thought_levels and not level:
+        if family == "google" and self._abilities.thought_levels and not level:
             # With a level the library asks for the thoughts itself.
             settings["google_thinking_config"] = {"include_thoughts": True}
         return cast(ModelSettings, settings)
 
 
-def _calls(answer: ModelResponse, request: ModelRequest, who: str, *, cut_off: bool) -> list[ToolCallRequested]:
+def _calls(
+    answer: ModelResponse, request: ModelRequest, provider_name: str, *, cut_off: bool
+) -> list[ToolCallRequested]:
     """Return the calls, each with an id of its own in this session; the answer's parts are given the same ids."""
-    taken = {call.id for item in request.items for call in getattr(item, "calls", ())}
+    used_ids = {call.id for item in request.items for call in getattr(item, "calls", ())}
     calls: list[ToolCallRequested] = []
     for part in [part for part in answer.parts if isinstance(part, ToolCallPart)]:
         arguments = _arguments(part.args)
         if arguments is None or not part.tool_name:
             if not cut_off:
-                raise ModelFailed("garbage", f"{who} called a tool with arguments that cannot be read")
+                raise ModelFailed("garbage", f"{provider_name} called a tool with arguments that cannot be read")
             answer.parts = [other for other in answer.parts if other is not part]
             continue
-        part.tool_call_id = _fresh(part.tool_call_id, taken)
-        taken.add(part.tool_call_id)
+        part.tool_call_id = _fresh(part.tool_call_id, used_ids)
+        used_ids.add(part.tool_call_id)
         calls.append(ToolCallRequested(part.tool_name, arguments, part.tool_call_id))
     return [] if cut_off else calls
 
@@ -232,10 +234,10 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _fresh(call_id: str, taken: set[str]) -> str:
+def _fresh(call_id: str, used_ids: set[str]) -> str:
     """Some servers number the calls of every answer from 0."""
     number, fresh = 1, call_id
-    while fresh in taken:
+    while fresh in used_ids:
         number += 1
         fresh = f"{call_id}-{number}"
     return fresh

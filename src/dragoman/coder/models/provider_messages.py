@@ -52,12 +52,12 @@ def messages_of(items: Sequence[Item], *, system: str, provider: str, images: bo
     asking: list[ModelRequestPart] = []
     for item in items:
         if isinstance(item, ContextAssistantMessage):
-            said = _response(item, provider)
-            if said is not None:
+            response_message = _response(item, provider)
+            if response_message is not None:
                 if asking:
                     messages.append(ModelRequest(asking))
                 asking = []
-                messages.append(said)
+                messages.append(response_message)
         else:
             asking.append(_part(item, images=images))
     # The library takes the system prompt from the last request.
@@ -65,7 +65,7 @@ def messages_of(items: Sequence[Item], *, system: str, provider: str, images: bo
     return messages
 
 
-def kept(response: ModelResponse, provider: str) -> dict[str, Any]:
+def stored_response(response: ModelResponse, provider: str) -> dict[str, Any]:
     """Return a response in the provider's own form, as plain JSON."""
     message = ModelMessagesTypeAdapter.dump_python([response], mode="json", exclude_none=True)[0]
     message.pop("usage", None)

@@ -44,9 +44,9 @@ class ProviderModel:
         self.window = known.window
         self.thought_levels = known.thought_levels
         self.sees = frozenset({"image"} if known.images else ())
-        self._known = known
+        self._abilities = known
         self._endpoint = endpoint
-        self._patience = patience or ModelTimeouts()
+        self._timeouts = patience or ModelTimeouts()
         # Connections without a call in progress.
         self._idle: list[ProviderConnection] = []
         self._hanging_up: asyncio.TimerHandle | None = None
@@ -90,7 +90,7 @@ class ProviderModel:
         if self._idle:
             return self._idle.pop()
         try:
-            line = await call_in_background(_open, self._endpoint, self._known, self._patience)
+            line = await call_in_background(_open, self._endpoint, self._abilities, self._timeouts)
         except ImportError:
             raise ModelFailed("server", INSTALL, NEVER) from None
         self.window = line.window
@@ -100,7 +100,7 @@ class ProviderModel:
         self._idle.append(line)
         if self._hanging_up is not None:
             self._hanging_up.cancel()
-        self._hanging_up = asyncio.get_running_loop().call_later(self._patience.idle, self._hang_up)
+        self._hanging_up = asyncio.get_running_loop().call_later(self._timeouts.idle, self._hang_up)
 
     def _hang_up(self) -> None:
         self._hanging_up = None

@@ -78,7 +78,7 @@ def load(path: str) -> Script:
     try:
         value = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
-        raise ScriptError(f"the script is not JSON: {_trouble(text, error)}") from error
+        raise ScriptError(f"the script is not JSON: {_json_error(text, error)}") from error
     return parse(value)
 
 
@@ -175,7 +175,7 @@ def _pieces(step: Say) -> Iterator[Piece]:
     return itertools.repeat(piece, step.repeat)
 
 
-def _trouble(text: bytes, error: Exception) -> str:
+def _json_error(text: bytes, error: Exception) -> str:
     """Return the complaint of the JSON parser, with line and column where it names a byte."""
     place = re.search(r" \(byte (\d+)\)$", str(error))
     if place is None:

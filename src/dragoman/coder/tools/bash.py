@@ -67,7 +67,7 @@ class Bash:
 
     async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
         command = text_input(call, "command")
-        act, reason = await asyncio.to_thread(_judged, command, context)
+        act, reason = await asyncio.to_thread(_action_of, command, context)
         content = [ContentItem(Text(reason))] if reason else []
         title = f"Unconfined: {shown_text(command)}" if act.unconfined else shown_text(command)
         return Preview(title, [act], content=content, stamp=_stamp(command, context))
@@ -79,7 +79,7 @@ class Bash:
         if _stamp(command, context) != call.stamp:
             raise BadInput("A path in the command leads elsewhere than when it was shown.")
         looks = not approved.asked and all(act.harmless for act in call.acts)
-        if looks and not (await asyncio.to_thread(_judged, command, context))[0].harmless:
+        if looks and not (await asyncio.to_thread(_action_of, command, context))[0].harmless:
             raise BadInput("The configuration of git has changed meanwhile. Try again.")
         if context.execution.terminal_of_editor():
             return await self._in_the_editor(command, seconds, shown, context)
@@ -173,8 +173,10 @@ class Bash:
         name = signal.Signals(-code).name if code < 0 else None
         await screen.exit(None if name else code, name)
         # The command itself writes its errors to stdout; what is left on stderr is of the programs that start it.
-        trouble = child.stderr_tail().strip() if code else ""
-        return _ended(cut(output.text()) + (f"\n[said while it was started: {trouble}]" if trouble else ""), code, name)
+        stderr_text = child.stderr_tail().strip() if code else ""
+        return _ended(
+            cut(output.text()) + (f"\n[said while it was started: {stderr_text}]" if stderr_text else ""), code, name
+        )
 
     async def _show(self, output: "_Output", screen: DisplayTerminal) -> None:
         fresh = output.fresh()
@@ -199,7 +201,7 @@ def _ended(text: str, code: int, signal_name: str | None) -> ToolOutcome:
     return ToolOutcome(text + ending, failed=code != 0, raw={"exitCode": code})
 
 
-def _judged(command: str, context: ToolContext) -> tuple[Action, str]:
+def _action_of(command: str, context: ToolContext) -> tuple[Action, str]:
     """Return what running it is, and why that is more than it looks like, if it is.
 
     Blocks: looks at git's configuration.
@@ -226,7 +228,7 @@ def _judged(command: str, context: ToolContext) -> tuple[Action, str]:
 def _act(command: str, context: ToolContext) -> Action:
     """Return what running it is, as far as its text tells."""
     parsed = parse(command)
-    hopeless = is_unrecoverable(command)
+    blocked_reason = is_unrecoverable(command)
     reads = paths_of(parsed)
     home = user_home(context)
     inside = tuple(path for path in reads or () if _is_free_to_read(path, context, home))
@@ -234,8 +236,8 @@ def _act(command: str, context: ToolContext) -> Action:
         "command",
         command,
         harmless=reads is not None and len(inside) == len(reads),
-        hopeless=f"it cannot be undone: {hopeless}" if hopeless else "",
-        inside=inside,
+        blocked_reason=f"it cannot be undone: {blocked_reason}" if blocked_reason else "",
+        paths_in_workspace=inside,
     )
 
 

@@ -181,7 +181,7 @@ async def save(approved: Approved, place: Place, before: Loaded, text: str, cont
     async with context.changes.writing:
         await _check_still_unguarded(approved, place, context)
         await _put(place, text, context)
-    context.changes.wrote(place, before.text, text, kept=before.whole)
+    context.changes.record_write(place, before.text, text, kept=before.whole)
 
 
 async def _check_still_unguarded(approved: Approved, place: Place, context: ToolContext) -> None:

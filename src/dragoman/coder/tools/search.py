@@ -81,8 +81,8 @@ class Glob:
             files = await search.glob(text_input(approved.call, "pattern"), place, guardian=context.guardian)
         except WorldError as error:
             raise BadInput(str(error)) from None
-        paths = [path for path in files.paths if not is_ours(context.roots.seen(path), context)]
-        await _locate(shown, [Location(context.roots.seen(path)) for path in paths])
+        paths = [path for path in files.paths if not is_ours(context.roots.shown_path(path), context)]
+        await _locate(shown, [Location(context.roots.shown_path(path)) for path in paths])
         lines = [_short(path, context) for path in paths]
         return _outcome(lines, files.cut, "No file has such a name.", {"files": len(lines)})
 
@@ -121,7 +121,7 @@ class Grep:
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         call = approved.call
         place = _place(call, context)
-        check_unmoved(approved, Place(context.roots.seen(place.path), ()))
+        check_unmoved(approved, Place(context.roots.shown_path(place.path), ()))
         most = count_input(call, "max_results", 1) or search.GREP_RESULTS
         await _check_text(place, context)
         try:
@@ -132,15 +132,17 @@ class Grep:
                 case_insensitive=flag_input(call, "case_insensitive"),
                 max_results=min(most, search.MOST_GREP_RESULTS),
                 # Left out before they are counted: else the count would tell what is in them.
-                without=[_there(path, place, context) for path in ours_in(context.roots.seen(place.path), context)],
+                without=[
+                    _there(path, place, context) for path in ours_in(context.roots.shown_path(place.path), context)
+                ],
                 credentials_of=None if approved.call.acts[0].guarded else _home_in(place, context),
                 ripgrep=find_ripgrep(context.environment.get("PATH", os.defpath), context.roots),
                 guardian=context.guardian,
             )
         except WorldError as error:
             raise BadInput(str(error)) from None
-        matches = [match for match in found.matches if not is_ours(context.roots.seen(match.path), context)]
-        await _locate(shown, [Location(context.roots.seen(match.path), match.line) for match in matches])
+        matches = [match for match in found.matches if not is_ours(context.roots.shown_path(match.path), context)]
+        await _locate(shown, [Location(context.roots.shown_path(match.path), match.line) for match in matches])
         lines = [f"{_short(match.path, context)}:{match.line}:{match.text}" for match in matches]
         return _outcome(lines, found.cut, "Nothing matches.", {"matches": len(lines)})
 
@@ -153,7 +155,7 @@ async def _check_text(place: Place, context: ToolContext) -> None:
         return  # a folder, or what the search itself complains about
     if search.is_searched(data):
         return
-    path, decoded = context.roots.seen(place.path), decode_text(data, is_cut=more)
+    path, decoded = context.roots.shown_path(place.path), decode_text(data, is_cut=more)
     if decoded is not None:
         raise BadInput(f"{path} is {decoded.encoding}, and grep searches UTF-8. Use read_file.")
     size = (await asyncio.to_thread(facts_of, place)).st_size
@@ -169,7 +171,7 @@ def _place(call: JudgedCall, context: ToolContext) -> Place:
         place = context.roots.tree(_where(call))
     except WorldError as error:
         raise OutOfReach(str(error)) from None
-    check_not_ours(context.roots.seen(place.path), context)
+    check_not_ours(context.roots.shown_path(place.path), context)
     return place
 
 
@@ -180,13 +182,13 @@ def _home_in(place: Place, context: ToolContext) -> str:
 
 def _there(path: str, place: Place, context: ToolContext) -> str:
     """Return a path; where a copy of it is searched, its place there."""
-    seen = context.roots.seen(place.path)
-    return place.path + path[len(seen) :] if seen != place.path and path.startswith(seen) else path
+    shown_path = context.roots.shown_path(place.path)
+    return place.path + path[len(shown_path) :] if shown_path != place.path and path.startswith(shown_path) else path
 
 
 def _preview(title: str, call: JudgedCall, context: ToolContext, *, content: bool = False) -> Preview:
     """`content`: what is in the files is shown, and not their names alone."""
-    path = context.roots.seen(_place(call, context).path)
+    path = context.roots.shown_path(_place(call, context).path)
     act = reading(path, context) if content else Action("read", path)
     where = f" in {_where(call)}{named_for_reading(act)}" if act.guarded else ""
     return Preview(title_text(title + where), [act], locations=[Location(path)])
@@ -200,7 +202,7 @@ async def _locate(shown: ToolCall, places: list[Location]) -> None:
 def _short(path: str, context: ToolContext) -> str:
     """Return a path as the model may say it again: from the working folder where it lies in it."""
     here = context.roots.real[0].rstrip("/") + "/"
-    return context.roots.seen(path).removeprefix(here)
+    return context.roots.shown_path(path).removeprefix(here)
 
 
 def _outcome(lines: list[str], missing: str, nothing: str, raw: dict[str, object]) -> ToolOutcome:

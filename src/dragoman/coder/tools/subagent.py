@@ -86,7 +86,7 @@ class Delegate:
         model = self._model().assistant(name)
         model.begin_turn()
         task = ContextUserMessage(new_id("task"), [Text(text_input(call, "prompt"))])
-        helper_context = Context([], _unnoted)
+        helper_context = Context([], _record_nothing)
         report = _Report(shown)
         end = Idle(stop_reason="end_turn")
         tool_runner = self._tool_runner(f"{title_text(name[:_NAME_CHARACTERS])}: ")
@@ -97,7 +97,7 @@ class Delegate:
             task,
             system=await self._system(),
             model_calls=MODEL_CALLS,
-            budget=ContextBudget(helper_context, _unshown),
+            budget=ContextBudget(helper_context, _show_nothing),
             spending=self._spending(),
         )
         async with aclosing(turn) as events:
@@ -120,29 +120,29 @@ class _Report:
 
     def __init__(self, shown: ToolCall) -> None:
         self._shown = shown
-        self._said: list[str] = []
-        self._unshown: list[str] = []
+        self._texts: list[str] = []
+        self._show_nothing: list[str] = []
         self._length = 0
 
     async def say(self, text: str) -> None:
-        self._said.append(text)
-        self._unshown.append(text)
+        self._texts.append(text)
+        self._show_nothing.append(text)
         self._length += len(text)
         if self._length >= _PIECE:
             await self.show()
 
     async def show(self) -> None:
-        if self._unshown:
-            piece, self._unshown, self._length = "".join(self._unshown), [], 0
+        if self._show_nothing:
+            piece, self._show_nothing, self._length = "".join(self._show_nothing), [], 0
             await self._shown.add(piece)
 
     def text(self) -> str:
-        return "".join(self._said)
+        return "".join(self._texts)
 
 
-async def _unnoted(note: object) -> None:
+async def _record_nothing(note: object) -> None:
     """Record nothing: a helper's context ends with it."""
 
 
-async def _unshown(event: AnyEvent) -> None:
+async def _show_nothing(event: AnyEvent) -> None:
     """Drop an event: the compaction of a helper is not one of the session."""

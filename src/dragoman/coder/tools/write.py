@@ -95,8 +95,8 @@ class EditFile:
                 raise
             # Whether a text is in a file that holds credentials is told after a yes, and not before.
             return Preview(title, [await asyncio.to_thread(writing, place, context), look], stamp=before.stamp)
-        seen = await _preview(title, place, before, text, context)
-        return seen._replace(acts=[*seen.acts, look]) if look.guarded else seen
+        shown_preview = await _preview(title, place, before, text, context)
+        return shown_preview._replace(acts=[*shown_preview.acts, look]) if look.guarded else shown_preview
 
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         place = placed(approved.call, context, write=True)

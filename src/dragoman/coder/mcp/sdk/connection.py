@@ -91,9 +91,9 @@ class SdkConnection:
         except MCPError as error:
             if self._peer.has_forgotten_us():
                 self.lost.set()
-            gone = error.code == CONNECTION_CLOSED and self.lost.is_set()
+            is_lost = error.code == CONNECTION_CLOSED and self.lost.is_set()
             return ToolOutcome(
-                "The MCP server went away during the call." if gone else self._failure(error), failed=True
+                "The MCP server went away during the call." if is_lost else self._failure(error), failed=True
             )
         except Exception as error:
             return ToolOutcome(self._failure(error), failed=True)
@@ -108,13 +108,13 @@ class SdkConnection:
             client_info=Implementation(name="dragoman", version=VERSION),
             list_roots_callback=self._tell_roots,
             elicitation_callback=_decline,
-            message_handler=self._hear,
+            message_handler=self._on_message,
             # The SDK would answer from memory where a server says that its list lasts.
             cache=None,
         )
         await stack.enter_async_context(self._client)
 
-    async def _hear(self, message: IncomingMessage) -> None:
+    async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
             self._on_change()
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 REQUESTS: Final = 32
 # The parts of one result; a page of text is one, a folder of pictures some dozens.
 BLOCKS: Final = 256
-_HEARD: Final = frozenset(
+_METHODS_FROM_SERVER: Final = frozenset(
     {
         "notifications/cancelled",
         "notifications/tools/list_changed",
@@ -81,7 +81,7 @@ class _Inflow:
             case JSONRPCNotification():
                 if message.method == "notifications/cancelled":
                     self._pending.pop((message.params or {}).get("requestId", ""), None)
-                return message.method in _HEARD
+                return message.method in _METHODS_FROM_SERVER
             case JSONRPCResponse():
                 self._mend(message.result)
             case JSONRPCError():
@@ -150,8 +150,8 @@ def _mended(tool: object) -> dict[str, Any] | None:
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return None
     schema: dict[str, Any] = {"type": "object"}
-    said = tool.get("inputSchema")
-    properties = said.get("properties") if isinstance(said, dict) else None
+    input_schema = tool.get("inputSchema")
+    properties = input_schema.get("properties") if isinstance(input_schema, dict) else None
     if isinstance(properties, dict) and all(isinstance(one, dict | bool) for one in properties.values()):
         schema["properties"] = properties
     return {"name": tool["name"], "inputSchema": schema, "_meta": {_SAID: tool}}

@@ -80,7 +80,7 @@ class Lines:
         self.write: Final = _Write(self)
         self._splitter = Splitter(MESSAGE_BYTES)
         self._lines: deque[bytes | None] = deque()
-        self._held = 0
+        self._buffered = 0
         self._waiting: dict[RequestId, None] = {}
         self._failed: deque[JSONRPCMessage] = deque()
         self._outbox = bytearray()
@@ -134,8 +134,8 @@ class Lines:
 
     def _take(self) -> JSONRPCMessage | None:
         line = self._lines.popleft()
-        self._held -= _weight(line)
-        if self._held <= OUTBOX_BYTES:
+        self._buffered -= _weight(line)
+        if self._buffered <= OUTBOX_BYTES:
             self._reader.resume()
         if line is None:
             error = ErrorData(code=PARSE_ERROR, message=TOO_LARGE)
@@ -157,8 +157,8 @@ class Lines:
         for line in self._splitter.feed(data):
             if line is None or line.strip():
                 self._lines.append(line)
-                self._held += _weight(line)
-        if self._held > OUTBOX_BYTES:
+                self._buffered += _weight(line)
+        if self._buffered > OUTBOX_BYTES:
             self._reader.pause()
         self._arrived.set()
 

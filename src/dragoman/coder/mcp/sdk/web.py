@@ -77,10 +77,10 @@ class Web:
             auth=auth or self._auth,
             verify=verify,
             transport=_PublicTransport(httpx2.AsyncHTTPTransport(verify=verify)) if self._only_public else None,
-            event_hooks={"response": [self._heard]},
+            event_hooks={"response": [self._on_response]},
         )
 
-    async def _heard(self, response: httpx2.Response) -> None:
+    async def _on_response(self, response: httpx2.Response) -> None:
         # Servers that push nothing refuse the stream for that, and many refuse to be told of the end.
         if response.request.method == "POST" or isinstance(self._config, McpSse):
             self.status = response.status_code if response.is_error else 0
