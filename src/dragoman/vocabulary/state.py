@@ -198,7 +198,7 @@ class MessageState(msgspec.Struct, gc=False):
         else:
             if self._blocks is None:
                 self._blocks = []
-            self._blocks += (*self._unsettled(), block)
+            self._blocks += (*self._open_text(), block)
             self._text, self._more = "", None
 
     def patch(self, message: AnyMessage) -> None:
@@ -212,16 +212,15 @@ class MessageState(msgspec.Struct, gc=False):
     @property
     def value(self) -> AnyMessage:
         """The message as it is now."""
-        if self._blocks is None:
-            content: list[Content] = list(self._unsettled())
-        else:
-            content = [*self._blocks, *self._unsettled()]
+        content: list[Content] = self._open_text()
+        if self._blocks is not None:
+            content = self._blocks + content
         return self.kind(self.message_id, content) if self._beside is None else replace(self._beside, content=content)
 
-    def _unsettled(self) -> tuple[Text, ...]:
-        if self._more is None:
-            return (Text(self._text),) if self._text else ()
-        return (Text(self._text + "".join(self._more)),)
+    def _open_text(self) -> list[Content]:
+        """Return the text behind the blocks as one block; later text goes on with it."""
+        text = self._text if self._more is None else self._text + "".join(self._more)
+        return [Text(text)] if text else []
 
 
 _BESIDE: Final = ("meta", "extras", "outer")

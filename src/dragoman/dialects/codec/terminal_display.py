@@ -43,11 +43,12 @@ class TerminalDisplay:
 
     def apply(self, event: TerminalUpdate | TerminalOutputChunk) -> bool:
         """Fold an event into the state. Return whether it is worth drawing again: changed, or grown enough."""
-        self.state.apply(event)
+        state = self.state
+        state.apply(event)
         if isinstance(event, TerminalUpdate):
             return True
-        grown = self.state.received - self._drawn
-        return grown >= max(STEP_BYTES, (self.state.size - grown) // 4)
+        grown = state.received - self._drawn
+        return grown >= STEP_BYTES and grown >= (state.size - grown) // 4
 
     def draw(self) -> str:
         """Return what it shows, as plain text: no escape sequence survives. All of it counts as drawn then."""

@@ -124,10 +124,11 @@ def tool_call(session: V1SessionMemory, event: events.ToolCallUpdate | events.To
     call = session.call(event.tool_call_id)
     call.apply(event)
     if isinstance(event, events.ToolCallContentChunk):
-        event = events.ToolCallUpdate(event.tool_call_id, content=[], meta=event.meta, extras=event.extras)
+        whole = without_terminals(call.content, session.terminals)
+        event = events.ToolCallUpdate(event.tool_call_id, content=whole, meta=event.meta, extras=event.extras)
     # A call that ends is sent with its terminals even if its content did not change: their output may have grown by
     # less than a step since they were drawn.
-    if event.content is not UNSET or (call.is_final and _shows_terminal(call.content)):
+    elif event.content is not UNSET or (call.is_final and _shows_terminal(call.content)):
         event = replace(event, content=without_terminals(call.content, session.terminals))
     # The first update of a call is `tool_call`, which requires a title; a second one would be shown as another call.
     if announced:
