@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from dragoman.store.contract import StoreFailed
-from dragoman.store.writer import Writer
+from dragoman.store.log import Writer
 
 
 async def test_a_writer_that_never_wrote_stops_at_once_and_for_good() -> None:

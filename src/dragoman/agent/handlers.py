@@ -98,22 +98,24 @@ class AgentCore:
         self.also_report: Callable[[Exception], None] | None = None
         # Printed for a person who has started us by hand, where a client should be.
         self.at_a_terminal = "waiting for an ACP client on stdin"
-        self._store = store
+        # The store; None if sessions are not stored, or before `open_store` has made it.
+        self.store: Store | None = None if callable(store) else store
+        self._make_store = store if callable(store) else None
         self._capabilities = capabilities
         self._auth_methods = auth_methods
 
     def __repr__(self) -> str:
-        stored = "no store" if self._store is None else "stored"
+        stored = "no store" if self.store is None and self._make_store is None else "stored"
         return f"<AgentCore {self.info.name} {stored} open={len(self.open_sessions)} commands={len(self.commands)}>"
 
     def open_store(self) -> "Store | None":
         """Return the store, made now if the author gave a function that makes it; None if sessions are not stored."""
         # Made at the first use, which is after `initialize`: importing SQLite and looking at the folder take a while.
-        if callable(self._store):
-            made = self._store()
+        if self.store is None and self._make_store is not None:
+            made = self._make_store()
             check_store(made)
-            self._store = made
-        return self._store
+            self.store = made
+        return self.store
 
     def check(self) -> None:
         """Raise `UsageError` if the agent cannot be served: it has no prompt handler."""

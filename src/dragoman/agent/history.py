@@ -7,17 +7,23 @@ Promise: the state after a reload is the state that the session had, but for a t
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from dragoman.agent.handlers import warn
+from dragoman.errors import LinkClosed
 from dragoman.store.entries import Entry, EventEntry, TextEntry
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.options import Option
 from dragoman.vocabulary.state import AnyMessage, SessionState, is_compacting
 from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, ExitStatus, TerminalItem
+
+if TYPE_CHECKING:
+    from dragoman.agent.event_sink import EventSink
+    from dragoman.agent.turn import SessionCore
 
 INTERRUPTED: Final = "interrupted"
 _MESSAGES: Final[dict[str, type[AnyMessage]]] = {
@@ -116,3 +122,41 @@ class History:
                     pass
         missing.append(events.Idle(stop_reason="cancelled"))
         return [EventEntry(event) for event in missing]
+
+
+# -- replay ---------------------------------------------------------------------------------------------------------
+#
+# All of it goes to the client alone and never through the journal: the log has it already.
+
+
+async def replay_history(session: "SessionCore", sink: "EventSink", history: History) -> None:
+    """Send the history of `session`, then its title. Waits while the client is behind."""
+    for event in history.replay_events():
+        # The log has the options as they were after some turn; since then they may have been set, or have other values.
+        current = events.OptionsChanged(session.options) if isinstance(event, events.OptionsChanged) else event
+        await sink.send_event(session.id, current)
+    if session.title:
+        await sink.send_event(session.id, events.SessionInfoChanged(title=session.title))
+
+
+async def replay_after_reply(session: "SessionCore", sink: "EventSink", history: History) -> None:
+    """Send everything behind the reply that has opened the session; a prompt waits for the end of this.
+
+    For a client that learns the id of the session from that reply: events before it would belong to no session.
+    """
+    try:
+        await replay_history(session, sink, history)
+        await report_damage(session, sink)
+        if session.turn is None:  # a turn that waits for us sends the state itself
+            await sink.send_event(session.id, events.Idle())
+    except LinkClosed:
+        pass  # the client is gone
+
+
+async def report_damage(session: "SessionCore", sink: "EventSink") -> None:
+    """Warn the user, once, of what was lost of a log before it was opened."""
+    log = None if session.journal is None else session.journal.log
+    if log is not None and log.salvaged is not None:
+        lost, log.salvaged = log.salvaged, None
+        warn(f"dragoman: session {session.id}: {lost}\n")  # not every client can show a notice
+        await sink.send_event(session.id, events.Notice("warning", lost[:1].upper() + lost[1:]))

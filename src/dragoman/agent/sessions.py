@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec import UNSET
 
 from dragoman.agent.handlers import AgentCore
-from dragoman.agent.history import History
+from dragoman.agent.history import History, replay_after_reply, replay_history, report_damage
 from dragoman.agent.journal import (
     Journal,
     StoredSettings,
@@ -33,7 +33,6 @@ from dragoman.agent.journal import (
     store_servers,
 )
 from dragoman.agent.listing import list_sessions, newest_session
-from dragoman.agent.replay import replay_after_reply, replay_history, report_damage
 from dragoman.agent.session import new_session_id
 from dragoman.agent.turn import SessionCore
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed
@@ -112,7 +111,7 @@ class OpenSessions:
             if resumed is not None:
                 return resumed
         session_id = new_session_id()
-        store = self._agent.open_store()
+        store = self._agent.store or self._agent.open_store()
         log = None
         if store is not None:
             meta = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()))
@@ -132,7 +131,7 @@ class OpenSessions:
 
         One that was named by its id and cannot be opened in this folder is an error, each time it is asked for.
         """
-        store = self._agent.open_store()
+        store = self._agent.store or self._agent.open_store()
         wanted, self._to_resume = self._to_resume, None
         is_named = bool(wanted) and not self._agent.rules.opens_missing_session
         if store is None:
@@ -182,10 +181,19 @@ class OpenSessions:
             if core.replay_task is not None:
                 # A replay behind the reply to `session/new` is under way: two at once would be mixed.
                 await asyncio.wait([core.replay_task])
+            if history is None:
+                history = await self._read_again(core)
             await replay_history(core, self._sink, history)
         await report_damage(core, self._sink)
         await self._sink.send_event(core.id, Idle() if core.turn is None else Running())
         return _reply(core)
+
+    async def _read_again(self, core: SessionCore) -> History:
+        """Read the history of a session that is open already. `RequestFailed` without a store: there is none."""
+        if core.journal is None:
+            raise RequestFailed(INVALID_PARAMS, "This agent keeps no history to replay")
+        with client_errors(core.id):
+            return (await read_settings(core.journal.log)).history
 
     async def fork(self, request: ask.ForkSession) -> ask.SessionOpened:
         """Copy a session into a new one, up to what is on disk now."""
@@ -212,7 +220,7 @@ class OpenSessions:
         try:
             yield
         except BaseException:
-            store = self._agent.open_store()
+            store = self._agent.store or self._agent.open_store()
             if store is not None:
                 with suppress(StoreFailed):
                     await store.delete(session_id)
@@ -382,7 +390,7 @@ class OpenSessions:
 
     async def list(self, request: ask.ListSessions) -> ask.SessionList:
         """Return a page of sessions, newest first; without a store, those that are open here."""
-        store = self._agent.open_store()
+        store = self._agent.store or self._agent.open_store()
         if store is None:
             return ask.SessionList([ask.SessionInfo(s.id, s.cwd, title=s.title or UNSET) for s in self.open.values()])
         with client_errors(""):
@@ -422,7 +430,7 @@ class OpenSessions:
 
     def _store(self, session_id: str | None = None) -> Store:
         """Return the store. Without one, a session that is not open cannot exist, and other requests are unknown."""
-        store = self._agent.open_store()
+        store = self._agent.store or self._agent.open_store()
         if store is None:
             no_method = RequestFailed(METHOD_NOT_FOUND, "Method not found")
             raise no_method if session_id is None else session_not_found(session_id)

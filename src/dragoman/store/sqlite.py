@@ -33,8 +33,7 @@ from dragoman.store.entries import Entry, TextEntry, join_texts
 from dragoman.store.files import Batch, SessionFiles
 from dragoman.store.index import Index, no_progress
 from dragoman.store.locks import Holder
-from dragoman.store.log import SqliteLog
-from dragoman.store.writer import Writer
+from dragoman.store.log import SqliteLog, Writer
 
 T = TypeVar("T")
 _OPEN_HERE: Final = "the session is open in this process already"
