@@ -78,6 +78,10 @@ class Wire(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename
     extras: RawExtras | UnsetType = UNSET
 
 
+# A value of the protocol that can be encoded, known or not: what stands where the schema has a union.
+WireValue: TypeAlias = Wire | UnknownVariant
+
+
 class MetaWire(Wire, frozen=True, kw_only=True):
     """An object with `_meta`."""
 

@@ -28,6 +28,7 @@ Encode = Callable[[Any], Any]
 DecodeUnknown = Callable[[str, dict[str, object]], Word]
 Renames = dict[str, str]
 T = TypeVar("T")
+W = TypeVar("W", bound=wire.Wire)
 # What is the same on every wire and in the vocabulary; asked for first, as most values are one of these.
 _PLAIN: Final = frozenset({str, int, float, bool, NoneType, dict, UnsetType})
 
@@ -98,13 +99,13 @@ class Transcriber:
             decoder = self._placed_decoders[key] = self._decoder_to(type(value), word, renames or {})
         return decoder(value)  # type: ignore[no-any-return]
 
-    def encode_as(self, value: Word, kind: type[wire.Wire], renames: Renames | None = None, /, **more: object) -> Any:
+    def encode_as(self, value: Word, kind: type[W], renames: Renames | None = None, /, **more: object) -> W:
         """Encode a value as the wire class `kind`, in a place where the table has another; `more` fields win."""
         key = (type(value), kind)
         encoder = self._placed_encoders.get(key)
         if encoder is None:
             encoder = self._placed_encoders[key] = self._encoder_to(type(value), kind, renames or {})
-        return encoder(value, more)
+        return encoder(value, more)  # type: ignore[no-any-return]
 
     def _decoder_of(self, kind: type[wire.Wire]) -> Decode:
         if kind not in self._words:

@@ -301,8 +301,10 @@ class AgentV1(DialectBase):
             session_id, self._updates(session_id, self._session(session_id), event), **encode_outer(event)
         )
 
-    def _notify(self, session_id: str, updates: Sequence[Any], **outer: Any) -> Sequence[Out]:
-        carrier = w.SessionNotification
+    def _notify(self, session_id: str, updates: Sequence[wire.WireValue], **outer: Any) -> Sequence[Out]:
+        # The type of `update` is the union of all known ones. Dialects of vendors pass values of their own, which are
+        # encoded as they are.
+        carrier: Any = w.SessionNotification
         return [
             NotificationMessage("session/update", wire.encode(carrier(session_id=session_id, update=update, **outer)))
             for update in updates
@@ -334,7 +336,7 @@ class AgentV1(DialectBase):
         self._session(session_id).message_ids[message_id] = None
         return text_frame_head(session_id, kind, message_id_field(message_id)), TEXT_FRAME_TAIL
 
-    def _updates(self, session_id: str, session: V1SessionMemory, event: events.AnyEvent) -> Sequence[Any]:
+    def _updates(self, session_id: str, session: V1SessionMemory, event: events.AnyEvent) -> Sequence[wire.WireValue]:
         match event:
             case events.Running() | events.RequiresAction():
                 pending = self._prompts.get(session_id)
@@ -372,21 +374,21 @@ class AgentV1(DialectBase):
 
     # -- notices -----------------------------------------------------------------------------------------------------
 
-    def _waiting_notices(self, session_id: str, session: V1SessionMemory) -> Sequence[Any]:
+    def _waiting_notices(self, session_id: str, session: V1SessionMemory) -> Sequence[wire.WireValue]:
         """Return the notices that can be shown now: all in a turn, none between two."""
         pending = self._prompts.get(session_id)
         if not session.notices or not (pending or session.running):
             return []
         # An id that the agent has given keeps it apart from the notices of another process; the salt does so as well.
         turn = (pending.message_id if pending is not None else session.last_message) or self.salt.rstrip("-")
-        updates: list[Any] = []
+        updates: list[wire.WireValue] = []
         while session.notices:
             session.shown_notices += 1
             call_id = f"notice-{turn}-{session.shown_notices}"
             updates.extend(self.encode_notice(session.notices.popleft(), call_id))
         return updates
 
-    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[wire.WireValue]:
         """Return the updates that show a notice to a client that takes none."""
         return [notices.as_call(notice, call_id)]
 
@@ -403,7 +405,7 @@ class AgentV1(DialectBase):
             [option for option in found if self._client.boolean_options or not isinstance(option, options.Toggle)]
         )
 
-    def _options_changed(self, session_id: str, event: events.OptionsChanged) -> Sequence[Any]:
+    def _options_changed(self, session_id: str, event: events.OptionsChanged) -> Sequence[wire.WireValue]:
         new_mode = self._learn_options(session_id, event.config_options)
         sent = self._sent_options.pop(session_id, None)
         if sent == event.config_options and event.meta is event.extras is event.outer is UNSET:
@@ -472,7 +474,7 @@ class AgentV1(DialectBase):
         return found
 
 
-def _mode_updates(mode: str) -> Sequence[Any]:
+def _mode_updates(mode: str) -> Sequence[wire.WireValue]:
     return [w.CurrentModeUpdate(current_mode_id=mode)] if mode else []
 
 

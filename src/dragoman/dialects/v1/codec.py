@@ -34,14 +34,14 @@ _LARGEST_EXIT_CODE = 2**32 - 1
 # -- content ---------------------------------------------------------------------------------------------------------
 
 
-def _encode_annotations(value: content.Annotations) -> Any:
+def _encode_annotations(value: content.Annotations) -> w.Annotations:
     """Encode annotations with the two audiences that version 1 knows."""
     if not isinstance(value.audience, list):
         return CODEC.encode_as(value, w.Annotations)
     return CODEC.encode_as(value, w.Annotations, audience=tuple(role for role in value.audience if role in _ROLES))
 
 
-def _encode_link(link: content.ResourceLink) -> Any:
+def _encode_link(link: content.ResourceLink) -> w.ResourceLink:
     if isinstance(link.size, int) and link.size > _LARGEST_SIZE:
         link = msgspec.structs.replace(link, size=UNSET)
     return CODEC.encode_as(link, w.ResourceLink)
@@ -145,7 +145,7 @@ def encode_status(status: str) -> Any:
     return _nearest(status, _STATUSES, "in_progress")
 
 
-def _encode_exit(status: tools.ExitStatus) -> Any:
+def _encode_exit(status: tools.ExitStatus) -> w.TerminalExitStatus:
     return CODEC.encode_as(sane_exit(status), w.TerminalExitStatus)
 
 
@@ -251,15 +251,15 @@ def _nearest(value: str, known: tuple[str, ...], else_: str) -> Any:
 
 
 def _encode_stdio(server: requests.McpStdio) -> w.McpServerStdio:
-    return CODEC.encode_as(server, w.McpServerStdio, **_listed(server, "args", "env"))  # type: ignore[no-any-return]
+    return CODEC.encode_as(server, w.McpServerStdio, **_listed(server, "args", "env"))
 
 
 def _encode_http(server: requests.McpHttp) -> w.McpServerHttp:
-    return CODEC.encode_as(server, w.McpServerHttp, **_listed(server, "headers"))  # type: ignore[no-any-return]
+    return CODEC.encode_as(server, w.McpServerHttp, **_listed(server, "headers"))
 
 
 def _encode_sse(server: requests.McpSse) -> w.McpServerSse:
-    return CODEC.encode_as(server, w.McpServerSse, **_listed(server, "headers"))  # type: ignore[no-any-return]
+    return CODEC.encode_as(server, w.McpServerSse, **_listed(server, "headers"))
 
 
 def _encode_unknown_server(server: requests.UnknownMcp) -> wire.UnknownVariant:

@@ -32,7 +32,9 @@ def _decode_set_option(value: Any) -> requests.SetOption:
     )
 
 
-def _encode_set_option(request: requests.SetOption) -> Any:
+def _encode_set_option(
+    request: requests.SetOption,
+) -> w.SetSessionConfigOptionRequestValueId | w.SetSessionConfigOptionRequestBoolean | wire.UnknownVariant:
     if isinstance(request.value, requests.UnknownValue):
         return encode_unknown_value(request)
     # A boolean needs its type; a text goes without, as version 1 had it before there were switches.
@@ -42,7 +44,7 @@ def _encode_set_option(request: requests.SetOption) -> Any:
 
 
 # The answer to `terminal/wait_for_exit` has the fields of an exit status in itself, not below a key.
-def _encode_exited(reply: Any) -> Any:
+def _encode_exited(reply: Any) -> w.WaitForTerminalExitResponse:
     return CODEC.encode_as(sane_exit(reply), w.WaitForTerminalExitResponse)
 
 

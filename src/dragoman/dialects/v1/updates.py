@@ -21,6 +21,7 @@ from dragoman.vocabulary import events, options
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.tool_call_state import ToolCallState
 from dragoman.vocabulary.tools import TerminalItem, ToolContent
+from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
 _CHUNKS: Final[dict[type, Any]] = {
@@ -101,7 +102,7 @@ def chunk(session: V1SessionMemory, event: events.Chunk) -> Any:
     return update if event.message_id else replace(update, message_id=UNSET)
 
 
-def whole_message(session: V1SessionMemory, event: events.Message) -> Sequence[Any]:
+def whole_message(session: V1SessionMemory, event: events.Message) -> Sequence[wire.WireValue]:
     """Encode a message as chunks, the only form this wire has: it is sent once, and neither replaced nor cleared."""
     # Chunks append: sent again, a message would be shown twice. A change of a message that was sent is lost here.
     if event.message_id in session.message_ids or not isinstance(event.content, list):
@@ -139,7 +140,9 @@ def tool_call(session: V1SessionMemory, event: events.ToolCallUpdate | events.To
     return v1.encode_call(event, w.ToolCall)
 
 
-def terminal(session: V1SessionMemory, event: events.TerminalUpdate | events.TerminalOutputChunk) -> Sequence[Any]:
+def terminal(
+    session: V1SessionMemory, event: events.TerminalUpdate | events.TerminalOutputChunk
+) -> Sequence[wire.WireValue]:
     """Return an update for every call that shows the terminal, with what is on it now; none before it has grown."""
     if not session.terminal(event.terminal_id).apply(event):
         return []
@@ -159,7 +162,7 @@ def _shows_terminal(content: Sequence[ToolContent]) -> bool:
 # -- what a client may not accept ------------------------------------------------------------------------------------
 
 
-def only_plan(session: V1SessionMemory, event: "events.PlanUpdate | events.PlanRemoved") -> Sequence[Any]:
+def only_plan(session: V1SessionMemory, event: "events.PlanUpdate | events.PlanRemoved") -> Sequence[wire.WireValue]:
     """Encode a plan for a client that can show only one: the steps that were sent last."""
     # Plans have ids in the vocabulary, and this client shows the last one: only its own removal empties the screen.
     if isinstance(event, events.PlanRemoved):
@@ -170,7 +173,7 @@ def only_plan(session: V1SessionMemory, event: "events.PlanUpdate | events.PlanR
     return [v1.encode_plan(event, event.plan)]
 
 
-def plainly(event: events.AnyEvent, client: ClientCapabilities) -> Sequence[Any]:
+def plainly(event: events.AnyEvent, client: ClientCapabilities) -> Sequence[wire.WireValue]:
     """Encode what is the same on this wire, if the client accepts it at all."""
     match event:
         case events.CompactionUpdate() | events.CompactionSummaryChunk() if not client.compaction:

@@ -32,28 +32,28 @@ _CHANGES: dict[str, Any] = {
 # -- content and options ---------------------------------------------------------------------------------------------
 
 
-def _encode_annotations(value: content.Annotations) -> Any:
+def _encode_annotations(value: content.Annotations) -> w.Annotations:
     """Encode annotations; a priority outside of 0 to 1, which version 1 allows, is left out."""
     if isinstance(value.priority, (int, float)) and not 0 <= value.priority <= 1:
         value = msgspec.structs.replace(value, priority=UNSET)
     return CODEC.encode_as(value, w.Annotations)
 
 
-def _encode_link(link: content.ResourceLink) -> Any:
+def _encode_link(link: content.ResourceLink) -> w.ResourceLink:
     # Version 1 has a signed size; a negative one is no size.
     if isinstance(link.size, int) and link.size < 0:
         link = msgspec.structs.replace(link, size=UNSET)
     return CODEC.encode_as(link, w.ResourceLink)
 
 
-def _encode_location(location: tools.Location) -> Any:
+def _encode_location(location: tools.Location) -> w.ToolCallLocation:
     """Encode a location; a line below 1 is left out: version 1's schema allows 0, and means no line by it."""
     if isinstance(location.line, int) and location.line < 1:
         location = msgspec.structs.replace(location, line=UNSET)
     return CODEC.encode_as(location, w.ToolCallLocation)
 
 
-def _encode_select(option: options.Select) -> Any:
+def _encode_select(option: options.Select) -> w.SessionConfigOptionSelect:
     """Encode a choice; without any entries it gets the current value as one, because the list must not be empty."""
     shown = [entry for entry in option.options if not isinstance(entry, options.ChoiceGroup) or entry.options]
     if not shown:
@@ -85,7 +85,7 @@ def _encode_change(change: tools.FileChange) -> Any:
 
 def _encode_diff(diff: tools.Diff) -> w.Diff:
     patch = _patch_of(diff) if diff.patch is UNSET else diff.patch
-    return CODEC.encode_as(diff, w.Diff, patch=CODEC.encode(patch))  # type: ignore[no-any-return]
+    return CODEC.encode_as(diff, w.Diff, patch=CODEC.encode(patch))
 
 
 def _patch_of(diff: tools.Diff) -> Any:

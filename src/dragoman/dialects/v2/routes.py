@@ -22,7 +22,9 @@ def _decode_set_option(value: Any) -> requests.SetOption:
     return CODEC.decode_as(value, requests.SetOption)
 
 
-def _encode_set_option(request: requests.SetOption) -> Any:
+def _encode_set_option(
+    request: requests.SetOption,
+) -> w.SetSessionConfigOptionRequestId | w.SetSessionConfigOptionRequestBoolean | wire.UnknownVariant:
     if isinstance(request.value, requests.UnknownValue):
         return encode_unknown_value(request)
     if isinstance(request.value, bool):
@@ -30,7 +32,7 @@ def _encode_set_option(request: requests.SetOption) -> Any:
     return CODEC.encode_as(request, w.SetSessionConfigOptionRequestId)
 
 
-def _encode_permission(request: services.RequestPermission) -> Any:
+def _encode_permission(request: services.RequestPermission) -> w.RequestPermissionRequest:
     # The schema wants at least one, and a question without an answer would never end.
     if not request.options:
         raise PeerMistake(INVALID_PARAMS, "A permission needs at least one option")
@@ -53,7 +55,7 @@ def _encode_status(status: requests.SessionStatus) -> w.SessionStatusResponse:
             state = wire.UnknownVariant(status.state.state, Raw(msgspec.json.encode(body)))
         case _:
             pass
-    return CODEC.encode_as(status, w.SessionStatusResponse, state=state)  # type: ignore[no-any-return]
+    return CODEC.encode_as(status, w.SessionStatusResponse, state=state)
 
 
 def _decode_status(value: w.SessionStatusResponse) -> requests.SessionStatus:

@@ -223,7 +223,7 @@ class AgentAgentao(VendorAgent):
             self.with_whole_content(session_id, event) if isinstance(event, events.ToolCallUpdate) else event,
         )
 
-    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[wire.WireValue]:
         """Encode a notice as a thought, as the appendix does errors; on its own lines, because thoughts are joined."""
         text = w.TextContent(text=f"\n{notices.text_of(notice)}\n")
         return [w.SessionUpdateAgentThoughtChunk(content=text)]

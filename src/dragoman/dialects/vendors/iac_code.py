@@ -37,6 +37,7 @@ from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.dialect_rules import DialectRules
 from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 from dragoman.wire.envelope import ErrorResponse, Notification, RequestEnvelope, ResultResponse
 from dragoman.wire.jsonrpc import CANCEL_REQUEST
@@ -208,7 +209,7 @@ class AgentIacCode(VendorAgent):
             case _:
                 return super().encode_event(session_id, event)
 
-    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[wire.WireValue]:
         """Encode an error as a message, as the reference does; another notice as a thought, no part of the answer."""
         text = notices.text_of(notice)
         if notice.severity == "error":

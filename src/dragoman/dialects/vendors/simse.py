@@ -35,6 +35,7 @@ from dragoman.errors import METHOD_NOT_FOUND
 from dragoman.vocabulary import content, events, options, requests, services
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 from dragoman.wire.envelope import ErrorResponse, Notification, RequestEnvelope, ResultResponse
 from dragoman.wire.jsonrpc import CANCEL_REQUEST
@@ -120,7 +121,7 @@ class AgentSimse(VendorAgent):
             case _:
                 return super().encode_event(session_id, event)
 
-    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[wire.WireValue]:
         """Encode a notice as a message: a tool call would be something for the client to run."""
         text = w.TextContent(text=f"\n[{notices.text_of(notice)}]\n")
         return [w.SessionUpdateAgentMessageChunk(content=text)]

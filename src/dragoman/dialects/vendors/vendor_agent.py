@@ -156,7 +156,7 @@ class VendorAgent(AgentV1):
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def _notify(self, session_id: str, updates: Sequence[Any], **outer: Any) -> Sequence[Out]:
+    def _notify(self, session_id: str, updates: Sequence[wire.WireValue], **outer: Any) -> Sequence[Out]:
         # As plain values from here on: no schema has the documents' fields.
         reshaped = [one for update in updates for one in self.reshape(session_id, plain(Raw(wire.encode(update))))]
         known = [update for update in reshaped if update["sessionUpdate"] in self.update_fields]
