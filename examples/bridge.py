@@ -1,9 +1,7 @@
 import asyncio
 import sys
 
-from dragoman import Bridge
-from dragoman.transports.spawn import spawner
-from dragoman.transports.stdio import StdioTransport
+from dragoman import Bridge, ChildTransport, StdioTransport
 
 if len(sys.argv) < 2:
     sys.exit("usage: python bridge.py COMMAND...\nsuch as: python bridge.py dragoman acp --protocol 2")
@@ -11,7 +9,7 @@ if len(sys.argv) < 2:
 
 async def main(command):
     editor = StdioTransport.of_this_process()
-    agent = spawner(command, cwd=None, env={})()
+    agent = ChildTransport.spawn(command)
     bridge = Bridge(editor, agent)
     await bridge.run()
     if bridge.fault is not None:

@@ -13,6 +13,7 @@ import pytest
 import dragoman
 from dragoman.client.settings import ConnectSettings
 from dragoman.testing import AgentSettings
+from dragoman.transports.memory import memory_pair
 from tests.support.needs import ROOT
 from tests.support.public_surface import MEMBERS_FILE, members
 
@@ -63,6 +64,13 @@ def test_the_former_name_of_a_parameter_works_with_a_warning(tmp_path: Path) -> 
     permissions = dragoman.PermissionHandler(dragoman.PermissionPolicy(), [tmp_path])
     with pytest.warns(DeprecationWarning, match="decider= is called permissions= now"):
         dragoman.Workspace([tmp_path], environment={}, decider=permissions)
+
+
+@pytest.mark.anyio
+async def test_the_former_name_of_the_trace_of_a_bridge_works_with_a_warning() -> None:
+    (editor, _), (agent, _) = memory_pair(1), memory_pair(1)
+    with pytest.warns(DeprecationWarning, match="trace_back= is called trace_agent= now"):
+        dragoman.Bridge(editor, agent, trace_back=lambda direction, frame: None)
 
 
 def test_importing_the_package_loads_nothing_else() -> None:

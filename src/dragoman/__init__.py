@@ -1,7 +1,8 @@
 """Dragoman: one Python system for the Agent Client Protocol. The public names, and nothing else.
 
 An agent is written with `Agent`, `Session`, `Prompt`, `Select` and their like; `connect` and `Client` talk to one;
-`Bridge` joins two links. `events` has every event of a session, `errors` everything that can be raised.
+`Bridge` joins an editor and an agent over two transports. `events` has every event of a session, `errors` everything
+that can be raised.
 """
 
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from dragoman.client.turn import Turn as Turn
     from dragoman.client.workspace import Workspace as Workspace
     from dragoman.store.sqlite import SqliteStore as SqliteStore
+    from dragoman.transports.child import ChildTransport as ChildTransport
+    from dragoman.transports.stdio import StdioTransport as StdioTransport
     from dragoman.vocabulary import events as events
     from dragoman.vocabulary.options import Choice as Choice
     from dragoman.vocabulary.options import PlanEntry as PlanEntry
@@ -48,6 +51,7 @@ _HOMES = {
     "AgentRegistry": "dragoman.client.registry",
     "Answer": "dragoman.client.turn",
     "Bridge": "dragoman.bridge.bridge",
+    "ChildTransport": "dragoman.transports.child",
     "Choice": "dragoman.vocabulary.options",
     "Client": "dragoman.client.client",
     "Conversation": "dragoman.client.conversation",
@@ -61,6 +65,7 @@ _HOMES = {
     "Select": "dragoman.vocabulary.options",
     "Session": "dragoman.agent.session",
     "SqliteStore": "dragoman.store.sqlite",
+    "StdioTransport": "dragoman.transports.stdio",
     "Timeouts": "dragoman.client.timeouts",
     "Toggle": "dragoman.vocabulary.options",
     "Turn": "dragoman.client.turn",
@@ -83,6 +88,7 @@ __all__ = [
     "AgentRegistry",
     "Answer",
     "Bridge",
+    "ChildTransport",
     "Choice",
     "Client",
     "Conversation",
@@ -96,6 +102,7 @@ __all__ = [
     "Select",
     "Session",
     "SqliteStore",
+    "StdioTransport",
     "Timeouts",
     "Toggle",
     "Turn",

@@ -16,6 +16,7 @@ Promises
 
 import asyncio
 import logging
+import warnings
 
 from dragoman import limits
 from dragoman.bridge.forwarding import OpenWork
@@ -32,7 +33,7 @@ class Bridge:
 
     Make it inside a running loop; `run` does the work. `trace` is called with the frames of the editor, `trace_agent`
     with those of the agent. `on_noise` is called with a sentence for each message that was skipped. `start_timeout` is
-    how many seconds the agent may take to answer `initialize`.
+    how many seconds the agent may take to answer `initialize`. `trace_back` is the former name of `trace_agent`.
     """
 
     def __init__(
@@ -44,7 +45,11 @@ class Bridge:
         trace_agent: Trace | None = None,
         on_noise: Noise | None = None,
         start_timeout: float = limits.START_SECONDS,
+        trace_back: Trace | None = None,
     ) -> None:
+        if trace_back is not None:
+            warnings.warn("trace_back= is called trace_agent= now", DeprecationWarning, stacklevel=2)
+            trace_agent = trace_agent or trace_back
         self._open_work = OpenWork()
         self._client_side = BridgeClientSide(editor, trace, on_noise, self._open_work, start_timeout)
         self._agent_side = BridgeAgentSide(agent, trace_agent, on_noise, self._open_work)

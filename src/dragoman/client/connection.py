@@ -121,6 +121,8 @@ class AgentConnection:
                 transport, self, "client", spoken=settings.versions, trace=settings.trace, dialect=settings.dialect
             )
             self._phase = _Phase.STARTING
+            if self._child is not None:
+                _log.debug("started process %s, pid %d", self._child.name, self._child.pid)
             self._link.start()
             async with asyncio.timeout(settings.timeouts.startup):
                 self.agent = await self._link.initialize(ClientHello(self._handlers.capabilities(), settings.info))

@@ -89,13 +89,10 @@ def open_target(
             raise UsageError(f"connect() takes a command, an address or a transport, not {type(target).__name__}")
         return OpenedTarget(target)
     # Here and not at the top: a client over another transport starts no process.
-    from dragoman.host.environment import child_environment
-    from dragoman.host.process import Child
     from dragoman.transports.child import ChildTransport
 
     command = shlex.split(target) if isinstance(target, str) else list(target)
     if not command:
         raise UsageError("connect() needs a command, such as ['gemini', '--acp'], an address or a transport")
-    environment = child_environment(os.environ, env)
-    child = Child.start(command, cwd=cwd or os.getcwd(), env=environment, on_stderr=on_stderr)
-    return OpenedTarget(ChildTransport(child), child)
+    transport = ChildTransport.spawn(command, cwd=cwd, env=env, on_stderr=on_stderr)
+    return OpenedTarget(transport, transport.child)

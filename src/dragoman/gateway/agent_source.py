@@ -88,15 +88,13 @@ def spawned(
     before: Callable[[], object] = lambda: None,
 ) -> Callable[[], Transport]:
     """Transports to a program that is started for each connection. `before` is called first, and may raise."""
-    from dragoman.transports.spawn import spawner
+    from dragoman.transports.child import ChildTransport
 
-    # The command is checked once; what can change between two starts is what `before` is for: a project's files, for
-    # instance.
-    start = spawner(command, cwd=cwd, env=env)
+    # `before` is for what can change between two starts: a project's files, for instance.
 
     def opened() -> Transport:
         before()
-        return start()
+        return ChildTransport.spawn(command, cwd=cwd, env=env)
 
     return opened
 

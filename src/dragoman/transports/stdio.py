@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # protocols take a millisecond to make, and an agent starts i
 
 
 class StdioTransport:
-    """A `Transport` over two file descriptors, which it owns and closes.
+    """A `Transport` over the file descriptors `stdin` and `stdout`, which it owns and closes.
 
     `unread` was read from stdin before there was a transport, and is received first.
     """
@@ -57,6 +57,7 @@ class StdioTransport:
         return f"<StdioTransport {state} unread={len(self._unread)}>"
 
     def start(self, receiver: "Receiver") -> None:
+        """Begin to read; `receiver` is called from the loop that runs now."""
         self._receiver = receiver
         read_end = PolledReadEnd if self._stdin.polled else ThreadedReadEnd
         self._reader = read_end(self._stdin.fd, receiver.data_received, self._input_ended)
@@ -64,13 +65,16 @@ class StdioTransport:
         self.resume_reading()
 
     def write(self, data: bytes | memoryview) -> int:
+        """Accept as many bytes as there is room for, and return how many; see `transports.contract.Transport`."""
         return self._writer.write(data)
 
     def pause_reading(self) -> None:
+        """Stop calling the receiver with data until `resume_reading`."""
         self._paused = True
         self._reader.pause()
 
     def resume_reading(self) -> None:
+        """Read on."""
         self._paused = False
         if self._unread:
             asyncio.get_running_loop().call_soon(self._receive_unread)
@@ -78,11 +82,13 @@ class StdioTransport:
             self._reader.resume()
 
     def close_writing(self) -> None:
+        """Close stdout: the peer reads the end of file and may still write."""
         self._writer.close()
         self._stdout.shut_down()
         self._stdout.close()
 
     async def close(self) -> None:
+        """Close both descriptors at once; there is nothing to wait for."""
         if self._closed:
             return
         self._lose(None)
