@@ -41,7 +41,8 @@ ARROWS: dict[str, set[str]] = {
     # transports, wire: `connect` passes frames between stdin and an address, and decodes none of them
     "cli": {"background", "gateway", "coder", "client", "agent", "store", "host", "transports", "wire", "vocabulary"},
     "testing": {"agent", "client", "link", "store", "transports", "vocabulary"},
-    "dragoman": {"agent", "bridge", "client", "store", "vocabulary"},  # the package's own __init__: the public names
+    # The package's own __init__: the public names.
+    "dragoman": {"agent", "bridge", "client", "store", "transports", "vocabulary"},
     "__main__": {"cli"},
 }
 FOR_ALL = {"errors", "limits", "version"}
