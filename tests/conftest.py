@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Modules that check things for tests explain what they found, as tests do.
-pytest.register_assert_rewrite("tests.cli.picture", "tests.cli.lives")
+pytest.register_assert_rewrite("tests.cli.drawn_session", "tests.cli.killed_sessions")
 
 # A shell starts what it runs in the background without Ctrl-C, and whatever a test starts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

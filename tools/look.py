@@ -1,7 +1,7 @@
 """`./dev look`: the whole on one screen: arrows, sizes, public names, twins, figures of reading.
 
 It reads the sources and judges nothing by itself: `tests/test_imports.py` has the rule for arrows and fails on a
-broken one, `tests/test_dev_look.py` checks that this report sees what there is.
+broken one, `tests/tools/test_dev_look.py` checks that this report sees what there is.
 """
 
 import ast

@@ -21,7 +21,7 @@ REGISTRY_PACKAGE = ROOT / "registry" / "package"
 # A build or an install over a slow line; a run of the README.
 SECONDS = 900
 # The tests that run what README says. `dragoman` is for them the one on their own Python's path: the wheel.
-README_TESTS = ("tests/test_readme.py",)
+README_TESTS = ("tests/docs/test_readme.py",)
 # From the checkout's `pyproject.toml` pytest takes only `.` into its path, and never `src`.
 WHERE = "import dragoman, sys; sys.exit(0 if sys.argv[1] in dragoman.__file__ else f'this is {dragoman.__file__}')"
 

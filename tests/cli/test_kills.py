@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.lives import lived, whole_truth
-from tests.cli.picture import Item
+from tests.cli.drawn_session import Item
+from tests.cli.killed_sessions import lived, whole_truth
 from tests.support.editor import Editor, turns
 from tests.support.machine import marked
 from tests.support.waiting import wait_until

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.cli.picture import Picture, Words
+from tests.cli.drawn_session import Picture, Words
 from tests.support.editor import HELLO, PATIENCE_SECONDS, Editor, Message, turns
 from tests.support.versions import both_versions, mostly_v1, mostly_v2, slow
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.picture import Item, Picture, Words, check_kept
+from tests.cli.drawn_session import Item, Picture, Words, check_kept
 from tests.support.editor import HELLO, Editor, Message, turns
 from tests.support.versions import both_versions, mostly_v1, mostly_v2
 

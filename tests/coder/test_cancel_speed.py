@@ -27,7 +27,7 @@ from tests.coder.marked_agent import cpu_seconds
 from tests.support.editor import Editor
 from tests.support.mcp_servers import raw
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, bash, call
+from tests.support.scripted_turns import RecordingModel, bash, call
 from tests.support.whole_agent import User, events_of, until_server, whole
 
 
@@ -55,7 +55,7 @@ CANCELLED: dict[str, Phase] = {
 }
 
 
-class Slow(Told):
+class Slow(RecordingModel):
     """Sums up for ever, and waits a minute before it tries again."""
 
     async def respond(self, inquiry: ModelRequest) -> AsyncIterator[Piece]:  # type: ignore[override]
@@ -154,7 +154,7 @@ async def test_a_cancel_does_not_wait_for_a_sandbox_to_open(tmp_path: Path, monk
         return open_view(roots, folder=folder)
 
     monkeypatch.setattr("dragoman.coder.sandbox.open_view", slow_view)
-    async with whole(work, Told([call("sandbox_bash", command="true")]).make, mode="sandbox", home=home) as (
+    async with whole(work, RecordingModel([call("sandbox_bash", command="true")]).make, mode="sandbox", home=home) as (
         _,
         session,
     ):

@@ -15,7 +15,7 @@ from tests.support.editor import Editor, Message, answer_questions, turns
 from tests.support.files import snapshot
 from tests.support.git_repository import git, program, repository
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, apart, call
+from tests.support.scripted_turns import RecordingModel, apart, call
 from tests.support.waiting import until
 from tests.support.whole_agent import User, events_of, whole
 
@@ -24,7 +24,7 @@ async def allowed(work: Path, *commands: str) -> list[str]:
     """What allowed commands of mode workspace-write told the model."""
     need("bwrap")
     home = work.parent / "home"
-    model = Told(apart(call("bash", command=command) for command in commands))
+    model = RecordingModel(apart(call("bash", command=command) for command in commands))
     async with whole(work, model.make, user=User("allow_once"), mode="workspace-write", home=home) as (_, session):
         await events_of(session)
     assert len(model.results) == len(commands)
@@ -452,7 +452,7 @@ def by_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def turn(work: Path, user: User, *commands: str) -> list[str]:
-    model = Told(apart(call("bash", command=command) for command in commands))
+    model = RecordingModel(apart(call("bash", command=command) for command in commands))
     home = work.parent / "home"
     async with whole(work, model.make, user=user, mode="workspace-write", home=home) as (_, session):
         await events_of(session)

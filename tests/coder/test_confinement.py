@@ -13,7 +13,7 @@ import pytest
 from dragoman.host.sandbox import Confinement
 from tests.support.files import snapshot
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, apart, call
+from tests.support.scripted_turns import RecordingModel, apart, call
 from tests.support.web import listening
 from tests.support.whole_agent import User, events_of, whole
 
@@ -31,7 +31,7 @@ async def confined(tmp_path: Path, mode: str, *commands: str) -> list[str]:
     work, home = tmp_path / "work", tmp_path / "home"
     for folder in (work, home):
         folder.mkdir(exist_ok=True)
-    model = Told(apart(in_mode(mode, command) for command in commands))
+    model = RecordingModel(apart(in_mode(mode, command) for command in commands))
     user = User("allow_once") if mode == "workspace-write" else User("reject_once")
     async with whole(work, model.make, user=user, mode=mode, home=home) as (_, session):
         await events_of(session)
@@ -122,7 +122,7 @@ async def test_without_a_sandbox_no_command_runs(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("dragoman.host.sandbox.probe", lambda: nothing)
     work, home = tmp_path / "work", tmp_path / "home"
     work.mkdir()
-    model = Told(apart([in_mode(mode, f"touch ran {tmp_path}/ran")]))
+    model = RecordingModel(apart([in_mode(mode, f"touch ran {tmp_path}/ran")]))
     async with whole(work, model.make, user=User("allow_once"), mode=mode, home=home) as (_, session):
         await events_of(session)
     assert len(model.results) == 1

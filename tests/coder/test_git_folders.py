@@ -10,7 +10,7 @@ from dragoman.coder.tools import files, write
 from tests.support.editor import Editor, Message, answer_questions, turns
 from tests.support.git_repository import git, program, repository
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, apart, call
+from tests.support.scripted_turns import RecordingModel, apart, call
 from tests.support.whole_agent import User, events_of, scripted, whole
 
 
@@ -70,7 +70,7 @@ async def test_a_folder_that_became_a_git_folder_while_nobody_looked_is_not_writ
         (tmp_path / "HEAD").write_text("x")  # after the judgement of the second look: another helper was quicker
         return found
 
-    model = Told(apart([call("write_file", path="objects/x", content="x")]))
+    model = RecordingModel(apart([call("write_file", path="objects/x", content="x")]))
     seen: list[int] = []
 
     async def counted(place: Any, context: Any) -> Any:
@@ -90,7 +90,7 @@ async def test_a_folder_that_became_a_git_folder_while_nobody_looked_is_not_writ
 async def looked(folder: Path, *commands: str) -> tuple[list[str], list[str]]:
     """The questions for these commands, each answered no; and what they told."""
     user = User("reject_once")
-    model = Told(apart(call("bash", command=command) for command in commands))
+    model = RecordingModel(apart(call("bash", command=command) for command in commands))
     async with whole(folder, model.make, user=user, mode="workspace-write", home=folder.parent / "home") as (
         _,
         session,

@@ -12,7 +12,7 @@ import pytest
 from dragoman.coder.modes import MODES
 from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.coder.obedient import Obedient, Order
+from tests.coder.obedient_model import Obedient, Order
 from tests.support import whole_agent
 from tests.support.files import snapshot
 from tests.support.machine import marked

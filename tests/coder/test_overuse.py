@@ -8,7 +8,7 @@ from dragoman import limits
 from dragoman.host import cgroups
 from dragoman.host.resources import ProcessLimits, ResourceLimits, too_many_processes, too_much_memory
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, call
+from tests.support.scripted_turns import RecordingModel, call
 from tests.support.whole_agent import User, ends, events_of, whole
 
 WANTED = ResourceLimits(300 * limits.MIB, 40)
@@ -44,7 +44,7 @@ async def test_a_command_that_takes_too_much_is_ended_and_says_why(
     folder, home = tmp_path / "work", tmp_path / "home"
     folder.mkdir()
     tool = "sandbox_bash" if mode == "sandbox" else "bash"
-    model = Told([call(tool, command=command), {"say": "Well."}])
+    model = RecordingModel([call(tool, command=command), {"say": "Well."}])
     async with whole(folder, model.make, user=User("allow_once"), mode=mode, home=home) as (_, session):
         events = await events_of(session)
     assert ends(events) == [(tool, "failed")]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.files import snapshot, swapper
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, apart, bash, call
+from tests.support.scripted_turns import RecordingModel, apart, bash, call
 from tests.support.whole_agent import User, ends, events_of, whole
 
 CANARY = "canary-outside"
@@ -49,7 +49,7 @@ async def attempted(work: Path, *steps: dict[str, Any], mode: str = "full-access
     """What the model was told. Nobody is asked, and nothing beside the workspace changes or is told."""
     beside = [path for path in work.parent.iterdir() if path != work]
     before = snapshot(*beside), {path.name: path.read_bytes() for path in beside if path.is_file()}
-    model = Told(apart(steps))
+    model = RecordingModel(apart(steps))
     async with whole(work, model.make, mode=mode, user=User("reject_once")) as (_, session):
         await events_of(session)
     assert (snapshot(*beside), {path.name: path.read_bytes() for path in beside if path.is_file()}) == before
@@ -163,7 +163,7 @@ async def test_what_is_no_file_is_refused_at_once(work: Path) -> None:
 async def test_a_workspace_that_is_everything_still_has_no_processes_in_it(tmp_path: Path) -> None:
     """With the whole machine as its root."""
     paths = ("/proc/self/environ", "/dev/zero", "/sys/kernel")
-    model = Told(apart([step for path in paths for step in everything(path)]))
+    model = RecordingModel(apart([step for path in paths for step in everything(path)]))
     async with whole(Path("/"), model.make, user=User("reject_once")) as (_, session):
         await events_of(session)
     refused = [result for result in model.results if "outside of the workspace" in result]
@@ -272,7 +272,9 @@ async def test_undoing_takes_nothing_away_that_was_not_written_and_brings_nothin
     outside.mkdir()
     (outside / "f").write_text("new")
     (work / "picture").write_bytes(b"\xff\xfe\0\1")
-    model = Told([call("write_file", path="d/f", content="new"), call("write_file", path="picture", content="new")])
+    model = RecordingModel(
+        [call("write_file", path="d/f", content="new"), call("write_file", path="picture", content="new")]
+    )
     async with whole(work, model.make, mode="full-access") as (_, session):
         await events_of(session)
         (work / "d").rename(work / "was")
@@ -347,7 +349,7 @@ async def test_what_makes_others_run_things_is_asked_for(work: Path, names: list
         steps = [call("write_file", path=name, content="evil")]
         if there and name == ".git":
             continue  # a folder: refused before anybody is asked
-        model = Told(apart(steps))
+        model = RecordingModel(apart(steps))
         async with whole(work, model.make, user=user, mode="workspace-write", home=work / "home") as (_, session):
             await events_of(session)
         asked += 1
@@ -395,7 +397,7 @@ async def test_an_archive_that_is_unpacked_by_a_confined_command_stays_inside(wo
         "tar -xPf evil.tar",
         f"{sys.executable} -c \"import tarfile; tarfile.open('evil.tar').extractall('.')\"",
     ]
-    model = Told(apart(map(bash, commands)))
+    model = RecordingModel(apart(map(bash, commands)))
     async with whole(work, model.make, user=User("allow_once"), mode="workspace-write") as (_, session):
         await events_of(session)
     assert snapshot(work.parent / "app-evil", outside) == before
@@ -407,7 +409,7 @@ async def test_a_bomb_is_ended_by_its_deadline(work: Path) -> None:
     """What a command unpacks ends with the command."""
     # Nobody takes what is unpacked, so that it lasts and costs little.
     command = "yes | head -c 20M | gzip > bomb.gz; gzip -dc bomb.gz | while sleep 0.1; do :; done"
-    model = Told(apart([bash(command, timeout=1)]))
+    model = RecordingModel(apart([bash(command, timeout=1)]))
     async with whole(work, model.make, mode="full-access") as (_, session):
         events = await events_of(session)
     assert (ends(events), model.results) == ([("bash", "failed")], ["\n[stopped after 1 s]"])

@@ -21,7 +21,7 @@ from dragoman.vocabulary.content import Audio, Image
 from tests.coder.marked_agent import SECONDS, agent, cpu_seconds, guardians
 from tests.support.editor import Editor, Message, closing_by_force, memory, turns
 from tests.support.machine import marked
-from tests.support.scripted_turns import Told, apart, bash, call
+from tests.support.scripted_turns import RecordingModel, apart, bash, call
 from tests.support.waiting import wait_until
 from tests.support.whole_agent import events_of, whole
 
@@ -136,7 +136,7 @@ def test_a_gigabyte_is_refused_by_what_it_says_and_by_what_it_is(tmp_path: Path,
 async def test_a_picture_that_no_model_takes_is_refused(tmp_path: Path) -> None:
     """What fits in a message may still be too large for a model."""
     large = base64.b64encode(bytes(6 * 1024 * 1024)).decode()
-    model = Told([{"say": "."}])
+    model = RecordingModel([{"say": "."}])
     async with whole(tmp_path, model.make) as (_, session):
         for block in (Image(large, "image/png"), Audio(large, "audio/wav")):
             with pytest.raises(RequestFailed, match=r"prompt\[0\]: the (image|audio) has 6,291,456 bytes"):
@@ -181,7 +181,7 @@ async def test_bombs_in_a_search_end_soon(tmp_path: Path) -> None:
         call("grep", pattern="((((a{1,100}){1,100}){1,100}){1,100})"),
         call("grep", pattern="x", glob="{a,b}" * 10_000),
     ]
-    model = Told(apart(steps))
+    model = RecordingModel(apart(steps))
     began = time.monotonic()
     async with whole(tmp_path, model.make, mode="read-only") as (_, session):
         await events_of(session)

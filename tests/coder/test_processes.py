@@ -32,7 +32,7 @@ from tests.support.editor import DRAGOMAN, HELLO, Editor, Message, turns
 from tests.support.machine import marked
 from tests.support.mcp_servers import raw
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, apart, bash, call
+from tests.support.scripted_turns import RecordingModel, apart, bash, call
 from tests.support.waiting import wait_until
 from tests.support.whole_agent import events_of, until_server, whole
 
@@ -41,7 +41,7 @@ from tests.support.whole_agent import events_of, until_server, whole
 async def test_a_call_before_a_failure_runs_once(tmp_path: Path) -> None:
     """The stream breaks behind a call, again and again."""
 
-    class Breaks(Told):
+    class Breaks(RecordingModel):
         tries = 0
 
         async def respond(self, inquiry: ModelRequest) -> Any:
@@ -233,7 +233,7 @@ async def test_a_cancelled_command_is_dead_with_all_it_started(tmp_path: Path, c
     environment = dict([mark.split("=")])
     whole_agent.ENVIRONMENT.update(environment)
     try:
-        async with whole(tmp_path, Told([bash(command)]).make, mode="full-access") as (_, session):
+        async with whole(tmp_path, RecordingModel([bash(command)]).make, mode="full-access") as (_, session):
             turn = session.prompt("go")
             async for event in turn:
                 if isinstance(event, TerminalUpdate) and isinstance(event.capabilities, Cancellable):
@@ -280,7 +280,7 @@ def test_a_wrapper_that_is_dropped_leaves_nobody(tmp_path: Path) -> None:
 
 async def cycles(folder: Path, count: int) -> None:
     """Commands that are started and cancelled; nothing stays: no descriptor, no thread, no zombie."""
-    model = Told([bash("echo up; sleep 1000")])
+    model = RecordingModel([bash("echo up; sleep 1000")])
     async with whole(folder, model.make, mode="full-access") as (_, session):
 
         async def once() -> None:
@@ -354,7 +354,7 @@ async def test_bad_servers_are_told_of_once_and_the_session_works(
     servers = [raw(name, tmp_path / "trace", name.replace(" ", "-")) for name in BAD_SERVERS]
     servers.append(McpStdio("missing", "/nonexistent/server", []))
     outside: list[AnyEvent] = []
-    model = Told(apart([bash("echo hi"), call("mcp__noisy__act"), call("mcp__dies__act")]))
+    model = RecordingModel(apart([bash("echo hi"), call("mcp__noisy__act"), call("mcp__dies__act")]))
     hear: dict[str, Any] = {"on_event": lambda conversation, event: outside.append(event)}
     began = time.monotonic()
     async with whole(tmp_path, model.make, mode="full-access", mcp_servers=servers, **hear) as (_, session):

@@ -24,8 +24,8 @@ from dragoman.errors import RequestFailed
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Content, Image, Text, text_of
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle
+from tests.coder.models.asking import PATIENT, endpoint
 from tests.coder.models.refusals import error_event, response_failed
-from tests.coder.models.talk import PATIENT, endpoint
 from tests.coder.strict_model import StrictModel
 from tests.support.upstream import DONE, Exchange, Reply, answers, chat, chat_call, chat_says, streams, upstream
 from tests.support.whole_agent import events_of, whole

@@ -9,7 +9,7 @@ import pytest
 from tests.support import whole_agent
 from tests.support.files import snapshot
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, apart, bash, call
+from tests.support.scripted_turns import RecordingModel, apart, bash, call
 from tests.support.whole_agent import User, ends, events_of, whole
 
 
@@ -20,7 +20,7 @@ async def asked_for(folder: Path, *commands: str, mode: str = "workspace-write",
     # In parts: nobody is asked twenty times in one turn.
     for at in range(0, len(commands), 10):
         part = commands[at : at + 10]
-        model = Told(apart(map(bash, ([first] if first else []) + list(part))))
+        model = RecordingModel(apart(map(bash, ([first] if first else []) + list(part))))
         async with whole(folder, model.make, user=user, mode=mode) as (_, session):
             await events_of(session)
         asked = [question.subject.tool_call.raw_input["command"] for question in user.asked]  # type: ignore[union-attr,index]
@@ -148,7 +148,7 @@ async def test_a_long_chain_is_asked_for_and_a_never_holds_in_it(tmp_path: Path)
     assert await asked_for(tmp_path, *chain) == chain
     hidden = ["true; " * 60 + "touch b", "true; " * 9_999 + "touch b", "echo " + "x" * 1_000_000 + "; touch b"]
     user = User("reject_always", "allow_once")
-    model = Told(apart(map(bash, ["touch b", *hidden])))
+    model = RecordingModel(apart(map(bash, ["touch b", *hidden])))
     async with whole(tmp_path, model.make, user=user) as (_, session):
         await events_of(session)
     never = "Permission denied. The user has said never to this, for the whole session."
@@ -186,7 +186,7 @@ async def test_what_does_not_show_is_asked_for_as_it_is(tmp_path: Path) -> None:
 async def test_what_is_displayed_is_what_runs(tmp_path: Path, command: str) -> None:
     """The title, given to a shell, prints what the call printed."""
     user = User("allow_once")
-    model = Told(apart([bash(command)]))
+    model = RecordingModel(apart([bash(command)]))
     async with whole(tmp_path, model.make, user=user) as (_, session):
         await events_of(session)
     process = await asyncio.create_subprocess_exec("bash", "-c", user.asked[0].title, stdout=asyncio.subprocess.PIPE)
@@ -214,7 +214,7 @@ async def test_a_never_holds_under_every_name_and_wrapper(tmp_path: Path) -> Non
         "find . -name b -exec touch {} +",
     ]
     user = User("reject_always", "allow_once")
-    model = Told(apart(map(bash, ["touch b", *forms])))
+    model = RecordingModel(apart(map(bash, ["touch b", *forms])))
     async with whole(tmp_path, model.make, user=user) as (_, session):
         await events_of(session)
     assert (len(user.asked), [path.name for path in tmp_path.iterdir()]) == (1, ["t"])
@@ -237,7 +237,7 @@ async def test_a_program_of_the_workspace_does_not_pass_for_one_of_the_system(
     monkeypatch.setitem(whole_agent.ENVIRONMENT, "PATH", path)
     user = User("allow_always")
     commands = [bash("ls"), bash("ls bin"), bash("cat bin/ls | wc -l"), call("grep", pattern="nothing")]
-    model = Told(apart(commands))
+    model = RecordingModel(apart(commands))
     async with whole(work, model.make, user=user, mode=mode) as (_, session):
         await events_of(session)
     # What somebody has just said yes to may be theirs; what runs on the strength of a rule or a mode may not.
@@ -255,7 +255,7 @@ async def test_a_name_that_begins_with_a_dash_is_a_name(tmp_path: Path) -> None:
     steps += [call("grep", pattern=pattern) for pattern in ("-v", "--pre=touch x", "--files", "-f/etc/passwd")]
     steps += [call("grep", pattern="needle", glob="--pre=touch"), call("glob", pattern="--help")]
     steps += [call("read_file", path=name) for name in names]
-    model = Told(apart(steps))
+    model = RecordingModel(apart(steps))
     async with whole(tmp_path, model.make, mode="read-only") as (_, session):
         await events_of(session)
     assert [result.endswith("needle") for result in model.results[:5]] == [True] * 5
@@ -281,7 +281,7 @@ async def test_nobody_waits_for_a_keyboard(tmp_path: Path) -> None:
         "su nobody -c true",
     ]
     # An editor that does not give up by itself meets its deadline.
-    model = Told(apart([*(bash(command, timeout=50) for command in commands), bash("vi a", timeout=1)]))
+    model = RecordingModel(apart([*(bash(command, timeout=50) for command in commands), bash("vi a", timeout=1)]))
     async with whole(tmp_path, model.make, mode="full-access") as (_, session):
         events = await events_of(session)
     assert len(ends(events)) == len(commands) + 1
@@ -334,7 +334,7 @@ async def test_what_cannot_be_undone_is_refused_whatever_anybody_says(
     monkeypatch.setitem(whole_agent.ENVIRONMENT, "HOME", str(work))
     user = User("allow_once")
     safe: list[Any] = [bash(command) for command in UNRECOVERABLE]
-    model = Told(apart(safe))
+    model = RecordingModel(apart(safe))
     async with whole(work, model.make, user=user, mode=mode) as (_, session):
         await events_of(session)
     assert all(result.startswith("Permission denied. It cannot be undone: ") for result in model.results)

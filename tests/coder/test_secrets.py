@@ -16,7 +16,7 @@ from tests.support import whole_agent
 from tests.support.editor import Editor, answer_questions, turns
 from tests.support.mcp_servers import RAW_SERVER, raw
 from tests.support.needs import need
-from tests.support.scripted_turns import Told, apart, bash, call
+from tests.support.scripted_turns import RecordingModel, apart, bash, call
 from tests.support.variables import SECRETS
 from tests.support.whole_agent import User, events_of, until_server, whole
 
@@ -52,7 +52,7 @@ async def test_no_secret_of_the_environment_reaches_a_command(
             monkeypatch.setitem(whole_agent.ENVIRONMENT, name, f"http://user:{CANARY}@host/")
     work, home = tmp_path / "work", tmp_path / "home"
     work.mkdir()
-    model = Told(apart([in_mode(mode, "env; cat /proc/self/environ")]))
+    model = RecordingModel(apart([in_mode(mode, "env; cat /proc/self/environ")]))
     async with whole(work, model.make, user=User("allow_once"), mode=mode, home=home) as (_, session):
         await events_of(session)
     assert "PATH=" in model.results[0]
@@ -65,7 +65,7 @@ async def test_no_secret_of_the_environment_reaches_a_server(tmp_path: Path, mon
     for name in sorted({*SECRETS, *MORE_SECRETS}):
         monkeypatch.setitem(whole_agent.ENVIRONMENT, name, f"{CANARY}-{name}")
     server = raw("environment", MEANT_TOKEN="meant")
-    model = Told(apart([call("mcp__raw__act")]))
+    model = RecordingModel(apart([call("mcp__raw__act")]))
     async with whole(tmp_path, model.make, user=User("allow_once"), mcp_servers=[server]) as (_, session):
         await until_server("connected", session)
         await events_of(session)
@@ -159,7 +159,7 @@ async def test_our_keys_are_not_read_by_any_tool(tmp_path: Path, mode: str, monk
     ]
     if mode in CONFINED:
         steps.append(in_mode(mode, "cat data/credentials.toml link data/sessions/other; grep -r canary ."))
-    model = Told(apart(steps))
+    model = RecordingModel(apart(steps))
     user = User("allow_once" if mode == "workspace-write" else "reject_once")
     async with whole(work, model.make, user=user, mode=mode, home=work / "alias") as (_, session):
         await events_of(session)

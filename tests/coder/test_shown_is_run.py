@@ -12,7 +12,7 @@ from dragoman.vocabulary.services import PermissionOption, RequestPermission, To
 from dragoman.vocabulary.tools import Diff, FileChange
 from tests.support.editor import Editor, answer_questions, closing_by_force, turns
 from tests.support.files import swapper
-from tests.support.scripted_turns import Told, apart, bash, call
+from tests.support.scripted_turns import RecordingModel, apart, bash, call
 from tests.support.whole_agent import User, ends, events_of, whole
 
 WRITE = call("write_file", path="a.txt", content="new\n")
@@ -59,7 +59,7 @@ async def test_a_file_that_changed_while_the_user_thought_is_shown_anew(tmp_path
     file = tmp_path / "a.txt"
     file.write_text("old\n")
     user = Meddler(lambda: file.write_text("other\n"))
-    model = Told([WRITE])
+    model = RecordingModel([WRITE])
     async with whole(tmp_path, model.make, user=user, protocol=protocol) as (_, session):
         await events_of(session)
     if protocol == 1:
@@ -76,7 +76,7 @@ async def test_a_file_that_never_stands_still_is_not_written(tmp_path: Path) -> 
     file = tmp_path / "a.txt"
     count = iter(range(100))
     user = Meddler(*[lambda: file.write_text(f"{next(count)}\n")] * 10)
-    model = Told(apart([WRITE]))
+    model = RecordingModel(apart([WRITE]))
     async with whole(tmp_path, model.make, user=user) as (_, session):
         await events_of(session)
     assert (len(user.asked), file.read_text()) == (3, "2\n")
@@ -100,7 +100,7 @@ async def test_a_link_that_leads_elsewhere_by_now_is_asked_about_with_where_it_l
         link.symlink_to("two")
 
     user = Meddler(swap)
-    model = Told([call("write_file", path="link/f", content="x")])
+    model = RecordingModel([call("write_file", path="link/f", content="x")])
     async with whole(tmp_path, model.make, user=user, protocol=protocol) as (_, session):
         await events_of(session)
     assert [diffs(question)[0][0] for question in user.asked] == [f"{tmp_path}/one/f", f"{tmp_path}/two/f"]
@@ -130,7 +130,7 @@ async def test_a_link_to_the_outside_that_comes_with_the_yes_is_not_followed(tmp
         call("edit_file", path="g", old_string="old", new_string="x"),
         call("read_file", path="d/f"),
     ]
-    model = Told(apart(steps))
+    model = RecordingModel(apart(steps))
     async with whole(work, model.make, user=user) as (_, session):
         await events_of(session)
     assert (outside / "f").read_text() == "old\n"
@@ -182,7 +182,7 @@ async def swapped_while_asking(tmp_path: Path, tries: int) -> tuple[int, int]:
     outside.mkdir()
     (work / "link").symlink_to(outside)
     steps = [call("write_file", path="d/f", content=str(number)) for number in range(tries)]
-    model = Told(steps)
+    model = RecordingModel(steps)
     with swapper(work / "d", work / "link"):
         async with whole(work, model.make, user=User("allow_once")) as (_, session):
             statuses = [status for _, status in ends(await events_of(session))]
@@ -208,7 +208,7 @@ async def test_the_whole_agent_against_a_swapper_for_a_while(tmp_path: Path) -> 
 async def test_a_call_that_comes_again_with_another_input_is_another_call(tmp_path: Path) -> None:
     """Under the id of a call that was agreed to."""
 
-    class Twice(Told):
+    class Twice(RecordingModel):
         async def respond(self, inquiry: Any) -> Any:
             number = len([item for item in inquiry.items if type(item).__name__ == "ContextToolResult"])
             if number < 2:
@@ -272,7 +272,7 @@ def test_a_yes_to_another_question_is_no_yes(tmp_path: Path, version: int) -> No
 async def test_a_mode_that_became_stricter_while_asking_wins(tmp_path: Path, mode: str) -> None:
     where: list[Any] = []
     user = Meddler(lambda: where[0].set_mode(mode))
-    model = Told(apart([bash("touch b")]))
+    model = RecordingModel(apart([bash("touch b")]))
     async with whole(tmp_path, model.make, user=user) as (_, session):
         where.append(session)
         await events_of(session)
@@ -284,7 +284,7 @@ async def test_a_mode_that_became_stricter_while_asking_wins(tmp_path: Path, mod
 async def test_a_never_holds_for_what_was_asked_in_another_form(tmp_path: Path) -> None:
     """A rule that came while the turn ran; the rest is in `test_permissions.py`."""
     user = User("reject_always", "allow_once")
-    model = Told(apart([bash("touch b"), bash("touch b; true"), bash("env touch b")]))
+    model = RecordingModel(apart([bash("touch b"), bash("touch b; true"), bash("env touch b")]))
     async with whole(tmp_path, model.make, user=user) as (_, session):
         await events_of(session)
     assert (len(user.asked), list(tmp_path.iterdir())) == (1, [])
@@ -299,7 +299,7 @@ async def test_a_thousand_tries_make_few_questions(tmp_path: Path) -> None:
     files = [call("write_file", path="f", content=str(number)) for number in range(tries)]
     for steps, most in ((same, 1), (new, 20), (files, 20)):
         user = User("reject_once")
-        async with whole(tmp_path, Told(steps, steps).make, user=user) as (_, session):
+        async with whole(tmp_path, RecordingModel(steps, steps).make, user=user) as (_, session):
             await events_of(session)
             assert 1 <= len(user.asked) <= most
             # The next prompt is the user's, and may be asked about again.
@@ -343,7 +343,7 @@ async def test_nothing_that_is_shown_moves_a_cursor_or_hides(tmp_path: Path, too
         steps.append(call(tool, **given))
         if tool in ("edit_file", "read_file") and "\udc80" not in odd:
             (tmp_path / odd).write_text("x")
-    async with whole(tmp_path, Told(apart(steps)).make, user=user) as (_, session):
+    async with whole(tmp_path, RecordingModel(apart(steps)).make, user=user) as (_, session):
         events = await events_of(session)
     titles = [str(title) for e in events if isinstance(title := getattr(e, "title", None), str)]
     titles += [question.title for question in user.asked]
@@ -362,7 +362,7 @@ async def test_a_megabyte_of_command_is_not_shown_in_part_and_remembered(tmp_pat
     user = User("reject_once")
     too_long = "echo " + "x" * (1 << 20)
     commands = ["echo " + "x" * 100_000, "echo " + "\t" * 10_000 + "; touch b", "true" + " " * 5_000 + "; touch b"]
-    model = Told(apart(map(bash, [too_long, *commands])))
+    model = RecordingModel(apart(map(bash, [too_long, *commands])))
     async with whole(tmp_path, model.make, user=user) as (_, session):
         await events_of(session)
     unread = "It cannot be undone: It cannot be checked: it is longer than a command line can be."

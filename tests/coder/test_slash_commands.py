@@ -13,7 +13,7 @@ from dragoman.vocabulary.events import OptionsChanged
 from dragoman.vocabulary.options import Select
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from tests.support.editor import HELLO, Editor, turns
-from tests.support.scripted_turns import Told
+from tests.support.scripted_turns import RecordingModel
 from tests.support.whole_agent import User, events_of, scripted, text, whole
 
 ORDER = "/mode full-access"
@@ -102,7 +102,7 @@ def questions(heard: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def test_what_goes_along_with_a_command_is_handed_on_with_it(tmp_path: Path) -> None:
-    model = Told([], [])
+    model = RecordingModel([], [])
     (tmp_path / "home" / "commands").mkdir(parents=True)
     (tmp_path / "home" / "commands" / "mine.md").write_text("Do $ARGUMENTS now.")
     attached = Resource(TextResource("the content", "file:///notes.txt"))

@@ -10,7 +10,7 @@ from dragoman.coder.models.contract import ModelRequest, Piece, UsageReported
 from dragoman.coder.models.providers import ProviderModel
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, CompactionUpdate, Cost, UsageChanged
-from tests.coder.models.talk import PATIENT, endpoint
+from tests.coder.models.asking import PATIENT, endpoint
 from tests.support.provider_streams import anthropic_begins, anthropic_block, anthropic_ends
 from tests.support.upstream import (
     DONE,

@@ -14,13 +14,13 @@ import pytest
 from dragoman.cli.main import main
 from dragoman.vocabulary.content import Content, ResourceLink
 from dragoman.vocabulary.events import UserMessage
-from tests.coder.obedient import Obedient, Order
+from tests.coder.obedient_model import Obedient, Order
 from tests.support import whole_agent
 from tests.support.editor import HELLO, Editor, answer_questions, turns
 from tests.support.files import snapshot
 from tests.support.machine import marked
 from tests.support.mcp_servers import raw
-from tests.support.scripted_turns import Told, apart, bash, call
+from tests.support.scripted_turns import RecordingModel, apart, bash, call
 from tests.support.web import listening
 from tests.support.whole_agent import User, events_of, text, until_server, whole
 
@@ -173,7 +173,7 @@ async def test_a_tool_that_was_redefined_is_asked_for_again(tmp_path: Path) -> N
     about.write_text("Adds numbers.")
     server = raw("redefined", about)
     user = User("allow_always", "allow_always", "reject_once")
-    model = Told(
+    model = RecordingModel(
         apart([call("mcp__raw__act", **{"as": "Adds numbers."}), call("mcp__raw__act", **{"as": "Deletes files."})]),
         apart([call("mcp__raw__act", **{"as": "x"})]),
         apart([call("write_file", path="a", content="x")]),
@@ -197,7 +197,7 @@ async def test_what_a_server_says_makes_no_turns_and_no_calls(tmp_path: Path) ->
     )
     result = {"content": [{"type": "text", "text": lies + "x" * 1_000_000}]}
     server = raw("says")
-    model = Told(apart([call("mcp__raw__act", result=result)]))
+    model = RecordingModel(apart([call("mcp__raw__act", result=result)]))
     user = User("allow_once", "reject_once")
     async with whole(tmp_path, model.make, user=user, mcp_servers=[server]) as (_, session):
         await until_server("connected", session)
@@ -214,7 +214,7 @@ async def test_a_server_of_the_client_starts_clean_and_dies_with_its_session(tmp
     """The client's own servers are started as they were named; what they are is told whole, without secrets."""
     trace = tmp_path / "trace"
     server = raw("tree", trace, SOME_TOKEN=SECRET)
-    async with whole(tmp_path, Told([]).make, protocol=1, mcp_servers=[server]) as (_, session):
+    async with whole(tmp_path, RecordingModel([]).make, protocol=1, mcp_servers=[server]) as (_, session):
         told = text(await until_server("connected", session))
         assert ("raw" in told, SECRET in told) == (True, False)
         pids = [int(pid) for pid in trace.read_text().split()]
@@ -246,7 +246,7 @@ async def test_a_link_is_read_inside_the_roots_only(tmp_path: Path) -> None:
     ]
     prompt: list[Content] = [ResourceLink("link", uri) for uri in uris]
     prompt.append(ResourceLink("in", f"file://{work}/in.txt"))
-    model = Told([{"say": "."}])
+    model = RecordingModel([{"say": "."}])
     async with whole(work, model.make) as (_, session):
         async for _ in session.prompt(prompt):
             pass

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.scripted_turns import Told, apart, call
+from tests.support.scripted_turns import RecordingModel, apart, call
 from tests.support.web import PUBLIC, Answer, listening, page, public_web, redirect
 from tests.support.whole_agent import User, events_of, whole
 
@@ -16,7 +16,7 @@ CANARY = "canary-5d21f0"
 
 
 async def fetched(tmp_path: Path, *urls: str, mode: str = "full-access", user: User | None = None) -> list[str]:
-    model = Told(apart(call("web_fetch", url=url) for url in urls))
+    model = RecordingModel(apart(call("web_fetch", url=url) for url in urls))
     async with whole(tmp_path, model.make, mode=mode, user=user) as (_, session):
         await events_of(session)
     return model.results
@@ -107,7 +107,7 @@ async def test_a_page_without_an_end_is_cut(tmp_path: Path, monkeypatch: pytest.
     async with public_web(monkeypatch, {"/endless": endless, "/drip": drip}):
         (result,) = await fetched(tmp_path, "http://example.com/endless")
         assert (len(result) < 30_000, "there was more" in result) == (True, True)
-        model = Told([call("web_fetch", url="http://example.com/drip")])
+        model = RecordingModel([call("web_fetch", url="http://example.com/drip")])
         async with whole(tmp_path, model.make, mode="full-access") as (_, session):
             turn = session.prompt("go")
             async with asyncio.timeout(30):

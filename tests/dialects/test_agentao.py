@@ -16,8 +16,9 @@ from dragoman.dialects.vendors.named import named
 from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Image, Text
+from tests.dialects.joined_dialects import AGENT, CLIENT
 from tests.dialects.schemas import text
-from tests.dialects.seeds import (
+from tests.dialects.vendor_agents import (
     HELLO_WORLD,
     Caller,
     agent_of,
@@ -29,7 +30,6 @@ from tests.dialects.seeds import (
     talking,
     updates,
 )
-from tests.dialects.speech import AGENT, CLIENT
 from tests.support.messages import prompt
 
 NAME = "agentao"

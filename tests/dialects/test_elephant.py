@@ -15,8 +15,9 @@ from dragoman.dialects.vendors.elephant import IgnoredLogin
 from dragoman.dialects.vendors.named import named
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Audio, Image, Resource, Text, TextResource
+from tests.dialects.joined_dialects import AGENT, CLIENT
 from tests.dialects.schemas import text
-from tests.dialects.seeds import (
+from tests.dialects.vendor_agents import (
     HELLO_WORLD,
     Caller,
     agent_of,
@@ -28,7 +29,6 @@ from tests.dialects.seeds import (
     talking,
     updates,
 )
-from tests.dialects.speech import AGENT, CLIENT
 from tests.support.messages import prompt
 
 NAME = "elephant"

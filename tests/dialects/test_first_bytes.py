@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.dialects.handshake.first_bytes import greet
 from dragoman.vocabulary.hello import AgentHello
-from tests.dialects.speech import AGENT
+from tests.dialects.joined_dialects import AGENT
 
 HELLO = b'{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":1}}'
 NEXT = b'{"jsonrpc":"2.0","id":4,"method":"_next","params":{}}'

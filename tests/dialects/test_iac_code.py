@@ -18,9 +18,10 @@ from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.hello import Implementation
-from tests.dialects import speech
+from tests.dialects import joined_dialects
+from tests.dialects.joined_dialects import AGENT, CLIENT, result_of
 from tests.dialects.schemas import text
-from tests.dialects.seeds import (
+from tests.dialects.vendor_agents import (
     HELLO_WORLD,
     Caller,
     agent_of,
@@ -32,7 +33,6 @@ from tests.dialects.seeds import (
     talking,
     updates,
 )
-from tests.dialects.speech import AGENT, CLIENT, result_of
 
 NAME = "iac-code"
 CWD = os.getcwd()
@@ -546,7 +546,7 @@ def test_a_client_sets_a_model_as_such() -> None:
 def test_a_client_says_no_so_that_nobody_hears_a_yes(outcome: Any, said: Any) -> None:
     called_so = replace(AGENT, info=Implementation("iac-code", "0.16.0"))
     # In the dialect, and to an agent of that name without it.
-    for client in (client_of(NAME), speech.client_of(1, agent=called_so)):
+    for client in (client_of(NAME), joined_dialects.client_of(1, agent=called_so)):
         (answer,) = client.encode_reply(1, QUESTION, services.PermissionAnswer(outcome))
         assert json.loads(answer.result) == said  # type: ignore[union-attr]
 
@@ -600,7 +600,7 @@ def test_only_the_question_in_plain_words_is_answered_in_them() -> None:
 
 
 def test_every_other_agent_is_told_which_no_was_chosen() -> None:
-    (answer,) = speech.client_of(1).encode_reply(
+    (answer,) = joined_dialects.client_of(1).encode_reply(
         1, QUESTION, services.PermissionAnswer(services.Selected("id-reject_once"))
     )
     chosen = {"outcome": {"outcome": "selected", "optionId": "id-reject_once"}}

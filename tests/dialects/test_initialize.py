@@ -29,8 +29,8 @@ from dragoman.vocabulary.hello import (
     UnknownAuth,
 )
 from dragoman.vocabulary.word import Extras
+from tests.dialects.joined_dialects import AGENT, ALL_OF_AGENT, ALL_OF_CLIENT, CLIENT
 from tests.dialects.schemas import SHARE, assert_valid, messages, text
-from tests.dialects.speech import AGENT, ALL_OF_AGENT, ALL_OF_CLIENT, CLIENT
 
 INFO = {"name": "editor", "version": "1"}
 EDITOR = Implementation("editor", "1")

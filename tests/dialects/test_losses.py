@@ -15,8 +15,19 @@ from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary.hello import Implementation
 from dragoman.vocabulary.requests import PromptAccepted, PromptRequest
 from tests.dialects.expected import APPLIED
+from tests.dialects.joined_dialects import (
+    AGENT,
+    CLIENT,
+    agent_of,
+    answer,
+    ask,
+    client_of,
+    client_with,
+    hear,
+    result_of,
+    say,
+)
 from tests.dialects.schemas import text
-from tests.dialects.speech import AGENT, CLIENT, agent_of, answer, ask, client_of, client_with, hear, result_of, say
 from tools.requirements import LOSSES
 
 HI = {"type": "text", "text": "hi"}

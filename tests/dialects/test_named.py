@@ -12,7 +12,7 @@ from dragoman.errors import UsageError
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import pair
 from dragoman.vocabulary.events import AgentMessageChunk, Idle
-from tests.dialects.seeds import an_agent
+from tests.dialects.vendor_agents import an_agent
 
 MODULES = [name for name in NAMES if name not in ("v1", "v2")]
 

@@ -9,8 +9,8 @@ from dragoman.dialects.handshake.initialize import JUNE
 from dragoman.dialects.v1.notices import WAITING
 from dragoman.vocabulary import events, requests
 from dragoman.vocabulary.content import Text
-from tests.dialects import seeds
-from tests.dialects.speech import agent_of, client_with, updates_of
+from tests.dialects import vendor_agents
+from tests.dialects.joined_dialects import agent_of, client_with, updates_of
 from tests.dialects.test_v1_agent import heard, prompted
 
 RETRY = events.Notice("warning", "The rate limit is reached; trying again in 25 s (1 of 3)")
@@ -88,9 +88,9 @@ def test_the_end_of_a_compaction_is_told_in_its_turn_and_in_no_replay(update: An
 
 
 def in_a_turn(name: str) -> Dialect:
-    agent = seeds.agent_of(name)
-    params = {"sessionId": "s", "prompt": "hi" if name == "simse" else seeds.HELLO_WORLD}
-    request = seeds.heard(agent, "session/prompt", params)
+    agent = vendor_agents.agent_of(name)
+    params = {"sessionId": "s", "prompt": "hi" if name == "simse" else vendor_agents.HELLO_WORLD}
+    request = vendor_agents.heard(agent, "session/prompt", params)
     agent.encode_reply(1, request, requests.PromptAccepted("u"))
     agent.encode_event("s", events.Running())
     return agent
@@ -105,20 +105,20 @@ def in_a_turn(name: str) -> Dialect:
     ],
 )
 def test_a_vendor_s_client_is_told_in_an_update_that_its_document_has(name: str, kind: str, words: str) -> None:
-    (said,) = seeds.updates(in_a_turn(name), RETRY)
+    (said,) = vendor_agents.updates(in_a_turn(name), RETRY)
     assert (said["sessionUpdate"], said["content"]["text"]) == (kind, words)
 
 
 def test_elephant_shows_it_as_a_call_that_begins_and_ends() -> None:
-    first, last = seeds.updates(in_a_turn("elephant"), RETRY)
+    first, last = vendor_agents.updates(in_a_turn("elephant"), RETRY)
     assert (first["title"], first["status"], last["status"]) == (f"Warning: {RETRY.title}", "in_progress", "completed")
 
 
 def test_the_june_draft_shows_it_as_a_call() -> None:
-    (said,) = seeds.updates(in_a_turn(JUNE), RETRY)
+    (said,) = vendor_agents.updates(in_a_turn(JUNE), RETRY)
     assert said == {**shown(f"Warning: {RETRY.title}"), "sessionUpdate": "tool_call_update"}
 
 
 def test_iac_code_reads_an_error_as_a_message() -> None:
-    (said,) = seeds.updates(in_a_turn("iac-code"), events.Notice("error", "It broke"))
+    (said,) = vendor_agents.updates(in_a_turn("iac-code"), events.Notice("error", "It broke"))
     assert (said["sessionUpdate"], said["text"]) == ("agent_message_chunk", "[Error] It broke\n")

@@ -11,8 +11,8 @@ from dragoman.limits import PATH_BYTES
 from dragoman.vocabulary import requests, services
 from dragoman.vocabulary.asking import Extension, ExtensionNote, Request
 from dragoman.vocabulary.hello import AgentAuth, AgentCapabilities, AgentHello
+from tests.dialects.joined_dialects import CLIENT, agent_of, agent_with, client_of, client_with
 from tests.dialects.schemas import text
-from tests.dialects.speech import CLIENT, agent_of, agent_with, client_of, client_with
 
 SESSION = {"sessionId": "s"}
 TERMINAL = {"sessionId": "s", "terminalId": "t"}

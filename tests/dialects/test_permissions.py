@@ -12,8 +12,8 @@ from dragoman.dialects.contract import DecodedReply, Dialect
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, services, tools
 from dragoman.vocabulary.content import Text
+from tests.dialects.joined_dialects import agent_of, client_of, result_of
 from tests.dialects.schemas import SHARE, assert_valid, text
-from tests.dialects.speech import agent_of, client_of, result_of
 
 YES = services.PermissionOption("yes", "Yes", "allow_once")
 NO = services.PermissionOption("no", "No", "reject_once")

@@ -12,8 +12,8 @@ from dragoman.dialects.v1.replay import WHOLE_CHARACTERS
 from dragoman.errors import WireError
 from dragoman.vocabulary import events, requests, services
 from dragoman.vocabulary.content import Image, Text
-from tests.dialects import seeds
-from tests.dialects.speech import client_of, hear
+from tests.dialects import vendor_agents
+from tests.dialects.joined_dialects import client_of, hear
 
 REPLAY = requests.ResumeSession("s", "/", replay_from=requests.ReplayFromStart())
 RESUME = requests.ResumeSession("s", "/")
@@ -175,7 +175,9 @@ def test_a_load_that_fails_leaves_nothing_of_its_replay() -> None:
 
 def test_the_june_draft_s_whole_messages_and_chunks_are_one_replay() -> None:
     whole = {"sessionUpdate": "user_message", "messageId": "u", "content": [{"type": "text", "text": "hi"}]}
-    told = replayed(seeds.client_of(JUNE), piece("agent_message", "a", "m"), whole, piece("user_message", "!", "u"))
+    told = replayed(
+        vendor_agents.client_of(JUNE), piece("agent_message", "a", "m"), whole, piece("user_message", "!", "u")
+    )
     assert told == [
         events.AgentMessage("m", [Text("a")]),
         events.UserMessage("u", [Text("hi")]),

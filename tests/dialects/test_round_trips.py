@@ -11,8 +11,8 @@ from dragoman.dialects.contract import Dialect
 from dragoman.vocabulary.requests import NewSession, PromptAccepted
 from dragoman.wire import v1, v2
 from tests.dialects.expected import OPAQUE, PERMISSIONS, after
+from tests.dialects.joined_dialects import CLIENT, agent_of, answer, ask, client_of, client_with, hear, result_of, say
 from tests.dialects.schemas import SHARE, assert_valid, meaning, messages, text, update_tags, updates
-from tests.dialects.speech import CLIENT, agent_of, answer, ask, client_of, client_with, hear, result_of, say
 
 pytestmark = pytest.mark.usefixtures("schemas")
 WIRES = {1: v1, 2: v2}

@@ -20,7 +20,7 @@ from dragoman.vocabulary.asking import Extension, ExtensionResult
 from dragoman.vocabulary.content import Content, Resource, Text, TextResource
 from dragoman.vocabulary.hello import AgentHello
 from tests.dialects.schemas import text
-from tests.dialects.seeds import Caller, agent_of, an_agent, client_of, refusal, talking, updates
+from tests.dialects.vendor_agents import Caller, agent_of, an_agent, client_of, refusal, talking, updates
 from tests.support.messages import prompt
 from tests.support.waiting import until
 

@@ -16,7 +16,7 @@ from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.requests import NewSession, PromptRequest
 from dragoman.wire.jsonrpc import JsonRpcPeer, Notification
-from tests.dialects.speech import client_of
+from tests.dialects.joined_dialects import client_of
 
 KINDS = ["agent_thought_chunk", "user_message_chunk", "session_info_update", "_chunk", "x_chunk", "state_update"]
 TEXTS = st.text(max_size=6) | st.sampled_from(["\ud800", "\x00", '"', "\\", "é", "_chunk"])

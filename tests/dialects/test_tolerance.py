@@ -16,8 +16,8 @@ from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Extension
 from dragoman.vocabulary.content import Audio, Image, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.hello import AgentAuth
+from tests.dialects.joined_dialects import agent_of, client_of, hear
 from tests.dialects.schemas import text
-from tests.dialects.speech import agent_of, client_of, hear
 
 
 def heard(dialect: Dialect, method: str, params: Any) -> Any:

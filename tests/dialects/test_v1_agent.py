@@ -14,8 +14,8 @@ from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Done, Request
 from dragoman.vocabulary.content import Image, Text
+from tests.dialects.joined_dialects import AGENT, CLIENT, agent_of, client_with, result_of, updates_of
 from tests.dialects.schemas import text
-from tests.dialects.speech import AGENT, CLIENT, agent_of, client_with, result_of, updates_of
 
 HELLO = [{"type": "text", "text": "hello"}]
 MODES: list[Any] = [options.Choice("ask", "Ask"), options.Choice("plan", "Plan", "only plans")]

@@ -12,8 +12,8 @@ from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.content import Text
+from tests.dialects.joined_dialects import agent_with, client_of, client_with, hear
 from tests.dialects.schemas import text
-from tests.dialects.speech import agent_with, client_of, client_with, hear
 
 PROMPT = requests.PromptRequest("s", [Text("hello")])
 MODES = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}

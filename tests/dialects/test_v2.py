@@ -11,8 +11,8 @@ from dragoman.errors import PeerMistake
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Annotations, ResourceLink, Text
 from dragoman.vocabulary.word import Extras
+from tests.dialects.joined_dialects import agent_of, client_of, hear, updates_of
 from tests.dialects.schemas import assert_valid, text
-from tests.dialects.speech import agent_of, client_of, hear, updates_of
 
 PROMPT = {"sessionId": "s", "prompt": [{"type": "text", "text": "hello"}]}
 

@@ -19,8 +19,9 @@ from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.hello import AgentAuth, AgentCapabilities, AgentHello, Implementation
 from dragoman.vocabulary.word import Extras
+from tests.dialects.joined_dialects import AGENT, CLIENT, hear, result_of
 from tests.dialects.schemas import text
-from tests.dialects.seeds import (
+from tests.dialects.vendor_agents import (
     HELLO_WORLD,
     MODEL,
     Caller,
@@ -33,7 +34,6 @@ from tests.dialects.seeds import (
     talking,
     updates,
 )
-from tests.dialects.speech import AGENT, CLIENT, hear, result_of
 
 JUNE = "v2-june"
 INFO = {"name": "editor", "version": "1"}

@@ -22,9 +22,9 @@ from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, ClientHello
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as wire_v1
-from tests.dialects import seeds
+from tests.dialects import vendor_agents
+from tests.dialects.joined_dialects import CLIENT, agent_of, client_of
 from tests.dialects.schemas import raw, read
-from tests.dialects.speech import CLIENT, agent_of, client_of
 
 
 def test_a_diff_that_cannot_be_told_as_texts_is_told_in_words() -> None:
@@ -90,7 +90,7 @@ def test_an_agent_that_answers_the_june_draft_with_version_1_is_heard_as_that() 
 
 
 def test_a_client_of_the_june_draft_hears_what_is_no_update_as_version_1_does() -> None:
-    client = seeds.client_of("v2-june")
+    client = vendor_agents.client_of("v2-june")
     assert client.decode_notification("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
     with pytest.raises(PeerMistake):
         client.decode_notification("session/update", raw({"update": {"sessionUpdate": "agent_message"}}))
@@ -153,7 +153,7 @@ def test_an_answer_to_a_permission_that_cannot_be_read_is_none() -> None:
 
 
 def test_an_agent_of_simse_hears_only_answers_that_are_some() -> None:
-    agent = seeds.agent_of("simse")
+    agent = vendor_agents.agent_of("simse")
     assert agent.decode_notification("session/update", raw({"sessionId": "s"})) == []
     answer = notification_frame("_simse/permission", Raw(b"7"))
     assert SimseAgentAdapter().receive(answer).deliver == [answer]  # no params of a message: the peer refuses it
@@ -164,7 +164,7 @@ def test_an_agent_of_simse_hears_only_answers_that_are_some() -> None:
 
 
 def test_a_client_of_simse_hears_other_notes_as_everybody_does() -> None:
-    client = seeds.client_of("simse")
+    client = vendor_agents.client_of("simse")
     assert client.decode_notification("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
     unasked = notification_frame("session/update", {"sessionId": "s", "type": "request_permission"})
     assert SimseClientAdapter().receive(unasked).deliver == []
@@ -176,5 +176,5 @@ def test_a_client_of_simse_hears_other_notes_as_everybody_does() -> None:
 
 
 @pytest.mark.parametrize("name", ["iac-code", "elephant", "agentao", "simse"])
-def test_a_nameless_agent_of_a_seed_is_nameless(name: str) -> None:
+def test_a_nameless_agent_of_a_vendor_is_nameless(name: str) -> None:
     assert read(named(name).encode_agent(AgentHello(None), ClientHello())).get("agentInfo") is None

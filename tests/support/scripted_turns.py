@@ -8,7 +8,7 @@ from dragoman.coder.models.contract import Model, ModelRequest
 from dragoman.coder.models.script import ScriptModel, parse
 
 
-class Told(ScriptModel):
+class RecordingModel(ScriptModel):
     """Plays these turns, and keeps what its calls came to: a text each, in order."""
 
     def __init__(self, *turns: Sequence[Any], **more: Any) -> None:

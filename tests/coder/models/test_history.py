@@ -13,7 +13,7 @@ from dragoman.coder.models.providers import ProviderModel
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Image, Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle
-from tests.coder.models.talk import PATIENT, ask, connected, endpoint, said
+from tests.coder.models.asking import PATIENT, ask, connected, endpoint, said
 from tests.support.provider_streams import (
     anthropic_begins,
     anthropic_block,

@@ -13,7 +13,7 @@ from dragoman.coder.models import listing
 from dragoman.coder.models.catalog import FRESH_SECONDS, ModelCatalog
 from dragoman.coder.models.endpoints import Endpoint, Family
 from dragoman.coder.models.listing import ListingFailed, chat_models, list_models
-from tests.coder.models.talk import PATHS
+from tests.coder.models.asking import PATHS
 from tests.support.provider_server import KEY, ProviderServer, provider_server
 
 FAMILIES: tuple[Family, ...] = ("openai", "anthropic", "google", "ollama", "compatible")

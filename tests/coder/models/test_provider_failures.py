@@ -22,7 +22,7 @@ from dragoman.coder.models.contract import (
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.providers import ProviderModel
 from dragoman.vocabulary.events import AgentMessageChunk
-from tests.coder.models.talk import CANARY, PATIENT, QUICK, ask, connected, endpoint, said, without_raw
+from tests.coder.models.asking import CANARY, PATIENT, QUICK, ask, connected, endpoint, said, without_raw
 from tests.support.upstream import (
     DONE,
     Exchange,

@@ -31,7 +31,7 @@ from dragoman.coder.models.contract import (
 )
 from dragoman.coder.models.endpoints import Endpoint, Family
 from dragoman.vocabulary.content import Audio, BlobResource, Image, Resource, ResourceLink, Text, TextResource
-from tests.coder.models.talk import CANARY, ask, connected, endpoint, raw_of, said, without_raw
+from tests.coder.models.asking import CANARY, ask, connected, endpoint, raw_of, said, without_raw
 from tests.support.provider_streams import (
     anthropic_begins,
     anthropic_block,

@@ -16,7 +16,7 @@ from dragoman.errors import RequestFailed
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Image, Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, CompactionUpdate
-from tests.coder.models.talk import PATIENT, endpoint
+from tests.coder.models.asking import PATIENT, endpoint
 from tests.support.provider_rules import refusal
 from tests.support.provider_server import KEY, provider_server
 from tests.support.provider_streams import (

@@ -16,8 +16,8 @@ from dragoman.coder.models.request_failures import (
     RequestRejected,
     RequestTooLarge,
 )
+from tests.coder.models.asking import ask, connected, endpoint
 from tests.coder.models.refusals import error_event, response_failed
-from tests.coder.models.talk import ask, connected, endpoint
 from tests.support.upstream import Reply, answers, data, streams, upstream
 
 ALL = frozenset(get_args(Meaning))

@@ -17,7 +17,7 @@ from dragoman.coder import context
 from dragoman.store.entries import Entry, EventEntry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import Idle, UserMessage
-from tests.cli.picture import FINAL, Deed, Item, Picture, check_kept, check_true
+from tests.cli.drawn_session import FINAL, Deed, Item, Picture, check_kept, check_true
 from tests.support.editor import HELLO, PATIENCE_SECONDS, Editor, Message, turns
 from tests.support.needs import ROOT
 

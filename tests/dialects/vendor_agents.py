@@ -20,8 +20,8 @@ from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.options import Choice, Select
+from tests.dialects.joined_dialects import AGENT, CLIENT
 from tests.dialects.schemas import text
-from tests.dialects.speech import AGENT, CLIENT
 from tests.support.messages import Message
 from tests.support.raw_peer import PIPE, RawPeer
 
