@@ -310,19 +310,6 @@ ELICITATION = Elicitation(w, closed=True, null_ids=True)  # here `"id": null` is
 # -- answers and updates ---------------------------------------------------------------------------------------------
 
 
-def encode_opened(reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> Any:
-    """Encode an opened session, with its mode in both forms that version 1 has."""
-    # Load and resume have no id in the answer: the client has named the session.
-    named = {"session_id": reply.session_id} if "session_id" in kind.__struct_fields__ else {}
-    return kind(
-        modes=encode_modes(reply.config_options or []),
-        config_options=encoded_options,
-        meta=reply.meta,
-        extras=encode_extras(reply, kind),
-        **named,
-    )
-
-
 def decode_prompt_result(value: w.PromptResponse) -> events.Idle:
     """Decode the answer to a prompt as the end of its turn."""
     return events.Idle(
