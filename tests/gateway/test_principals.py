@@ -403,7 +403,7 @@ async def test_tools_of_a_program_that_another_token_brought_are_refused_to_a_co
     assert (ends(by_owner), len(house.questions)) == (["completed"], 1)
 
 
-async def test_an_agent_of_the_fleet_is_kept_within_what_the_gateway_itself_can_judge(
+async def test_an_agent_of_the_registry_is_kept_within_what_the_gateway_itself_can_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house, folder = Household(tmp_path), workspace(tmp_path)
