@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.dialects.handshake.first_bytes import greet
+from dragoman.dialects.handshake.first_bytes import answer_initialize
 from dragoman.vocabulary.hello import AgentHello
 from tests.dialects.joined_dialects import AGENT
 
@@ -17,8 +17,8 @@ def never() -> AgentHello:
 
 
 def test_the_answer_is_framed_as_the_question_was() -> None:
-    line = greet(HELLO + b"\n", (1, 2), lambda: AGENT)
-    block = greet(b"Content-Length: %d\r\n\r\n%b" % (len(HELLO), HELLO), (1, 2), lambda: AGENT)
+    line = answer_initialize(HELLO + b"\n", (1, 2), lambda: AGENT)
+    block = answer_initialize(b"Content-Length: %d\r\n\r\n%b" % (len(HELLO), HELLO), (1, 2), lambda: AGENT)
     assert line is not None and block is not None
     head, _, body = block.sent.partition(b"\r\n\r\n")
     assert line.sent == body + b"\n"
@@ -29,7 +29,7 @@ def test_the_answer_is_framed_as_the_question_was() -> None:
 
 
 def test_what_came_behind_it_is_not_lost() -> None:
-    greeted = greet(HELLO + b"\n" + NEXT[:10], (1, 2), lambda: AGENT)
+    greeted = answer_initialize(HELLO + b"\n" + NEXT[:10], (1, 2), lambda: AGENT)
     assert greeted is not None
     assert greeted.framer.feed(NEXT[10:] + b"\n") == [NEXT]
 
@@ -52,4 +52,4 @@ def test_what_came_behind_it_is_not_lost() -> None:
     ],
 )
 def test_everything_else_is_left_to_the_link(data: bytes) -> None:
-    assert greet(data, (1, 2), never) is None
+    assert answer_initialize(data, (1, 2), never) is None

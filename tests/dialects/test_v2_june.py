@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy
 from dragoman.dialects.contract import RequestMessage, ResultMessage, SessionEvent
-from dragoman.dialects.handshake.first_bytes import greet
+from dragoman.dialects.handshake.first_bytes import answer_initialize
 from dragoman.dialects.handshake.initialize import DecodedClientHello, decode_agent, decode_client, encode_agent
 from dragoman.dialects.vendors.named import named
 from dragoman.errors import PeerMistake
@@ -72,7 +72,7 @@ def test_everybody_else_is_not(body: Any, version: int) -> None:
 
 def test_the_first_bytes_are_left_to_the_link() -> None:
     line = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":2}}\n'
-    assert greet(line, (1, 2), lambda: AGENT) is None
+    assert answer_initialize(line, (1, 2), lambda: AGENT) is None
 
 
 @pytest.mark.requirement("8.2.5", "8.2.3")

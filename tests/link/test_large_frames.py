@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import limits
 from dragoman.dialects.contract import Id
-from dragoman.dialects.handshake.first_bytes import greet
+from dragoman.dialects.handshake.first_bytes import answer_initialize
 from dragoman.dialects.handshake.initialize import SPOKEN
 from dragoman.errors import (
     RequestFailed,
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_link_that_is_told_no_limit_takes_frames_of_64_mib(early: bool) -> None:
     """However `initialize` is answered, and in both framings."""
     line = json.dumps({"jsonrpc": "2.0", **hello(2)}).encode() + b"\n"
-    greeted = greet(line, SPOKEN, lambda: AgentHello(Implementation("above", "1"))) if early else None
+    greeted = answer_initialize(line, SPOKEN, lambda: AgentHello(Implementation("above", "1"))) if early else None
     assert (greeted is not None) == early
     ours, _ = memory_pair(PIPE)
     link = Link(ours, Above(), "agent", greeted=greeted)

@@ -238,8 +238,8 @@ def test_an_error_answer_ends_the_call() -> None:
 def test_a_late_answer_is_dropped_and_meets_no_later_call() -> None:
     peer = client()
     first, _ = peer.call("a", b"{}", "first")
-    peer.abandon(first)
-    peer.abandon(first)
+    peer.stop_waiting(first)
+    peer.stop_waiting(first)
     second, _ = peer.call("a", b"{}", "second")
     assert isinstance(peer.receive(reply(first, 1)), IgnoredMessage)
     assert peer.receive(reply(second, 2)) == Answered("second", Raw(b"2"))
@@ -390,6 +390,6 @@ def test_whose_answer_it_is_can_be_seen_where_the_id_comes_first(head: bytes, id
 def test_the_answer_to_a_call_that_was_given_up_is_nothing_to_wonder_about_once() -> None:
     peer = client()
     number, _ = peer.call("a", b"{}", "w")
-    peer.abandon(number)
+    peer.stop_waiting(number)
     assert peer.receive(reply(number, 1)) == IgnoredMessage("")
     assert peer.receive(reply(number, 1)) == IgnoredMessage("an answer to a call that is over")

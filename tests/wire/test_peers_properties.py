@@ -270,10 +270,10 @@ class TwoPeers(RuleBasedStateMachine):
             self.send(side, self.peers[side].cancel_call(number))
 
     @rule(call=consumes(calls))
-    def abandon(self, call: tuple[int, int, str]) -> None:
+    def stop_waiting(self, call: tuple[int, int, str]) -> None:
         side, number, waiter = call
         if number and not self.ends[waiter]:
-            self.peers[side].abandon(number)
+            self.peers[side].stop_waiting(number)
             self.end(waiter, "abandoned")
 
     @rule(side=SIDES, noise=NOISE)

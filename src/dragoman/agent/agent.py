@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         PromptHandler,
         SessionHandler,
     )
-    from dragoman.dialects.handshake.first_bytes import Greeting
+    from dragoman.dialects.handshake.first_bytes import InitializeAnswer
     from dragoman.link import Trace
     from dragoman.store.contract import Store
     from dragoman.transports.contract import Transport
@@ -269,12 +269,17 @@ class Agent:
         await self._connection(transport, trace, trusted=trusted).run()
 
     def _greet(self, opening: Opening) -> None:
-        from dragoman.dialects.handshake.first_bytes import greet
+        from dragoman.dialects.handshake.first_bytes import answer_initialize
 
-        opening.answer_first_request(lambda data: greet(data, self._core.spoken, self._core.hello))
+        opening.answer_first_request(lambda data: answer_initialize(data, self._core.spoken, self._core.hello))
 
     def _connection(
-        self, transport: Transport, trace: Trace | None, greeted: Greeting | None = None, *, trusted: bool = False
+        self,
+        transport: Transport,
+        trace: Trace | None,
+        greeted: InitializeAnswer | None = None,
+        *,
+        trusted: bool = False,
     ) -> ClientConnection:
         from dragoman.agent.connection import ClientConnection
 

@@ -18,7 +18,7 @@ from dragoman.agent.session import CALLER, Prompt, caller, new_id
 from dragoman.agent.sessions import OpenSessions
 from dragoman.agent.turn import QueuedPrompt, RunningTurn, SessionCore
 from dragoman.dialects.contract import Id
-from dragoman.dialects.handshake.first_bytes import Greeting
+from dragoman.dialects.handshake.first_bytes import InitializeAnswer
 from dragoman.errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -148,7 +148,7 @@ class ClientConnection:
         transport: Transport,
         *,
         trace: Trace | None = None,
-        greeted: Greeting | None = None,
+        greeted: InitializeAnswer | None = None,
         trusted: bool = False,
     ) -> None:
         # Whether the peer is a gateway of ours, which says who asks.

@@ -19,11 +19,11 @@ from types import FrameType
 from typing import Final
 
 from dragoman import limits
-from dragoman.dialects.handshake.first_bytes import Greeting
+from dragoman.dialects.handshake.first_bytes import InitializeAnswer
 from dragoman.transports.takeover import take_stdio
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-Greet = Callable[[bytes], Greeting | None]
+Greet = Callable[[bytes], InitializeAnswer | None]
 
 
 class Opening:
@@ -31,7 +31,7 @@ class Opening:
 
     def __init__(self) -> None:
         self.unread = b""
-        self.greeted: Greeting | None = None
+        self.greeted: InitializeAnswer | None = None
         self.received: Final[list[int]] = []
         self._wake: tuple[int, int] | None = None
         self.stdin, self.stdout = take_stdio()
@@ -116,7 +116,7 @@ def _is_stream(fd: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def _or_none(greet: Greet, data: bytes) -> Greeting | None:
+def _or_none(greet: Greet, data: bytes) -> InitializeAnswer | None:
     """What fails here fails again where it can be answered and reported."""
     try:
         return greet(data)

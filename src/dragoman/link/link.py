@@ -37,7 +37,7 @@ from dragoman.dialects.contract import (
     ResultMessage,
     SessionEvent,
 )
-from dragoman.dialects.handshake.first_bytes import Greeting
+from dragoman.dialects.handshake.first_bytes import InitializeAnswer
 from dragoman.dialects.handshake.initialize import SPOKEN, DecodedClientHello, check_hello_id
 from dragoman.errors import (
     CANCELLED,
@@ -109,7 +109,7 @@ class Link:
         spoken: tuple[int, ...] = SPOKEN,
         trace: Trace | None = None,
         frame_limit: int = limits.FRAME_BYTES,
-        greeted: Greeting | None = None,
+        greeted: InitializeAnswer | None = None,
         dialect: str = "",
     ) -> None:
         self.role = role
@@ -360,7 +360,7 @@ class Link:
 
     def _abandon(self, number: int, call: PendingCall, *, sent: bool) -> None:
         """End a call whose caller stopped waiting for room in the outbox; if `sent`, cancel it at the peer."""
-        self._peer.abandon(number)
+        self._peer.stop_waiting(number)
         if sent and not self.closed:
             self._put(self._peer.cancel_call(number))
         if not self._settle_failure(call, WireError(CANCELLED, "Request cancelled")):
@@ -375,7 +375,7 @@ class Link:
         except asyncio.CancelledError:
             if not self.closed:
                 self._put(self._peer.cancel_call(number))
-            self._peer.abandon(number)
+            self._peer.stop_waiting(number)
             raise
         finally:
             self._awaited -= 1
@@ -880,7 +880,7 @@ class Link:
         """End the link. Where the other direction may still be open, replies that are owed leave first."""
         self.deadline = self.begin_deadline()
         try:
-            self._fail_calls(self._peer.give_up_calls(), cause)
+            self._fail_calls(self._peer.end_calls(), cause)
             last_words = self._call_on_closed(cause)
             if ending == "answer":
                 until = self._loop.time() + min(limits.EOF_ANSWER_SECONDS, self.deadline.left(ANSWERS))

@@ -2,7 +2,7 @@
 
 Owns the ids in both directions and the text of every message but its params and results. Knows no method except
 `$/cancel_request`, and does no I/O: frames in, values out. The promises: `receive` never raises, whatever the peer
-sends; every call of ours ends exactly once (answered, refused, abandoned, or given back by `give_up_calls` or `close`);
+sends; every call of ours ends exactly once (answered, refused, abandoned, or given back by `end_calls` or `close`);
 every request of theirs is answered at most once.
 """
 
@@ -122,8 +122,8 @@ class JsonRpcPeer(Generic[W]):
         self._ours: dict[int, W] = {}
         self._abandoned: dict[Id, None] = {}  # calls without a waiter whose answer is still owed
         self._last = 0  # the number of our last call; numbers are never used twice
-        # Two steps to the end: deaf (the peer sends nothing more; requests it made may still be answered), then closed.
-        self._deaf = False
+        # Two steps to the end: no more input (requests that came before may still be answered), then closed.
+        self._input_has_ended = False
         self._closed = False
 
     @property
@@ -169,9 +169,9 @@ class JsonRpcPeer(Generic[W]):
     def call(self, method: str, params: bytes, waiter: W) -> tuple[int, bytes]:
         """Make a request of ours: return its number and the bytes to send; raise `LinkClosed` after the end.
 
-        `waiter` comes back once: from `receive`, or from `give_up_calls` or `close`.
+        `waiter` comes back once: from `receive`, or from `end_calls` or `close`.
         """
-        if self._deaf:
+        if self._input_has_ended:
             raise LinkClosed("the connection has ended")
         self._last = number = self._last + 1
         self._ours[number] = waiter
@@ -214,7 +214,7 @@ class JsonRpcPeer(Generic[W]):
         """Ask the peer to stop working on our call; it still owes the answer. A call that is over is not harmed."""
         return self.notify(CANCEL_REQUEST, b'{"requestId":%d}' % number)
 
-    def abandon(self, number: int) -> None:
+    def stop_waiting(self, number: int) -> None:
         """Stop waiting for the answer to a call; one that still comes is ignored without a report."""
         if number in self._ours:
             del self._ours[number]
@@ -223,21 +223,21 @@ class JsonRpcPeer(Generic[W]):
             if len(self._abandoned) > _ABANDONED:
                 del self._abandoned[next(iter(self._abandoned))]
 
-    def give_up_calls(self) -> list[W]:
+    def end_calls(self) -> list[W]:
         """Stop waiting for answers: return the waiters of our open calls, in the order of the calls.
 
         Requests of the peer that are in flight can still be answered.
         """
-        self._deaf = True
+        self._input_has_ended = True
         waiters = list(self._ours.values())
         self._ours.clear()
         return waiters
 
     def close(self) -> list[W]:
-        """End the conversation: return the waiters as `give_up_calls` does; nothing is answered any more."""
+        """End the conversation: return the waiters as `end_calls` does; nothing is answered any more."""
         self._theirs.clear()
         self._closed = True
-        return self.give_up_calls()
+        return self.end_calls()
 
     def _asked(self, request: RequestEnvelope) -> Incoming[W]:
         # What is refused here was never in flight, so it has no place in `_theirs` and needs no other answer.

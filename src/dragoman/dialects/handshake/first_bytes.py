@@ -16,7 +16,7 @@ from dragoman.wire.framing import Framer, frame
 from dragoman.wire.jsonrpc import JsonRpcPeer, RequestEnvelope
 
 
-class Greeting(NamedTuple):
+class InitializeAnswer(NamedTuple):
     """An answered `initialize`: what is to be sent, and what a link goes on from."""
 
     sent: bytes
@@ -26,7 +26,7 @@ class Greeting(NamedTuple):
     agent: AgentHello
 
 
-def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello]) -> Greeting | None:
+def answer_initialize(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello]) -> InitializeAnswer | None:
     """Return the answer, if `data` is an `initialize` and no whole message is behind it; None: leave it to the link."""
     framer = Framer(limit=limits.FRAME_BYTES)
     frames = framer.feed(data)
@@ -47,4 +47,4 @@ def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello])
     # Only now: what the hook does (reading settings, looking for keys) must happen once.
     agent = hello()
     payload = peer.answer(request.id, encode_agent(version, agent, client))
-    return None if payload is None else Greeting(frame(payload, framer.style), framer, version, client, agent)
+    return None if payload is None else InitializeAnswer(frame(payload, framer.style), framer, version, client, agent)
