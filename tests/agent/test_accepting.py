@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Agent
-from dragoman.agent.session import Prompt, Session
+from dragoman.agent.session import Prompt, Session, session_core
 from dragoman.store.contract import StoreFailed
 from dragoman.store.entries import EventEntry
 from dragoman.store.sqlite import SqliteStore
@@ -84,16 +84,22 @@ async def test_whoever_gives_up_before_a_prompt_is_accepted_has_cancelled_it(tmp
     await store.close()
 
 
-def steered_agent(store: SqliteStore, go_on: asyncio.Event, *, before: Callable[[], None] = lambda: None) -> Agent:
-    """An agent that accepts queued prompts when it is told to go on; `before` is called right before that."""
+def steered_agent(store: SqliteStore, before: Callable[[], None], stopped: Callable[[], None] = lambda: None) -> Agent:
+    """An agent that accepts a queued prompt as soon as there is one.
+
+    `before` is called in the step before that, `stopped` when the handler ends.
+    """
     agent = Agent("steered", store=store, steering=True)
 
     @agent.prompt
     async def answer(session: Session, prompt: Prompt) -> None:
-        await go_on.wait()
+        await until(lambda: len(session_core(session).queue) > 0)
         before()
-        for queued in await session.queued_prompts():
-            await session.say(queued.text)
+        try:
+            for queued in await session.queued_prompts():
+                await session.say(queued.text)
+        finally:
+            stopped()
 
     return agent
 
@@ -112,17 +118,20 @@ async def stored_prompts(folder: Path, session_id: str) -> list[str]:
 async def test_a_cancel_while_a_queued_prompt_is_written_leaves_it_accepted(tmp_path: Path) -> None:
     """Its entry may be on disk already, so it cannot be rejected any more."""
     store = SqliteStore(tmp_path)
-    free, go_on = threading.Event(), asyncio.Event()
-    async with served(steered_agent(store, go_on, before=lambda: hold_up(store, free)), 2) as wire:
+    free, accepting, stopped = threading.Event(), asyncio.Event(), asyncio.Event()
+
+    def before() -> None:
+        hold_up(store, free)
+        accepting.set()
+
+    async with served(steered_agent(store, before, stopped.set), 2) as wire:
         session_id = await opened(wire)
         wire.say(prompt(2, session_id))
         assert "result" in await wire.answer(2)
         wire.say(prompt(3, session_id, "more"))
-        await settled()
-        go_on.set()
-        await settled()
+        await accepting.wait()
         wire.say({"method": "session/cancel", "params": {"sessionId": session_id}})
-        await settled()
+        await stopped.wait()
         free.set()
         accepted = await wire.answer(3)
         assert "result" in accepted
@@ -137,7 +146,6 @@ async def test_a_queued_prompt_that_cannot_be_written_is_answered_with_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore(tmp_path)
-    go_on = asyncio.Event()
 
     def fail(*_: object, **__: object) -> None:
         raise StoreFailed("the disk is full")
@@ -145,13 +153,11 @@ async def test_a_queued_prompt_that_cannot_be_written_is_answered_with_an_error(
     def break_disk() -> None:
         monkeypatch.setattr(store._engine, "append", fail)
 
-    async with served(steered_agent(store, go_on, before=break_disk), 2) as wire:
+    async with served(steered_agent(store, break_disk), 2) as wire:
         session_id = await opened(wire)
         wire.say(prompt(2, session_id))
         assert "result" in await wire.answer(2)
         wire.say(prompt(3, session_id, "more"))
-        await settled()
-        go_on.set()
         assert "error" in await wire.answer(3)
         assert "error" in await end_of_turn(wire, 2, 2)
         monkeypatch.undo()

@@ -5,7 +5,7 @@ first bytes are waited for here, blocking. If they are a plain `initialize` they
 if they are anything else they are `unread`, and the transport delivers them to the link as the first bytes it reads.
 Signals are caught from here on: `received` has the number of the one that came, and the server acts on it (`process`).
 
-Only pipes and sockets are waited for: that is what clients start agents with. The end of a terminal's input is told
+Only pipes and sockets are waited for: that is what clients start agents with. The end of a terminal's input is reported
 once and must not be eaten here, and a file is not worth the trouble.
 """
 
@@ -54,7 +54,7 @@ class Opening:
             self.unread = os.read(self.stdin, limits.READ_BYTES)
         greeted = _or_none(greet, self.unread)
         if greeted is not None and self._send(greeted.sent):
-            # Answered, so the link begins behind it: `greeted` tells it what was said.
+            # Answered, so the link begins behind it: `greeted` tells it what was exchanged.
             self.unread = b""
             self.greeted = greeted
 

@@ -227,7 +227,7 @@ def check_agent(
 
 
 def check_store(store: object) -> None:
-    """Raise unless sessions can be kept in it: a store, or a function that makes one."""
+    """Raise `UsageError` unless `store` is a store, or a function that makes one."""
     if store is not None and not callable(store) and not callable(getattr(store, "create", None)):
         raise UsageError(f"a store is a SqliteStore or the like, not {store!r}: write `store=SqliteStore('folder')`")
 

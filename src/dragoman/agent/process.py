@@ -6,7 +6,7 @@ another reason, and every step of the end has its share of it. What does not end
 `ExitGuard` is a thread that ends this process in time, also if a handler blocks the event loop. The loop cannot notice
 the end of its input or a signal while a handler keeps it busy. So this thread watches both: the input by polling it for
 a hang-up, which needs no reading, and signals by the wake-up descriptor, which the interpreter writes to inside the
-signal handler. That descriptor is told of every signal that Python handles, and an author may have handlers for others;
+signal handler. That descriptor gets every signal that Python handles, and an author may have handlers for others;
 and `loop.add_signal_handler` takes it away from us, so our own handler wakes the thread as well. From the end of the
 input or the first of our signals on there is one `Deadline`. When it is used up the process is ended by `os._exit`.
 Nothing that the client saw is lost: it was committed before it was sent. Child processes are killed by the guardian
@@ -45,7 +45,7 @@ _SHUTDOWN_SECONDS: Final = 0.5
 # For a timer whose moment has passed: 0 would stop it.
 _SOON_SECONDS: Final = 0.001
 _WAKE: Final = b"\0"
-# Added to the number of a signal of which our own handler tells: the descriptor may have told of the same one.
+# Added to the number of a signal by our own handler: the descriptor may have reported the same one.
 _FROM_HANDLER: Final = 0x80
 _LATE: Final = b"dragoman: something did not end in time; the process ends without it\n"
 
@@ -273,7 +273,7 @@ async def _serve(
     opening.hand_over()
     if not opening.received:
         guard.catch_signals()
-    if opening.received:  # before the guard could be told
+    if opening.received:  # before the guard caught signals
         guard.received = opening.received[0]
         guard.exit_code = 128 + guard.received
         guard.arm()

@@ -83,7 +83,7 @@ class ToolCall:
             """Never reached."""
 
     def check_open(self) -> None:
-        """Raise unless the client was told of the call: nothing can be shown of one that never began."""
+        """Raise `UsageError` before the block is entered: the client does not know the call yet."""
         if not self._opened:
             raise UsageError(_OPEN_FIRST)
 

@@ -1,1 +1,1 @@
-"""The session log: what was told is kept. One interface (`contract`), the embedded engine (`sqlite`)."""
+"""The session log: what a client was sent is on disk. One interface (`contract`), one embedded engine (`sqlite`)."""

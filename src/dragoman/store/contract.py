@@ -84,11 +84,11 @@ class Log(Protocol):
         """Add entries. They are committed together with whatever else waits, in order; then `committed` is called.
 
         When a commit fails, everything that waits behind it fails as well: a log has no holes. What is appended after
-        the failure was told is tried again.
+        `committed` was called with the failure is tried again.
         """
 
     async def flush(self) -> None:
-        """Wait until everything appended is on disk."""
+        """Wait until everything appended is on disk. Raise the `StoreFailed` of a commit that failed meanwhile."""
 
     def read(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
         """Yield what the log has behind a sequence number, in batches. Pieces of one message come as one entry.
@@ -101,20 +101,20 @@ class Log(Protocol):
         """Yield what `read` yields, then new entries as they are committed, until the log is released."""
 
     async def change(self, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
-        """Change what the list shows."""
+        """Change what the list shows, and return the metadata after that."""
 
     async def touch(self) -> None:
-        """Tell the list that something has happened here."""
+        """Bring the list up to date: this session was active now."""
 
     async def release(self) -> None:
-        """Give the lease back. Everything appended is on disk then."""
+        """Release the lease. Everything appended is on disk then; a second call does nothing."""
 
 
 class Store(Protocol):
-    """Where sessions are kept."""
+    """Where sessions are stored. Every method waits for the disk and may raise `StoreFailed`."""
 
     async def create(self, meta: SessionMeta) -> Log:
-        """A new session, held by us, on disk when this returns."""
+        """Make a new session, held by us; it is on disk when this returns."""
 
     async def open(self, session_id: str, check: "Check | None" = None) -> Log:
         """Acquire the lease of a stored session. `SessionMissing`, `SessionHeld`, `SessionDamaged`.
@@ -124,30 +124,30 @@ class Store(Protocol):
         """
 
     async def look(self, session_id: str) -> SessionMeta:
-        """What is known of a session, without holding it."""
+        """Return the metadata of a session, without holding it."""
 
     async def names(self, prefix: str = "") -> Sequence[str]:
-        """The ids that begin so, of all sessions there are, sorted. Nothing is looked at but the ids."""
+        """Return the sorted ids of all sessions that begin with `prefix`. Nothing but the ids is read."""
 
     async def length(self, session_id: str) -> int:
-        """The sequence number of a session's last entry; 0: it has none."""
+        """Return the sequence number of a session's last entry; 0: it has none."""
 
     def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        """A session's log, without holding it."""
+        """Yield a session's log in batches, without holding it. `SessionDamaged` where it cannot be read on."""
 
     async def list(
         self, *, cwd: str | None = None, cursor: str | None = None, archived: ArchiveFilter = "exclude"
     ) -> SessionPage:
-        """A page of sessions. One that exists throughout a paging is listed exactly once."""
+        """Return a page of sessions. One that exists throughout a paging is listed exactly once."""
 
     async def fork(self, source: str, meta: SessionMeta) -> Log:
-        """A copy of a session's log under a new id, held by us."""
+        """Copy a session's log to a new session, held by us."""
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
         """Change title or archived flag of a session; raise `SessionHeld` if another store holds its lease."""
 
     async def delete(self, session_id: str) -> bool:
-        """Forget a session for good. False: there was none."""
+        """Delete a session for good. False: there was none."""
 
     async def close(self) -> None:
-        """Give every lease back and stop."""
+        """Release every lease and stop; what was appended is on disk then."""

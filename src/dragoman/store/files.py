@@ -111,7 +111,7 @@ class SessionFiles:
     # -- whole sessions ----------------------------------------------------------------------------------------------
 
     def create(self, meta: SessionMeta, source: str | None = None) -> None:
-        """A new session, ours; with a source, a copy of its log as it is at one moment. It is there whole, or not."""
+        """Make a new session, held by us; with a source, a copy of its log as it is at one moment."""
         path = self._path(meta.id)
         # Built under another name and given its own at the end: at every moment the session is there whole, or not at
         # all. A kill leaves a `.new` file, which no listing shows and the next attempt replaces.
@@ -134,7 +134,7 @@ class SessionFiles:
         self._held.add(meta.id)
 
     def remove(self, session_id: str) -> bool:
-        """Take a session away, with everything that was kept of it. False: there was none."""
+        """Delete a session with everything that was stored of it. False: there was none."""
         self._close_file(session_id)
         self._forget_lease(session_id)
         path = self._path(session_id)
@@ -154,7 +154,7 @@ class SessionFiles:
         return there
 
     def names(self) -> Iterator[str]:
-        """Every session there is."""
+        """Yield the ids of all sessions in the folder."""
         with store_errors():
             try:
                 with os.scandir(self.folder) as found:
@@ -176,7 +176,7 @@ class SessionFiles:
     # -- one session -------------------------------------------------------------------------------------------------
 
     def look(self, session_id: str) -> SessionMeta:
-        """What is known of a session."""
+        """Return the metadata of a session."""
         path = self._path(session_id)
         with store_errors():
             check_kind(path)
@@ -284,11 +284,11 @@ class SessionFiles:
         self._unverified.pop(session_id, None)
 
     def check_name(self, session_id: str) -> None:
-        """`SessionMissing` for what can be no session of ours."""
+        """Raise `SessionMissing` for an id that no session of ours can have."""
         self._path(session_id)
 
     def check_free(self, session_id: str) -> None:
-        """`SessionHeld` if another living process has the session open."""
+        """Raise `SessionHeld` if another living holder has the session."""
         with store_errors(), self._file(session_id) as file:
             if self._is_held_elsewhere(file):
                 raise SessionHeld("another process has the session open")
@@ -343,7 +343,7 @@ class SessionFiles:
         return True
 
     def length(self, session_id: str) -> int:
-        """The sequence number of the last entry."""
+        """Return the sequence number of the last entry; 0: there is none."""
         with store_errors(), self._file(session_id) as file:
             return last_in(file)
 
@@ -403,13 +403,13 @@ class SessionFiles:
             close(file.connection)
 
     def close(self) -> None:
-        """Close everything."""
+        """Close every file. Leases stay: they end with the holder."""
         for session_id in list(self._open):
             self._close_file(session_id)
 
     @contextmanager
     def _file(self, session_id: str) -> Iterator[sqlite3.Connection]:
-        """A session's file for one piece of work. After a failure it is opened anew: the cause may be gone then."""
+        """Yield the connection to a session's file. After a failure it is closed, and opened anew the next time."""
         file = self._open.get(session_id)
         if file is None:
             path = self._path(session_id)
@@ -434,7 +434,7 @@ class SessionFiles:
 
 
 def make_folder(folder: Path) -> None:
-    """A folder for our eyes only."""
+    """Make a folder, if it is not there, that only its owner may enter."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
         os.chmod(folder, 0o700)

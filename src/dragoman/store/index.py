@@ -67,7 +67,7 @@ class Index:
     # -- changes -----------------------------------------------------------------------------------------------------
 
     def mark(self, session_id: str) -> int:
-        """A session's file is about to change. The result is the latest activity of any session."""
+        """Note that a session's file is about to change; return the latest activity of any session."""
 
         def work(file: sqlite3.Connection) -> int:
             listing.mark(file, session_id, self._holder.name)
@@ -76,21 +76,21 @@ class Index:
         return self._write(work)
 
     def put(self, meta: SessionMeta) -> None:
-        """Add a session, or tell what has changed of it."""
+        """Add a session to the list, or replace what the list has of it."""
         self._write(lambda file: listing.put(file, meta))
 
     def drop(self, session_id: str) -> None:
-        """A session is gone."""
+        """Remove a session from the list."""
         self._write(lambda file: listing.drop(file, session_id))
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def look(self, session_id: str) -> SessionMeta | None:
-        """What the list knows of a session."""
+        """Return what the list has of a session; None: nothing."""
         return self._do(lambda file: listing.look(file, session_id))
 
     def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> SessionPage:
-        """The next page."""
+        """Return the page behind a cursor, or the first one."""
         place = None if cursor is None else decode_cursor(cursor)
         self._update_index()
 

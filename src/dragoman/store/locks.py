@@ -1,4 +1,4 @@
-"""Locks between processes. The kernel keeps them, and drops them however a process ends."""
+"""Locks between processes. The kernel has them, and releases them however a process ends."""
 
 import fcntl
 import os

@@ -33,7 +33,7 @@ from dragoman.store.entries import Entry, UnwritableEntry
 T = TypeVar("T")
 Job = Callable[[], None]
 
-# So long may what is done wait to be told while there is more to do. A chunk's way to a client may take ten times that.
+# Callbacks wait at most this long while there is more to do. A chunk's way to a client may take ten times that.
 _DELIVER_SECONDS: Final = 0.002
 # A program that ends without closing its store waits this long for what it has appended.
 _EXIT_SECONDS: Final = 2.0
@@ -48,7 +48,7 @@ class Writer:
         # Held for starting, ending, and putting: nothing is put behind the end.
         self._lock: Final = threading.Lock()
         self._stopped = False
-        # The thread's own: what is to be told, and since when.
+        # The thread's own: callbacks that were not delivered yet, and since when.
         self._callbacks: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
         self._since = 0.0
 
@@ -57,7 +57,7 @@ class Writer:
         return f"<Writer {state} jobs={self._jobs.qsize()}>"
 
     def put(self, job: Job) -> bool:
-        """Do this after everything put before. It must not raise. False: the writer has done its last job."""
+        """Run `job` in the thread, after everything put before. It must not raise. False: the writer has stopped."""
         with self._lock:
             if self._stopped:
                 return False
@@ -70,7 +70,7 @@ class Writer:
             return True
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do this there, and give its result here."""
+        """Run `work` in the thread, and wait for its result. What it raises is raised here."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
@@ -90,13 +90,13 @@ class Writer:
         return await asyncio.shield(done)
 
     def call_in_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-        """Call back into a loop, soon and in order. In the thread; the call must not raise."""
+        """Have `call` called in a loop, soon and in order. Called in the thread; `call` must not raise."""
         if not self._callbacks:
             self._since = time.monotonic()
         self._callbacks.setdefault(loop, []).append(call)
 
     async def stop(self) -> None:
-        """Finish what was put, then end."""
+        """Wait until every job that was put is done, then stop the thread. Idempotent."""
         with self._lock:
             # Without a thread there is nothing to wait for; with one, it sets `_stopped` itself when it has done the
             # last job.
@@ -117,7 +117,7 @@ class Writer:
             job()
             if self._callbacks and time.monotonic() - self._since > _DELIVER_SECONDS:
                 self._deliver()
-        # Under the lock: who is told that we have stopped is told after everything we had to tell.
+        # Under the lock: a caller that learns that we have stopped gets all callbacks of earlier jobs before that.
         with self._lock:
             self._stopped = True
             while not self._jobs.empty():
@@ -271,11 +271,11 @@ class SqliteLog:
         May be called from another event loop than the log's own.
         """
         self.end()
-        # Every commit that was put before this is done before it, and told.
+        # Every commit that was put before this is done before it, and its callback delivered.
         await self._engine.run(self._finish)
 
     def end(self) -> None:
-        """Nothing is to come any more. What is appended all the same fails, after what was appended before."""
+        """Accept nothing more. What is appended all the same fails, after what was appended before."""
         self._ended = True
         self._engine.remove_log(self)
         self._wake()
@@ -283,7 +283,7 @@ class SqliteLog:
     # -- in the writer thread ----------------------------------------------------------------------------------------
 
     def _commit(self) -> None:
-        """Everything that waits, in one transaction."""
+        """Commit everything that waits, in one transaction."""
         # Reset before the queue is read: an `append` after that read sets it again and puts another job.
         self._scheduled = False
         if self._failing:

@@ -194,5 +194,5 @@ def transaction(file: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[N
             if file.in_transaction:
                 file.execute("ROLLBACK")
         except sqlite3.Error:
-            pass  # what went wrong first is what is told
+            pass  # what went wrong first is raised
         raise

@@ -42,7 +42,7 @@ PIECE_CHARACTERS: Final = 1024 * 1024
 # What all stores of this process have open: the process (a fork has the set too), the folder and the session. The
 # leases say who may write; this says where a session is open, when a lease was refused.
 _open_here: Final[set[tuple[int, str, str]]] = set()
-# A session as it was taken, and what was lost of it before.
+# The metadata of a session whose lease was acquired, and what was lost of its log before; None: nothing.
 _Acquired = tuple[SessionMeta, str | None]
 
 
