@@ -12,8 +12,12 @@
     │   └── VersionMismatch   it speaks no protocol version that we speak
     └── WorldError            neither side's mistake
         ├── LinkClosed        the connection ended before the answer came
+        │   └── ChildExited   ... because the agent's process did; with its exit code and stderr
         ├── StartFailed       a process could not be started
+        ├── AgentFailed       an agent of the registry was started as often as it may be
         └── TimedOut          a wait reached its bound
+
+Errors of one part (a store, a configuration file, a permission rule) stand with that part, as subclasses of these.
 
 `wire_error` is the one place where an exception becomes an error on the wire. No exception text, path or
 traceback passes it, unless that text was written for the peer: `PeerMistake` and `RequestFailed`.
@@ -101,6 +105,23 @@ class WorldError(DragomanError):
 
 class LinkClosed(WorldError):
     """The connection ended; every call that waited for a reply fails with this, once."""
+
+
+class ChildExited(LinkClosed):
+    """The agent's process has ended, or has closed its pipes.
+
+    `exit_code` is negative for a signal, and None if the process still runs. `stderr_tail` is the end of what it wrote
+    to stderr; the `message` has its last lines.
+    """
+
+    def __init__(self, message: str, exit_code: int | None, stderr_tail: str) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.stderr_tail = stderr_tail
+
+
+class AgentFailed(WorldError):
+    """An agent of the registry cannot be used; the text says why, and what to do about it."""
 
 
 class StartFailed(WorldError):

@@ -12,10 +12,10 @@ import pytest
 
 from dragoman.client import registry as registry_module
 from dragoman.client.known_agents import KNOWN
-from dragoman.client.registry import AgentFailed, AgentRegistry
+from dragoman.client.registry import AgentRegistry
 from dragoman.client.registry_file import RegistryFileInvalid
 from dragoman.client.workspace import Workspace
-from dragoman.errors import LinkClosed, StartFailed, TimedOut, UsageError
+from dragoman.errors import AgentFailed, LinkClosed, StartFailed, TimedOut, UsageError
 from dragoman.host.launch_names import Launch
 from dragoman.host.scripts import named_files
 from dragoman.host.trust import trust

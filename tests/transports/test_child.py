@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from dragoman import limits
-from dragoman.errors import LinkClosed
+from dragoman.errors import ChildExited, LinkClosed
 from dragoman.host.process import Child
 from dragoman.link import Link
-from dragoman.transports.child import ChildExited, ChildTransport
+from dragoman.transports.child import ChildTransport
 from dragoman.vocabulary.hello import ClientHello
 from tests.support.links import Above
 from tests.support.waiting import settled, until

@@ -28,14 +28,10 @@ from dragoman.client.project_entry import project_entries
 from dragoman.client.registry_file import RegistryFile, Terms, changed_since, find_files, read_usable, untrusted
 from dragoman.client.settings import ConnectSettings
 from dragoman.client.timeouts import Timeouts
-from dragoman.errors import DragomanError, LinkClosed, StartFailed, UsageError, WorldError
+from dragoman.errors import AgentFailed, ChildExited, DragomanError, LinkClosed, StartFailed, UsageError
 
 _sleep: Final = asyncio.sleep
 _log: Final = logging.getLogger(__name__)
-
-
-class AgentFailed(WorldError):
-    """An agent of the registry cannot be used; the text says why, and what to do about it."""
 
 
 @dataclass(frozen=True)
@@ -315,7 +311,8 @@ class _RegisteredAgent:
 
     def _record(self, error: Exception) -> None:
         self._error = str(error)
-        self._stderr = getattr(error, "stderr_tail", "") or self._stderr
+        if isinstance(error, ChildExited) and error.stderr_tail:
+            self._stderr = error.stderr_tail
 
     def status(self) -> AgentStatus:
         latest = self._own or self._latest

@@ -12,22 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Self
 
 from dragoman import limits
-from dragoman.errors import LinkClosed
+from dragoman.errors import ChildExited, LinkClosed
 from dragoman.host.environment import child_environment
 from dragoman.host.pipes import PolledReadEnd, WriteEnd
 from dragoman.host.process import Child
 from dragoman.transports.contract import Receiver
 
 _log: Final = logging.getLogger(__name__)
-
-
-class ChildExited(LinkClosed):
-    """The child has ended. `exit_code` is None if it still runs but has closed its pipes, negative for a signal."""
-
-    def __init__(self, message: str, exit_code: int | None, stderr_tail: str) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-        self.stderr_tail = stderr_tail
 
 
 class ChildTransport:
