@@ -26,11 +26,10 @@ from tests.support.waiting import settled
 Message = dict[str, Any]
 PIPE = 64 * 1024
 PAIRS = [(1, 1), (1, 2), (2, 1), (2, 2)]
-every_pair = pytest.mark.parametrize(("editor_version", "agent_version"), PAIRS)
+every_pair = pytest.mark.parametrize(("front", "back"), PAIRS)
 # For what takes long: here each version is on each side, and the slow lane has the pairs of one version too.
 every_translation = pytest.mark.parametrize(
-    ("editor_version", "agent_version"),
-    [pytest.param(*pair, marks=[pytest.mark.slow] * (pair[0] == pair[1])) for pair in PAIRS],
+    ("front", "back"), [pytest.param(*pair, marks=[pytest.mark.slow] * (pair[0] == pair[1])) for pair in PAIRS]
 )
 
 # -- peers -----------------------------------------------------------------------------------------------------------
@@ -133,18 +132,14 @@ class Peer:
 
 @asynccontextmanager
 async def joined(
-    *,
-    to_editor: Faults = NO_FAULTS,
-    to_client_side: Faults = NO_FAULTS,
-    to_agent_side: Faults = NO_FAULTS,
-    **settings: Any,
+    *, to_editor: Faults = NO_FAULTS, to_front: Faults = NO_FAULTS, to_back: Faults = NO_FAULTS, **settings: Any
 ) -> AsyncIterator[tuple[Peer, Peer]]:
     """An editor and an agent with a bridge between them; it must end with them, and without a mistake of its own."""
     mistakes: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: mistakes.append(context))
-    ours, editor_end = memory_pair(PIPE, to_left=to_editor, to_right=to_client_side)
-    agent_end, theirs = memory_pair(PIPE, to_left=to_agent_side)
-    running = asyncio.ensure_future(Bridge(editor_end, agent_end, **settings).run())
+    ours, front = memory_pair(PIPE, to_left=to_editor, to_right=to_front)
+    back, theirs = memory_pair(PIPE, to_left=to_back)
+    running = asyncio.ensure_future(Bridge(front, back, **settings).run())
     editor, agent = Peer(ours), Peer(theirs)
     try:
         yield editor, agent
@@ -157,13 +152,13 @@ async def joined(
 
 @asynccontextmanager
 async def in_session(
-    editor_version: int, agent_version: int, *, to_editor: Faults = NO_FAULTS, **agent_can: Any
+    front: int, back: int, *, to_editor: Faults = NO_FAULTS, **agent_can: Any
 ) -> AsyncIterator[tuple[Peer, Peer]]:
     """The same, after the handshake and with session `s` open. The last number used is 2, on both sides."""
     async with joined(to_editor=to_editor) as (editor, agent):
-        editor.say(request(1, "initialize", **EDITOR[editor_version]))
+        editor.say(request(1, "initialize", **EDITOR[front]))
         await agent.hear()
-        agent.say(result(1, **agent_hello(agent_version, **agent_can)))
+        agent.say(result(1, **agent_hello(back, **agent_can)))
         await editor.hear()
         editor.say(request(2, "session/new", cwd="/w", mcpServers=[]))
         await agent.hear()
@@ -283,45 +278,42 @@ TOLD[2, 2] = TOLD[2, 1]
 
 
 @every_pair
-async def test_each_side_is_greeted_with_what_the_other_said(editor_version: int, agent_version: int) -> None:
+async def test_each_side_is_greeted_with_what_the_other_said(front: int, back: int) -> None:
     async with joined() as (editor, agent):
-        editor.say(request("a", "initialize", **EDITOR[editor_version]))
+        editor.say(request("a", "initialize", **EDITOR[front]))
         hello = await agent.hear()
-        agent.say(result(hello["id"], **agent_hello(agent_version, _x=1)))
+        agent.say(result(hello["id"], **agent_hello(back, _x=1)))
         answer = await editor.hear()
 
     params = hello["params"]
     assert (hello["id"], hello["method"], params["protocolVersion"]) == (1, "initialize", 2)
     assert params["clientInfo"] == params["info"] == {"name": "ed", "version": "1"}
-    assert params["clientCapabilities"]["terminal"] == (editor_version == 1)
-    assert params["clientCapabilities"]["fs"] == {
-        "readTextFile": editor_version == 1,
-        "writeTextFile": editor_version == 1,
-    }
+    assert params["clientCapabilities"]["terminal"] == (front == 1)
+    assert params["clientCapabilities"]["fs"] == {"readTextFile": front == 1, "writeTextFile": front == 1}
     assert params["capabilities"] == {"elicitation": {"form": {}}}
-    assert answer == result("a", **TOLD[editor_version, agent_version])
+    assert answer == result("a", **TOLD[front, back])
 
 
 @every_pair
 async def test_what_comes_right_behind_initialize_waits_for_the_agent_and_keeps_its_order(
-    editor_version: int, agent_version: int
+    front: int, back: int
 ) -> None:
     async with joined() as (editor, agent):
         editor.say(
-            request(1, "initialize", **EDITOR[editor_version]),
+            request(1, "initialize", **EDITOR[front]),
             request(2, "_one"),
             note("_two"),
-            request(3, "initialize", **EDITOR[editor_version]),
+            request(3, "initialize", **EDITOR[front]),
             request(4, "session/new", cwd="/w", mcpServers=[]),
         )
         assert (await agent.hear())["method"] == "initialize"
-        agent.say(result(1, **agent_hello(agent_version)))
+        agent.say(result(1, **agent_hello(back)))
         heard = await agent.hear_many(3)
         answers = await editor.hear_many(2)
 
     assert [message["method"] for message in heard] == ["_one", "_two", "session/new"]
     assert answers == [
-        result(1, **{**TOLD[editor_version, agent_version], **_without_x(TOLD[editor_version, agent_version])}),
+        result(1, **{**TOLD[front, back], **_without_x(TOLD[front, back])}),
         error(3, -32600, "Already initialized"),
     ]
 
@@ -434,22 +426,16 @@ HEARD_AFTER = {
 
 
 @every_pair
-async def test_a_turn_is_heard_in_the_editors_own_version(editor_version: int, agent_version: int) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_a_turn_is_heard_in_the_editors_own_version(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(prompt(3))
         assert await agent.hear() == prompt(3)
-        agent.say(*BEFORE[agent_version])
-        assert (
-            await editor.hear_many(len(HEARD_BEFORE[editor_version, agent_version]))
-            == HEARD_BEFORE[editor_version, agent_version]
-        )
+        agent.say(*BEFORE[back])
+        assert await editor.hear_many(len(HEARD_BEFORE[front, back])) == HEARD_BEFORE[front, back]
         editor.say(chosen(1, "yes"))
         assert await agent.hear() == chosen(QUESTION, "yes")
-        agent.say(*AFTER[agent_version])
-        assert (
-            await editor.hear_many(len(HEARD_AFTER[editor_version, agent_version]))
-            == HEARD_AFTER[editor_version, agent_version]
-        )
+        agent.say(*AFTER[back])
+        assert await editor.hear_many(len(HEARD_AFTER[front, back])) == HEARD_AFTER[front, back]
 
 
 @pytest.mark.requirement("L4")
@@ -487,26 +473,22 @@ CANCELLED_END = {1: result(3, stopReason="cancelled"), 2: state("idle", stopReas
 
 
 @every_pair
-async def test_a_cancelled_turn_ends_once_and_as_cancelled(editor_version: int, agent_version: int) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_a_cancelled_turn_ends_once_and_as_cancelled(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(prompt(3))
         await agent.hear()
-        agent.say(*BEFORE[agent_version])
-        await editor.hear_many(len(HEARD_BEFORE[editor_version, agent_version]))
+        agent.say(*BEFORE[back])
+        await editor.hear_many(len(HEARD_BEFORE[front, back]))
         editor.say(note("session/cancel", sessionId="s"), result(1, **DISMISSED))
         assert await agent.hear_many(2) == [note("session/cancel", sessionId="s"), result(QUESTION, **DISMISSED)]
-        agent.say(CANCELLED_END[agent_version])
-        running = (
-            [state("running")] if (editor_version, agent_version) == (2, 1) else []
-        )  # said for an agent that cannot
-        assert await editor.hear_many(len(running) + 1) == [*running, CANCELLED_END[editor_version]]
+        agent.say(CANCELLED_END[back])
+        running = [state("running")] if (front, back) == (2, 1) else []  # said for an agent that cannot
+        assert await editor.hear_many(len(running) + 1) == [*running, CANCELLED_END[front]]
 
 
 @every_pair
-async def test_a_prompt_and_its_cancellation_in_one_breath_keep_their_order(
-    editor_version: int, agent_version: int
-) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_a_prompt_and_its_cancellation_in_one_breath_keep_their_order(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(prompt(3, "x" * 200_000), note("session/cancel", sessionId="s"))
         assert await agent.hear_many(2) == [prompt(3, "x" * 200_000), note("session/cancel", sessionId="s")]
 
@@ -519,29 +501,25 @@ FAILED_END = {
 
 
 @every_pair
-async def test_a_turn_that_fails_says_why_and_leaves_the_session_usable(
-    editor_version: int, agent_version: int
-) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_a_turn_that_fails_says_why_and_leaves_the_session_usable(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(prompt(3))
         await agent.hear()
-        agent.say(*([] if agent_version == 1 else [result(3, messageId="u")]), FAILED_END[agent_version])
-        accepted = 0 if editor_version == 1 else 3 if agent_version == 1 else 1
-        assert (await editor.hear_many(accepted + 1))[-1] == FAILED_END[editor_version]
+        agent.say(*([] if back == 1 else [result(3, messageId="u")]), FAILED_END[back])
+        accepted = 0 if front == 1 else 3 if back == 1 else 1
+        assert (await editor.hear_many(accepted + 1))[-1] == FAILED_END[front]
         editor.say(prompt(4, "again"))
         assert await agent.hear() == prompt(4, "again")
 
 
 @every_pair
-async def test_a_prompt_that_is_refused_is_an_error_or_a_turn_that_failed(
-    editor_version: int, agent_version: int
-) -> None:
+async def test_a_prompt_that_is_refused_is_an_error_or_a_turn_that_failed(front: int, back: int) -> None:
     refused = error(3, -32002, "Session not found", {"sessionId": "s"})
-    async with in_session(editor_version, agent_version) as (editor, agent):
+    async with in_session(front, back) as (editor, agent):
         editor.say(prompt(3))
         await agent.hear()
         agent.say(refused)
-        if (editor_version, agent_version) == (2, 1):
+        if (front, back) == (2, 1):
             # It was accepted when it was sent; a turn is all that can fail.
             assert (await editor.hear_many(4))[-1] == state("idle", stopReason="error", error=refused["error"])
         else:
@@ -579,12 +557,12 @@ RETOLD = {
 
 
 @every_pair
-async def test_a_stored_session_is_told_before_its_loading_is_answered(editor_version: int, agent_version: int) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
-        editor.say(LOAD[editor_version])
-        assert await agent.hear() == LOAD[agent_version]
-        agent.say(*STORY[agent_version], *([state("idle")] if agent_version == 2 else ()), result(3))
-        expected = [*RETOLD[editor_version, agent_version], result(3)]
+async def test_a_stored_session_is_told_before_its_loading_is_answered(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
+        editor.say(LOAD[front])
+        assert await agent.hear() == LOAD[back]
+        agent.say(*STORY[back], *([state("idle")] if back == 2 else ()), result(3))
+        expected = [*RETOLD[front, back], result(3)]
         assert await editor.hear_many(len(expected)) == expected
 
 
@@ -600,8 +578,8 @@ async def test_two_bridges_do_not_name_two_messages_alike(monkeypatch: pytest.Mo
 
 
 @every_pair
-async def test_what_is_said_behind_an_answer_stays_behind_it(editor_version: int, agent_version: int) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_what_is_said_behind_an_answer_stays_behind_it(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(request(3, "session/new", cwd="/w", mcpServers=[]))
         await agent.hear()
         agent.say(note("_before"), result(3, sessionId="s2"), note("_behind"), update("usage_update", used=1, size=2))
@@ -688,9 +666,9 @@ async def test_a_version_2_mode_option_is_also_a_mode_for_a_version_1_editor() -
 
 @every_pair
 async def test_extensions_pass_both_ways_with_their_errors_and_nobody_sees_the_others_ids(
-    editor_version: int, agent_version: int
+    front: int, back: int
 ) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+    async with in_session(front, back) as (editor, agent):
         editor.say(request("mine", "_to_agent", deep={"x": [1, None]}), note("_news", n=1))
         assert await agent.hear_many(2) == [request(3, "_to_agent", deep={"x": [1, None]}), note("_news", n=1)]
         agent.say(request("yours", "_to_editor", q=1), note("_tidings"), error(3, -32099, "No", {"why": [1]}))
@@ -704,10 +682,10 @@ async def test_extensions_pass_both_ways_with_their_errors_and_nobody_sees_the_o
 
 
 @every_pair
-async def test_a_question_and_its_completion_pass_to_the_editor(editor_version: int, agent_version: int) -> None:
+async def test_a_question_and_its_completion_pass_to_the_editor(front: int, back: int) -> None:
     form = {"type": "object", "properties": {"name": {"type": "string"}}}
     question = {"mode": "form", "message": "Who?", "sessionId": "s", "requestedSchema": form}
-    async with in_session(editor_version, agent_version) as (editor, agent):
+    async with in_session(front, back) as (editor, agent):
         agent.say(request("q", "elicitation/create", **question), note("elicitation/complete", elicitationId="e"))
         assert await editor.hear_many(2) == [
             request(1, "elicitation/create", **question),
@@ -745,10 +723,8 @@ async def test_what_the_agents_version_has_no_word_for_is_an_unknown_method() ->
 
 
 @every_pair
-async def test_a_request_that_the_editor_cancels_is_cancelled_at_the_agent(
-    editor_version: int, agent_version: int
-) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_a_request_that_the_editor_cancels_is_cancelled_at_the_agent(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(request(9, "_slow"))
         assert await agent.hear() == request(3, "_slow")
         editor.say(note("$/cancel_request", requestId=9))
@@ -759,8 +735,8 @@ async def test_a_request_that_the_editor_cancels_is_cancelled_at_the_agent(
 
 
 @every_pair
-async def test_a_request_cancelled_in_the_same_breath_is_answered_once(editor_version: int, agent_version: int) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_a_request_cancelled_in_the_same_breath_is_answered_once(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(request(9, "_slow"), note("$/cancel_request", requestId=9), request(10, "_next"))
         assert await editor.hear() == error(9, -32800, "Request cancelled")
         heard = [await agent.hear()]
@@ -771,12 +747,10 @@ async def test_a_request_cancelled_in_the_same_breath_is_answered_once(editor_ve
 
 
 @every_pair
-async def test_a_permission_that_the_agent_withdraws_is_withdrawn_from_the_editor(
-    editor_version: int, agent_version: int
-) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
-        agent.say(permission("p", agent_version))
-        assert await editor.hear() == permission(1, editor_version)
+async def test_a_permission_that_the_agent_withdraws_is_withdrawn_from_the_editor(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
+        agent.say(permission("p", back))
+        assert await editor.hear() == permission(1, front)
         agent.say(note("$/cancel_request", requestId="p"))
         assert await editor.hear() == note("$/cancel_request", requestId=1)
         assert await agent.hear() == error("p", -32800, "Request cancelled")
@@ -803,10 +777,8 @@ def question_about(number: int | str, mode: str = "form") -> Message:
 
 @every_pair
 @pytest.mark.parametrize("mode", ["form", "_voice"])
-async def test_a_question_about_a_request_names_it_as_the_editor_does(
-    editor_version: int, agent_version: int, mode: str
-) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_a_question_about_a_request_names_it_as_the_editor_does(front: int, back: int, mode: str) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(request("mine", "_slow"))
         await agent.hear()
         agent.say(request("q", "elicitation/create", **question_about(3, mode)))
@@ -815,29 +787,27 @@ async def test_a_question_about_a_request_names_it_as_the_editor_does(
         assert await agent.hear() == result("q", action="decline")
 
 
-@pytest.mark.parametrize("editor_version", [1, 2])
+@pytest.mark.parametrize("front", [1, 2])
 @pytest.mark.parametrize("mode", ["form", "_voice"])
 async def test_a_question_about_a_prompt_is_about_its_session_where_the_prompt_has_its_answer(
-    editor_version: int, mode: str
+    front: int, mode: str
 ) -> None:
-    async with in_session(editor_version, 1) as (editor, agent):
+    async with in_session(front, 1) as (editor, agent):
         editor.say(prompt(30))
         await agent.hear()
         agent.say(request("q", "elicitation/create", **question_about(3, mode)))
         asked = question_about(30, mode)
-        if editor_version == 2:
+        if front == 2:
             asked = {**{name: value for name, value in asked.items() if name != "requestId"}, "sessionId": "s"}
-        assert (await editor.hear_many(1 if editor_version == 1 else 4))[-1] == request(
-            1, "elicitation/create", **asked
-        )
+        assert (await editor.hear_many(1 if front == 1 else 4))[-1] == request(1, "elicitation/create", **asked)
 
 
 @every_pair
 @pytest.mark.parametrize("number", [2, 99, "3"])
 async def test_a_question_about_a_request_that_is_over_or_never_was_is_nobodys(
-    editor_version: int, agent_version: int, number: int | str
+    front: int, back: int, number: int | str
 ) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+    async with in_session(front, back) as (editor, agent):
         agent.say(request("q", "elicitation/create", **question_about(number)), note("_next"))
         assert await agent.hear() == result("q", action="cancel")
         assert await editor.hear() == note("_next")
@@ -916,10 +886,10 @@ ANSWERS: dict[str, tuple[Message, Message | None]] = {
 @pytest.mark.requirement("L5")
 @every_pair
 @pytest.mark.parametrize("case", ANSWERS)
-async def test_only_an_offered_choice_is_passed_on(editor_version: int, agent_version: int, case: str) -> None:
+async def test_only_an_offered_choice_is_passed_on(front: int, back: int, case: str) -> None:
     answered, heard = ANSWERS[case]
-    async with in_session(editor_version, agent_version) as (editor, agent):
-        agent.say(permission("p", agent_version))
+    async with in_session(front, back) as (editor, agent):
+        agent.say(permission("p", back))
         await editor.hear()
         # The second answer comes too late to change the first, whatever the first was.
         editor.say({"id": 1, **answered}, chosen(1, "yes"), note("_next"))
@@ -932,12 +902,10 @@ async def test_only_an_offered_choice_is_passed_on(editor_version: int, agent_ve
 
 
 @pytest.mark.requirement("L5")
-@pytest.mark.parametrize(
-    ("agent_version", "heard"), [(1, DISMISSED["outcome"]), (2, {"outcome": "_allow_all", "more": 1})]
-)
-async def test_an_outcome_nobody_knows_stays_unknown_or_is_nobodys_choice(agent_version: int, heard: Message) -> None:
-    async with in_session(2, agent_version) as (editor, agent):
-        agent.say(permission("p", agent_version))
+@pytest.mark.parametrize(("back", "heard"), [(1, DISMISSED["outcome"]), (2, {"outcome": "_allow_all", "more": 1})])
+async def test_an_outcome_nobody_knows_stays_unknown_or_is_nobodys_choice(back: int, heard: Message) -> None:
+    async with in_session(2, back) as (editor, agent):
+        agent.say(permission("p", back))
         await editor.hear()
         editor.say(result(1, outcome={"outcome": "_allow_all", "more": 1}))
         assert await agent.hear() == result("p", outcome=heard)
@@ -945,9 +913,9 @@ async def test_an_outcome_nobody_knows_stays_unknown_or_is_nobodys_choice(agent_
 
 @pytest.mark.requirement("L5")
 @every_pair
-async def test_an_option_offered_under_two_meanings_cannot_be_chosen(editor_version: int, agent_version: int) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
-        asked = permission("p", agent_version)
+async def test_an_option_offered_under_two_meanings_cannot_be_chosen(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
+        asked = permission("p", back)
         asked["params"]["options"] = [{**option, "optionId": "same"} for option in OPTIONS]
         agent.say(asked)
         await editor.hear()
@@ -957,9 +925,9 @@ async def test_an_option_offered_under_two_meanings_cannot_be_chosen(editor_vers
 
 @pytest.mark.requirement("L5")
 @every_pair
-async def test_a_permission_whose_editor_leaves_is_nobodys_choice(editor_version: int, agent_version: int) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
-        agent.say(permission("p", agent_version))
+async def test_a_permission_whose_editor_leaves_is_nobodys_choice(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
+        agent.say(permission("p", back))
         await editor.hear()
         await editor.leave()
         assert await agent.ended() == [result("p", **DISMISSED)]
@@ -967,9 +935,9 @@ async def test_a_permission_whose_editor_leaves_is_nobodys_choice(editor_version
 
 @pytest.mark.requirement("L5")
 @every_pair
-async def test_a_permission_whose_agent_leaves_is_withdrawn(editor_version: int, agent_version: int) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
-        agent.say(permission("p", agent_version))
+async def test_a_permission_whose_agent_leaves_is_withdrawn(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
+        agent.say(permission("p", back))
         await editor.hear()
         await agent.leave()
         assert await editor.ended() == [note("$/cancel_request", requestId=1)]
@@ -977,9 +945,9 @@ async def test_a_permission_whose_agent_leaves_is_withdrawn(editor_version: int,
 
 @pytest.mark.requirement("L5")
 @every_pair
-async def test_one_yes_answers_one_question(editor_version: int, agent_version: int) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
-        agent.say(permission("p", agent_version), permission("p", agent_version), permission("q", agent_version))
+async def test_one_yes_answers_one_question(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
+        agent.say(permission("p", back), permission("p", back), permission("q", back))
         assert [message["id"] for message in await editor.hear_many(2)] == [1, 2]
         assert (await agent.hear())["error"]["code"] == -32600  # asked twice under one id
         editor.say(chosen(1, "yes"), chosen(1, "yes"), chosen(2, "no"))
@@ -1082,11 +1050,11 @@ def _renumbered(message: Message, ids: dict[int, int | str]) -> Message:
 
 
 async def visit(
-    editor_version: int, agent_version: int, arrange: Callable[[Editor, Program], None], **faults: Faults
+    front: int, back: int, arrange: Callable[[Editor, Program], None], **faults: Faults
 ) -> tuple[Editor, Program]:
     """Play the visit with a fault in it, to the end of all three."""
     async with joined(**faults) as (left, right):
-        editor, program = Editor(left, editor_version), Program(right, agent_version)
+        editor, program = Editor(left, front), Program(right, back)
         arrange(editor, program)
 
         async def play(script: Any, peer: Peer) -> None:
@@ -1136,16 +1104,14 @@ def ends(peer: Peer) -> int:
 @pytest.mark.requirement("L3")
 @every_translation
 @pytest.mark.parametrize("who", ["agent", "editor"])
-async def test_whoever_leaves_at_whichever_message_the_other_sees_one_end(
-    editor_version: int, agent_version: int, who: str
-) -> None:
+async def test_whoever_leaves_at_whichever_message_the_other_sees_one_end(front: int, back: int, who: str) -> None:
     index = 0
     while True:
 
         def arrange(editor: Editor, program: Program, index: int = index) -> None:
             (program if who == "agent" else editor).peer.leaves_at = index
 
-        editor, program = await visit(editor_version, agent_version, arrange)
+        editor, program = await visit(front, back, arrange)
         if not (program if who == "agent" else editor).peer.fell:
             break
         assert_one_end_each(editor, program)
@@ -1156,9 +1122,7 @@ async def test_whoever_leaves_at_whichever_message_the_other_sees_one_end(
 @pytest.mark.requirement("L3")
 @every_translation
 @pytest.mark.parametrize("who", ["agent", "editor"])
-async def test_whoever_is_cut_off_at_whichever_byte_the_other_sees_one_end(
-    editor_version: int, agent_version: int, who: str
-) -> None:
+async def test_whoever_is_cut_off_at_whichever_byte_the_other_sees_one_end(front: int, back: int, who: str) -> None:
     cuts = [*range(0, 2_000, 83), 2_000]
     for cut in cuts:
         fault = Faults(dropped_after=cut)
@@ -1166,16 +1130,14 @@ async def test_whoever_is_cut_off_at_whichever_byte_the_other_sees_one_end(
         def arrange(editor: Editor, program: Program) -> None:
             (program if who == "agent" else editor).peer.fell = True
 
-        faults = {"to_agent_side": fault} if who == "agent" else {"to_client_side": fault}
-        assert_one_end_each(*await visit(editor_version, agent_version, arrange, **faults))
+        faults = {"to_back": fault} if who == "agent" else {"to_front": fault}
+        assert_one_end_each(*await visit(front, back, arrange, **faults))
 
 
 @pytest.mark.requirement("L3")
 @every_pair
 @pytest.mark.parametrize("who", ["agent", "editor"])
-async def test_whoever_fails_at_whichever_request_the_other_sees_one_end(
-    editor_version: int, agent_version: int, who: str
-) -> None:
+async def test_whoever_fails_at_whichever_request_the_other_sees_one_end(front: int, back: int, who: str) -> None:
     index = 1
     while True:
 
@@ -1185,7 +1147,7 @@ async def test_whoever_fails_at_whichever_request_the_other_sees_one_end(
             else:
                 editor.fails_at = index
 
-        editor, program = await visit(editor_version, agent_version, arrange)
+        editor, program = await visit(front, back, arrange)
         if (program.requests if who == "agent" else editor.questions) < index:
             break
         assert_one_end_each(editor, program)
@@ -1195,14 +1157,14 @@ async def test_whoever_fails_at_whichever_request_the_other_sees_one_end(
 
 @pytest.mark.requirement("L3")
 @every_translation
-async def test_a_cancel_at_whichever_message_leaves_one_end(editor_version: int, agent_version: int) -> None:
+async def test_a_cancel_at_whichever_message_leaves_one_end(front: int, back: int) -> None:
     index = 1
     while True:
 
         def arrange(editor: Editor, program: Program, index: int = index) -> None:
             editor.cancels_at = index
 
-        editor, program = await visit(editor_version, agent_version, arrange)
+        editor, program = await visit(front, back, arrange)
         if len(editor.peer.heard) < index:
             break
         assert_one_end_each(editor, program)
@@ -1211,19 +1173,15 @@ async def test_a_cancel_at_whichever_message_leaves_one_end(editor_version: int,
 
 
 @every_pair
-async def test_an_agent_that_leaves_in_a_turn_ends_it_with_an_error_before_the_end(
-    editor_version: int, agent_version: int
-) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_an_agent_that_leaves_in_a_turn_ends_it_with_an_error_before_the_end(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(prompt(3))
         await agent.hear()
-        agent.say(*BEFORE[agent_version][:-1])
-        await editor.hear_many(
-            len(HEARD_BEFORE[editor_version, agent_version]) - (2 if (editor_version, agent_version) == (2, 1) else 1)
-        )
+        agent.say(*BEFORE[back][:-1])
+        await editor.hear_many(len(HEARD_BEFORE[front, back]) - (2 if (front, back) == (2, 1) else 1))
         await agent.leave()
         failure = {"code": -32603, "message": GONE}
-        end = error(3, -32603, GONE) if editor_version == 1 else state("idle", stopReason="error", error=failure)
+        end = error(3, -32603, GONE) if front == 1 else state("idle", stopReason="error", error=failure)
         assert await editor.ended() == [end]
 
 
@@ -1246,10 +1204,8 @@ async def test_a_closed_session_has_no_turn_to_end_when_its_agent_leaves() -> No
 
 
 @every_pair
-async def test_an_agent_that_leaves_owes_no_answer_and_ends_no_finished_turn(
-    editor_version: int, agent_version: int
-) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_an_agent_that_leaves_owes_no_answer_and_ends_no_finished_turn(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(request("x", "_slow"), note("_news"))
         await agent.hear_many(2)
         agent.say(note("_last"))
@@ -1258,27 +1214,25 @@ async def test_an_agent_that_leaves_owes_no_answer_and_ends_no_finished_turn(
 
 
 @every_pair
-async def test_an_editor_that_only_stops_speaking_still_hears_what_it_asked_for(
-    editor_version: int, agent_version: int
-) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_an_editor_that_only_stops_speaking_still_hears_what_it_asked_for(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(request("x", "_slow"))
         editor.fall_silent()
         await agent.hear()
-        agent.say(permission("p", agent_version), note("_last"), result(3))
+        agent.say(permission("p", back), note("_last"), result(3))
         assert await editor.ended() == [note("_last"), result("x")]
         assert await agent.ended() == [result("p", **DISMISSED)]
 
 
 @every_pair
-async def test_what_the_editor_said_before_it_left_reaches_the_agent(editor_version: int, agent_version: int) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_what_the_editor_said_before_it_left_reaches_the_agent(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         editor.say(note("_one"), note("session/cancel", sessionId="s"), note("_two"))
         await editor.leave()
         assert await agent.ended() == [note("_one"), note("session/cancel", sessionId="s"), note("_two")]
 
 
-# -- back-pressure --------------------------------------------------------------------------------------------------
+# -- back-pressure ---------------------------------------------------------------------------------------------------
 
 
 COUNT = 300
@@ -1288,14 +1242,14 @@ MUCH = COUNT * SIZE
 HELD = limits.OUTBOX_BYTES + UNFORWARDED_BYTES + limits.MIB
 
 
-@pytest.mark.parametrize(("editor_version", "agent_version", "loading"), [(1, 2, True), (2, 2, False)])
+@pytest.mark.parametrize(("front", "back", "loading"), [(1, 2, True), (2, 2, False)])
 async def test_an_editor_that_does_not_read_stops_the_agent_and_loses_nothing(
-    editor_version: int, agent_version: int, loading: bool
+    front: int, back: int, loading: bool
 ) -> None:
     chunks = [update("agent_message_chunk", messageId="a", content=text(f"{n} {'x' * SIZE}")) for n in range(COUNT)]
-    async with in_session(editor_version, agent_version) as (editor, agent):
+    async with in_session(front, back) as (editor, agent):
         if loading:
-            editor.say(LOAD[editor_version])  # while somebody waits for an answer the limit is the same
+            editor.say(LOAD[front])  # while somebody waits for an answer the limit is the same
             await agent.hear()
         for _ in range(2):
             editor.deaf()
@@ -1311,12 +1265,10 @@ async def stuck(peer: Peer) -> int:
     return len(peer.unsent)
 
 
-@pytest.mark.parametrize(("editor_version", "agent_version"), [(1, 2), (2, 1)])
-async def test_an_agent_that_does_not_read_stops_the_editor_and_loses_nothing(
-    editor_version: int, agent_version: int
-) -> None:
+@pytest.mark.parametrize(("front", "back"), [(1, 2), (2, 1)])
+async def test_an_agent_that_does_not_read_stops_the_editor_and_loses_nothing(front: int, back: int) -> None:
     notes = [note("_much", n=n, data="x" * SIZE) for n in range(COUNT)]
-    async with in_session(editor_version, agent_version) as (editor, agent):
+    async with in_session(front, back) as (editor, agent):
         for _ in range(2):
             agent.deaf()
             editor.say(*notes)
@@ -1337,8 +1289,8 @@ async def test_a_slow_editor_may_read_on_for_as_long_as_it_reads_when_the_agent_
 
 
 @every_pair
-async def test_a_request_that_never_reached_the_agent_is_answered(editor_version: int, agent_version: int) -> None:
-    async with in_session(editor_version, agent_version) as (editor, agent):
+async def test_a_request_that_never_reached_the_agent_is_answered(front: int, back: int) -> None:
+    async with in_session(front, back) as (editor, agent):
         agent.deaf()
         editor.say(*[note("_much", data="x" * SIZE)] * 150, request("x", "_late"), request("y", "_later"))
         await stuck(editor)
@@ -1346,13 +1298,13 @@ async def test_a_request_that_never_reached_the_agent_is_answered(editor_version
         assert await editor.ended() == [error("x", -32603, GONE), error("y", -32603, GONE)]
 
 
-@pytest.mark.parametrize(("editor_version", "agent_version"), [(1, 2), (2, 1)])
+@pytest.mark.parametrize(("front", "back"), [(1, 2), (2, 1)])
 async def test_one_message_larger_than_all_limits_but_its_own_passes(
-    editor_version: int, agent_version: int, monkeypatch: pytest.MonkeyPatch
+    front: int, back: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "INBOX_BYTES", limits.OUTBOX_BYTES)
     large = update("agent_message_chunk", messageId="a", content=text("x" * (limits.INBOX_BYTES + limits.MIB)))
-    async with in_session(editor_version, agent_version) as (editor, agent):
+    async with in_session(front, back) as (editor, agent):
         agent.say(note("_first"), large, note("_last"))
         assert await editor.hear() == note("_first")
         assert await editor.hear() == large
@@ -1360,10 +1312,10 @@ async def test_one_message_larger_than_all_limits_but_its_own_passes(
 
 
 async def test_a_request_that_is_asked_again_is_known_by_its_last_number_alone() -> None:
-    open_work = OpenWork()
-    side: Any = SimpleNamespace(on_sent=open_work.add, on_end=open_work.remove)
-    forwarded = ForwardedRequest(side, side, ListSessions(), 7)
-    forwarded.on_sent(1)
-    forwarded.on_sent(2)
-    assert open_work.find(1) is None
-    assert open_work.find(2) is forwarded
+    unfinished = OpenWork()
+    side: Any = SimpleNamespace(on_sent=unfinished.add, on_end=unfinished.remove)
+    crossing = ForwardedRequest(side, side, ListSessions(), 7)
+    crossing.on_sent(1)
+    crossing.on_sent(2)
+    assert unfinished.find(1) is None
+    assert unfinished.find(2) is crossing

@@ -225,13 +225,13 @@ def test_a_run_goes_on_with_a_session(tmp_path: Path) -> None:
     assert "there is no session 'sess_nobody'" in unknown.error
 
 
-def test_an_agent_of_the_registry_is_found_by_its_name(tmp_path: Path) -> None:
-    command = rogue_agent.written(tmp_path, permission("Do it"), text("Hello from the registry."))
+def test_an_agent_of_the_fleet_is_found_by_its_name(tmp_path: Path) -> None:
+    command = rogue_agent.written(tmp_path, permission("Do it"), text("Hello from the fleet."))
     entry = {"command": command[0], "args": command[1:], "permissionPolicy": "auto-approve"}
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "acp.json").write_text(json.dumps({"servers": {"mine": entry}}))
     done = run(tmp_path, "hi", "--agent", "mine")
-    assert (done.code, done.out) == (0, "Hello from the registry.\n"), done
+    assert (done.code, done.out) == (0, "Hello from the fleet.\n"), done
     assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
 
 

@@ -164,7 +164,7 @@ def test_a_token_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
 
 
 @both_transports
-async def test_an_agent_of_the_registry_may_be_elsewhere(scheme: str, tmp_path: Path) -> None:
+async def test_an_agent_of_the_fleet_may_be_elsewhere(scheme: str, tmp_path: Path) -> None:
     async with served(tmp_path) as far:
         servers = {
             "file": {"url": address(far, scheme), "tokenFile": "token"},
@@ -174,15 +174,15 @@ async def test_an_agent_of_the_registry_may_be_elsewhere(scheme: str, tmp_path: 
         (tmp_path / "acp.json").write_text(json.dumps({"servers": servers}))
         (tmp_path / "token").touch(mode=0o600)
         (tmp_path / "token").write_text(far.token)
-        registry = AgentRegistry.read(tmp_path, environment={"WHERE": address(far, scheme), "TOKEN": far.token})
+        fleet = AgentRegistry.read(tmp_path, environment={"WHERE": address(far, scheme), "TOKEN": far.token})
         async with Workspace([tmp_path], environment=os.environ) as workspace:
             for name in ("file", "variable"):
-                assert (registry.status(name).installed, registry.status(name).state) == (True, "configured")
-                async with registry.connect(name, **workspace.callbacks()) as client:
+                assert (fleet.status(name).installed, fleet.status(name).state) == (True, "configured")
+                async with fleet.connect(name, **workspace.callbacks()) as client:
                     session = await client.new_session(tmp_path)
                     assert (await session.ask("hello")).text == "You said hello."
-                assert registry.status(name).state == "stopped"
+                assert fleet.status(name).state == "stopped"
         with pytest.raises(TimedOut):
-            async with registry.connect("nobody"):
+            async with fleet.connect("nobody"):
                 pass
-        assert registry.status("nobody").state == "failed"
+        assert fleet.status("nobody").state == "failed"

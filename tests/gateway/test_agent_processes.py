@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.served_agent import registered_agent
+from dragoman.cli.served_agent import fleet_agent
 from dragoman.errors import UsageError
 from dragoman.gateway import agent_restart
 from dragoman.gateway.agent_source import AgentSource, spawned
@@ -251,14 +251,14 @@ def test_a_dialect_is_a_version_or_a_name() -> None:
     assert spoken_in("agentao") == ((), "agentao")
 
 
-def test_the_entry_of_the_registry_says_how_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_entry_of_the_fleet_says_how_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     mine = {"command": sys.executable, "process": "session", "idleTimeoutMs": 2000, "maxRecoverableRestarts": 1}
     servers = {"mine": mine | {"dialect": "v1"}, "plain": {"command": sys.executable}, "not": {"command": "no-such-x"}}
     (tmp_path / "acp.json").write_text(json.dumps({"servers": servers}))
-    agents = registered_agent("mine").agents
+    agents = fleet_agent("mine").agents
     assert agents[1:] == ((1,), "", True, 2.0, 1, 64, 60.0, True)
-    assert registered_agent("plain").agents[1:] == ((), "", False, 900.0, 3, 64, 60.0, True)
+    assert fleet_agent("plain").agents[1:] == ((), "", False, 900.0, 3, 64, 60.0, True)
     with pytest.raises(UsageError, match="no-such-x is not installed"):
-        registered_agent("not")
+        fleet_agent("not")

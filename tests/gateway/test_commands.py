@@ -123,7 +123,7 @@ async def test_a_server_of_another_agent_says_that_nothing_confines_it(
     assert line.startswith("dragoman: example is confined by nothing of ours: every token that may prompt is a shell")
 
 
-async def test_an_agent_of_the_registry_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_agent_of_the_fleet_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, port = tmp_path / "home", free_port()
     monkeypatch.setenv("DRAGOMAN_HOME", str(home))
     assert main(["agents", "add", "example", "--", sys.executable, str(ROOT / "examples" / "agent.py")]) == 0

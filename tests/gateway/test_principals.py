@@ -14,13 +14,13 @@ import pytest
 from dragoman.cli.main import main
 from dragoman.client.connect import connect
 from dragoman.client.handlers import PermissionCallback
+from dragoman.dialects.v1.updates import mode_option
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.token_store import TokenStore
 from dragoman.gateway.token_types import SCOPES
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.events import AnyEvent, Notice, ToolCallUpdate
-from dragoman.vocabulary.options import mode_option
 from dragoman.vocabulary.requests import McpStdio
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from tests.cli.test_run_remote import run
@@ -403,7 +403,7 @@ async def test_tools_of_a_program_that_another_token_brought_are_refused_to_a_co
     assert (ends(by_owner), len(house.questions)) == (["completed"], 1)
 
 
-async def test_an_agent_of_the_registry_is_kept_within_what_the_gateway_itself_can_judge(
+async def test_an_agent_of_the_fleet_is_kept_within_what_the_gateway_itself_can_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house, folder = Household(tmp_path), workspace(tmp_path)

@@ -38,14 +38,14 @@ class Desk:
 
     def __init__(self, agent: RealAgent, folder: Path) -> None:
         self.agent = agent
-        self.work, self.home, self.registry = folder / "work", folder / "home", folder / "registry"
+        self.work, self.home, self.fleet = folder / "work", folder / "home", folder / "fleet"
         self.made = self.work / "made.txt"
         self.model = FakeModel(agent.voice)
         self.answer = "allow_once"
         self.asked: list[RequestPermission] = []
         self.outside: list[AnyEvent] = []
         self.noise: list[str] = []
-        for each in (self.work, self.home, self.registry):
+        for each in (self.work, self.home, self.fleet):
             each.mkdir()
 
     async def user(self, request: RequestPermission) -> PermissionOption | None:
@@ -59,7 +59,7 @@ class Desk:
     ) -> AsyncIterator[Client]:
         """The agent, logged in. Whatever it sends that we have to skip fails the test, and so does what it leaves.
 
-        `by_name`: as an entry of a registry, which says everything that `connect` is told otherwise.
+        `by_name`: as an entry of a fleet, which says everything that `connect` is told otherwise.
         """
         heard = {
             "permission": permissions or self.user,
@@ -67,7 +67,7 @@ class Desk:
             "on_noise": self.noise.append,
         }
         async with upstream(self.model, strict=self.agent.answers_cancelled_calls) as server:
-            started = self._from_registry if by_name else self._from_command
+            started = self._from_fleet if by_name else self._from_command
             async with started(self.agent.environment(self.home, server.url), {**heard, **lent}) as client:
                 assert client.protocol_version == self.agent.version
                 assert living(self.home)
@@ -87,7 +87,7 @@ class Desk:
             **settings,
         )
 
-    def _from_registry(self, environment: dict[str, str], settings: dict[str, Any]) -> Client:
+    def _from_fleet(self, environment: dict[str, str], settings: dict[str, Any]) -> Client:
         command, *arguments = self.agent.started()
         entry = {
             "command": command,
@@ -97,8 +97,8 @@ class Desk:
             "dialect": self.agent.dialect,
             "startupTimeoutMs": int(START_SECONDS * 1000),
         }
-        (self.registry / "acp.json").write_text(json.dumps({"servers": {"theirs": entry}}))
-        return AgentRegistry.read(self.registry, environment=os.environ).connect("theirs", **settings)
+        (self.fleet / "acp.json").write_text(json.dumps({"servers": {"theirs": entry}}))
+        return AgentRegistry.read(self.fleet, environment=os.environ).connect("theirs", **settings)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from dragoman.dialects.v1.updates import mode_option
 from dragoman.vocabulary import asking, content, events, hello, options, requests, services, tools, word
 from dragoman.vocabulary.content import Audio, BlobResource, Image, Resource, ResourceLink, Text, TextResource, text_of
 from dragoman.vocabulary.word import Extras, Word
@@ -99,8 +100,8 @@ def test_text_of_blocks_names_what_is_no_text() -> None:
 def test_the_mode_is_the_first_select_of_its_category() -> None:
     mode = options.Select("m", "M", "a", [options.Choice("a", "A")], category="mode")
     odd = options.Toggle("t", "T", True, category="mode")
-    assert options.mode_option([odd, mode, options.Select("n", "N", "b", [], category="mode")]) is mode
-    assert options.mode_option([odd, options.Select("n", "N", "b", [])]) is None
+    assert mode_option([odd, mode, options.Select("n", "N", "b", [], category="mode")]) is mode
+    assert mode_option([odd, options.Select("n", "N", "b", [])]) is None
 
 
 def test_choices_are_all_values_with_groups_opened() -> None:

@@ -73,7 +73,7 @@ def in_process(
 
 
 async def _serve_and_close(serve: Callable[[Transport], Coroutine[Any, Any, None]], transport: Transport) -> None:
-    """Serve a connection, and close it whatever happens: the other end must not wait for an agent that has failed."""
+    """Serve a connection. An agent that fails hangs up, as a program would: the other end does not wait for it."""
     try:
         await serve(transport)
     finally:
@@ -87,8 +87,7 @@ def spawned(
     env: Mapping[str, str],
     before: Callable[[], object] = lambda: None,
 ) -> Callable[[], Transport]:
-    """Return a function that starts a program and opens a transport to it. `before` is called first each time, and may
-    raise."""
+    """Transports to a program that is started for each connection. `before` is called first, and may raise."""
     from dragoman.transports.child import ChildTransport
 
     # `before` is for what can change between two starts: a project's files, for instance.

@@ -18,7 +18,7 @@ from dragoman.gateway.host_check import is_loopback
 from dragoman.gateway.token_types import TokenIdentity
 
 # No token can have this principal: a command line has no NUL.
-ANONYMOUS: Final = TokenIdentity("", "\0nobody", ("read", "prompt"))
+NOBODY: Final = TokenIdentity("", "\0nobody", ("read", "prompt"))
 # How the headers begin that are said by proxies about whom they speak for.
 _FORWARDED: Final = (b"forwarded", b"via", b"x-forwarded-", b"x-real-ip", b"true-client-ip", b"cf-", b"x-client-ip")
 # A name and its port; an IPv6 address has one only behind brackets.
@@ -26,8 +26,8 @@ _HOST: Final = re.compile(r"^(\[[^\]]*\]|[^:]*):[0-9]*$", re.ASCII)
 
 
 def needs_no_token(headers: Headers, address: str) -> bool:
-    """Return whether this may have come from a program of this machine itself, without a token: a token that is sent
-    must be right. Which user's program it is, the headers cannot say."""
+    """Whether this may have come from a program of this machine itself, and shows no token. A token that is shown must
+    be right. Which user's program it is, the headers cannot say."""
     names = {name for name, _ in headers}
     if b"authorization" in names or not is_loopback(address):
         return False

@@ -52,7 +52,7 @@ BODY_BYTES: Final = 16 * limits.MIB
 OPEN_PATHS: Final = ("/health", "/ready")
 CONNECTION: Final = b"acp-connection-id"
 SESSION: Final = b"acp-session-id"
-# Our own: how many messages the client had sent with this one, so that one sent twice is received once.
+# Our own: how many messages the client had sent with this one, so that one sent twice is heard once.
 NUMBER: Final = b"acp-message-number"
 # They work on a session that is open, so they have to name it in the header as well. Those that open one need not:
 # official clients differ there. Nor need a client that never did so and has opened it here: such as those of iac-code,
@@ -297,7 +297,7 @@ class Gateway:
             raise Stop(404, "There is no such connection.")
         # granian drops the header, so the answer to `initialize` has the id as well.
         accepted = [(CONNECTION, connection.id.encode())]
-        # A browser that offers subprotocols wants one of them back. Its page key is another one, and is never sent.
+        # A browser that offers subprotocols wants one of them back; its page key is another one, and is never said.
         spoken = _SUBPROTOCOL if _SUBPROTOCOL in scope.get("subprotocols", ()) else None
         await send({"type": "websocket.accept", "subprotocol": spoken, "headers": accepted})
         reader = connection.main.read(number_in(value_of(headers, b"last-event-id")))

@@ -14,7 +14,7 @@ Promises
 - A client that is gone for a while misses nothing it was not sent, up to `HELD_BYTES`; then the oldest go first, and
   the gap is reported. An id without a reader and without a message for as long as the hub keeps connections is
   forgotten.
-- Of one id there is one connection; a second `initialize` begins anew, as a client that was started again does. What
+- Of one id there is one connection; `initialize` said again begins anew, as a client that was started again does. What
   the old one had begun goes on, and can be loaded.
 - An id is a name and no secret: of two clients admitted by the same token, or both without one, each can read the
   stream of the other's id.
@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl
 
 from dragoman import limits
 from dragoman.dialects.vendors.named import nearest_version
-from dragoman.gateway.anonymous import ANONYMOUS, needs_no_token
+from dragoman.gateway.anonymous import NOBODY, needs_no_token
 from dragoman.gateway.client_side import ClientSide
 from dragoman.gateway.connections import Connections
 from dragoman.gateway.elephant_stream import stream
@@ -47,7 +47,7 @@ RPC: Final = "/acp/rpc"
 SSE: Final = "/acp/sse"
 # As the system itself has it.
 BODY_BYTES: Final = 4 * limits.MIB
-# Ids of all clients together. When there are more, the one that was without a stream for longest is closed.
+# Ids of all clients together. When there are more, the one that was without a stream for longest is forgotten.
 CLIENTS: Final = 128
 # What waits for one client; with all of them, a quarter of a gibibyte.
 HELD_BYTES: Final = 2 * limits.MIB
@@ -87,7 +87,7 @@ class Elephant:
         may_have_none = self._open_to_own_user and needs_no_token(headers, client.address)
         # Asked of the kernel for each request: the port of a program that has ended may belong to another user now.
         if may_have_none and is_own(client, server):
-            return self._guard.admit(ANONYMOUS)
+            return self._guard.admit(NOBODY)
         entered = self._guard.authenticate(headers, client.address, method)
         if may_have_none and isinstance(entered, Refusal) and entered.status == 401:
             return Refusal(401, _NOT_OURS)

@@ -1,4 +1,4 @@
-"""What the server exposes to Prometheus: how many, how much, how long; never what.
+"""What the server tells a Prometheus: how many, how much, how long; never what.
 
 Every label has few values: a method of the protocol, a stop reason, an HTTP status. A client cannot add one.
 """

@@ -56,7 +56,7 @@ def user_of(client: SocketPeer, server: SocketPeer) -> int | None:
 
 
 def can_be_known() -> bool:
-    """Return whether this machine can be asked, tried with a connection of our own."""
+    """Return whether this machine tells, tried with a connection of our own."""
     try:
         with (
             socket.create_server(("127.0.0.1", 0)) as listening,
@@ -83,8 +83,8 @@ def _ask(client: SocketPeer, server: SocketPeer) -> int | None:
 
 
 def _owner(answer: bytes, client: SocketPeer, server: SocketPeer) -> int | None:
-    """Return the user in an answer, if it is about an open connection with exactly these ends: the kernel may answer
-    with a socket that listens, or with what is left of a connection, which has no owner."""
+    """The user in an answer, if it is about an open connection with exactly these ends: the kernel may answer with a
+    socket that listens, or with what is left of a connection, which has no owner."""
     _, kind, _, _, _ = _HEADER.unpack_from(answer)
     if kind != _SOCK_DIAG_BY_FAMILY:
         return None

@@ -41,8 +41,7 @@ def to_read(request: Request) -> Request:
 
 
 def as_opened(request: ask.ResumeSession, opening: ask.ResumeSession | None, cwd: str) -> ask.ResumeSession:
-    """Return a reader's request with what the session was opened with before, or at least with the folder it was made
-    in."""
+    """A reader's request with what the session was opened with before, or at least with the folder it was made in."""
     if opening is not None:
         # Of the reader's request only where to begin; the rest is what a client that may prompt has asked for before.
         return replace(opening, session_id=request.session_id, replay_from=request.replay_from)

@@ -1,7 +1,7 @@
-"""Messages to event streams and WebSockets: what is queued leaves in one write, and a reader that stops is ended.
+"""Messages to event streams and WebSockets: what is queued leaves in one write, and a reader that stops is let go.
 
 An event is `id: NUMBER` and one line of `data`, the message; a message has no line break in it. A comment every
-`KEEP_ALIVE_SECONDS` keeps proxies from giving up. What was missed is reported in a message of ours, `_dragoman/gap`.
+`KEEP_ALIVE_SECONDS` keeps proxies from giving up. What was missed is said in a message of ours, `_dragoman/gap`.
 """
 
 import asyncio

@@ -151,7 +151,7 @@ class TokenStore:
             return
         except OSError as error:
             raise Unsure(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from error
-        # A change of the file's mode shows in the last of them, and in no other.
+        # A change of mode is told by the last of them, and by no other.
         stamp = (found.st_mtime_ns, found.st_ino, found.st_size, found.st_ctime_ns)
         if stamp == self._stamp:
             return

@@ -66,14 +66,6 @@ Option = Select | Toggle | UnknownOption
 MODE_CATEGORY = "mode"
 
 
-def mode_option(options: "list[Option]") -> Select | None:
-    """Return the select option that holds the session mode, if there is one."""
-    for option in options:
-        if isinstance(option, Select) and option.category == MODE_CATEGORY:
-            return option
-    return None
-
-
 class CommandInput(Word, frozen=True, gc=False, tag_field="type", tag="text"):
     """A command accepts text; the hint describes it."""
 

@@ -312,14 +312,7 @@ class AgentV1(DialectBase):
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
         """Encode the answer to a request that opens a session, of the wire type `kind`."""
-        fields: dict[str, Any] = {"config_options": encoded_options}
-        # Load and resume have no id in the answer: the client has named the session.
-        if "session_id" in kind.__struct_fields__:
-            fields["session_id"] = reply.session_id
-        # The mode in both forms that version 1 has: clients exist that read only one of them.
-        if reply.config_options:
-            fields["modes"] = v1.encode_modes(reply.config_options)
-        return wire.encode(kind(**fields, meta=reply.meta, extras=encode_extras(reply, kind)))
+        return wire.encode(updates.encode_opened(reply, kind, encoded_options))
 
     def encode_end(self, event: events.Idle) -> bytes:
         """Encode the answer to a prompt whose turn has ended."""
@@ -427,9 +420,7 @@ class AgentV1(DialectBase):
 
     def _learn_options(self, session_id: str, found: list[options.Option]) -> str:
         """Remember which option is the mode and which the model; return the new mode if it has changed, else ""."""
-        if not found:
-            return ""  # many agents have no options at all
-        mode = options.mode_option(found)
+        mode = updates.mode_option(found)
         session = self._session(session_id)
         for option in found:
             if isinstance(option, options.Select) and option.category == "model":

@@ -27,6 +27,7 @@ from dragoman.dialects.tolerance import updates as tolerance
 from dragoman.dialects.v1 import answers, permissions, routes
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1.replay import ReplayedMessages
+from dragoman.dialects.v1.updates import mode_option
 from dragoman.dialects.vendors import refusals
 from dragoman.errors import CANCELLED, INVALID_PARAMS, PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services
@@ -242,7 +243,7 @@ class ClientV1(DialectBase):
         if model is not None:
             session.options = [*session.options, model]
         # An agent with both sends the same mode twice; the option is the newer form, and the other is to be ignored.
-        has_mode = options.mode_option(session.options) is not None
+        has_mode = mode_option(session.options) is not None
         session.mode = None if has_mode else v1.decode_modes(value.modes)
         if session.mode is not None or model is not None:
             opened = msgspec.structs.replace(opened, config_options=session.all_options())
@@ -344,7 +345,7 @@ class ClientV1(DialectBase):
                     return msgspec.structs.replace(event, message_id=self._message_id(session, type(event)))
             case events.OptionsChanged():
                 session.options = event.config_options
-                if options.mode_option(session.options) is not None:
+                if mode_option(session.options) is not None:
                     session.mode = None
                 return msgspec.structs.replace(event, config_options=session.all_options())
             case events.ToolCallUpdate() | events.PlanUpdate():
@@ -402,7 +403,7 @@ class ClientV1(DialectBase):
         return [session_id] if session is not None and session.prompt_id else []
 
     def _mode_changed(self, session: _Session, update: w.CurrentModeUpdate) -> events.AnyEvent:
-        mode = session.mode or options.mode_option(session.options)
+        mode = session.mode or mode_option(session.options)
         # Agentao sends this update although it has listed no modes: then the mode is the one that is known.
         if mode is None:
             choice = options.Choice(update.current_mode_id, update.current_mode_id)

@@ -159,29 +159,6 @@ def sane_exit(status: Any) -> Any:
 # -- options and commands --------------------------------------------------------------------------------------------
 
 
-def encode_modes(found: list[options.Option]) -> Any:
-    """Encode the mode option as version 1's older `modes`, for clients that know nothing else."""
-    mode = options.mode_option(found)
-    if mode is None:
-        return UNSET
-    modes = tuple(
-        w.SessionMode(
-            id=choice.value,
-            name=choice.name,
-            description=choice.description,
-            meta=choice.meta,
-            extras=encode_extras(choice, w.SessionMode),
-        )
-        for choice in mode.choices()
-    )
-    return w.SessionModeState(
-        current_mode_id=mode.current_value,
-        available_modes=modes,
-        meta=mode.meta,
-        extras=encode_extras(mode, w.SessionModeState),
-    )
-
-
 def decode_modes(state: Any) -> options.Select | None:
     """Decode version 1's `modes` as the mode option; None where there are none."""
     if not isinstance(state, w.SessionModeState):

@@ -1,9 +1,9 @@
-"""Encode events as version 1's updates, and remember of a session what the next update depends on.
+"""Encode events as version 1's updates, and an opened session; remember what the next update depends on.
 
 This wire announces a tool call once and then replaces its content, has only chunks of messages, no display terminals,
 and one plan for most clients. So the content of a tool call is sent whole each time, and terminals are drawn as text:
 both are folded here, with the vocabulary's rules, while a turn runs. All of it is bounded when a turn or a replay ends.
-Prompts, options and request ids are not known here.
+Prompts and request ids are not known here.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from dragoman.dialects.codec.terminal_display import TerminalDisplay, without_te
 from dragoman.dialects.codec.transcriber import encode_extras
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices
-from dragoman.vocabulary import events, options
+from dragoman.vocabulary import events, options, requests
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.tool_call_state import ToolCallState
 from dragoman.vocabulary.tools import TerminalItem, ToolContent
@@ -188,3 +188,50 @@ def plainly(event: events.AnyEvent, client: ClientCapabilities) -> Sequence[wire
             return [] if update is None else [update]
         case _:
             return [v1.CODEC.encode(event)]
+
+
+# -- an opened session ---------------------------------------------------------------------------------------------
+
+
+def encode_opened(reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> Any:
+    """Encode an opened session, with its mode in both forms that version 1 has."""
+    # Load and resume have no id in the answer: the client has named the session.
+    named = {"session_id": reply.session_id} if "session_id" in kind.__struct_fields__ else {}
+    return kind(
+        modes=encode_modes(reply.config_options or []),
+        config_options=encoded_options,
+        meta=reply.meta,
+        extras=encode_extras(reply, kind),
+        **named,
+    )
+
+
+def mode_option(found: list[options.Option]) -> options.Select | None:
+    """Return the option that is version 1's mode, if there is one."""
+    for option in found:
+        if isinstance(option, options.Select) and option.category == options.MODE_CATEGORY:
+            return option
+    return None
+
+
+def encode_modes(found: list[options.Option]) -> Any:
+    """Encode the mode option as version 1's older `modes`, for clients that know nothing else."""
+    mode = mode_option(found)
+    if mode is None:
+        return UNSET
+    modes = tuple(
+        w.SessionMode(
+            id=choice.value,
+            name=choice.name,
+            description=choice.description,
+            meta=choice.meta,
+            extras=encode_extras(choice, w.SessionMode),
+        )
+        for choice in mode.choices()
+    )
+    return w.SessionModeState(
+        current_mode_id=mode.current_value,
+        available_modes=modes,
+        meta=mode.meta,
+        extras=encode_extras(mode, w.SessionModeState),
+    )
