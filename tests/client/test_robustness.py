@@ -74,6 +74,7 @@ async def test_a_story_told_on_resume_is_not_part_of_the_next_turn(tmp_path: Pat
     assert [event.text for event in told if isinstance(event, AgentMessageChunk)] == ["an old story "]
 
 
+@pytest.mark.requirement("B8")
 async def test_unknown_methods_are_refused_and_the_turn_goes_on(tmp_path: Path) -> None:
     async with connect(rough("extension")) as client:
         assert await says(client, tmp_path) == "[-32601, -32601] done"

@@ -152,6 +152,7 @@ async def test_sessions_are_listed_page_by_page(version: int) -> None:
         assert [info.session_id for info in await listing] == ["after None", "after two"]
 
 
+@pytest.mark.requirement("B8")
 @both_versions
 async def test_extensions_are_asked_and_told(version: int) -> None:
     heard: list[Any] = []

@@ -46,6 +46,7 @@ async def test_both_ends_of_a_dialect_understand_each_other(tmp_path: Path, name
     await store.close()
 
 
+@pytest.mark.requirement("L6")
 @pytest.mark.parametrize("name", ["iac-code", "elephant", "agentao"])
 async def test_an_ordinary_client_understands_each_of_them(tmp_path: Path, name: str) -> None:
     """What a dialect adds or leaves out does not keep a client of version 1 from a turn."""

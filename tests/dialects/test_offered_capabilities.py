@@ -171,7 +171,7 @@ def test_an_agent_without_sessions_can_still_be_logged_in_to() -> None:
     assert heard(agent_of(2, CLIENT, agent), "auth/login", {"methodId": "a"}) == requests.Login("a")
 
 
-@pytest.mark.requirement("8.1.1")
+@pytest.mark.requirement("8.1.1", "B8")
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(
     "method", ["", "session", "session/nope", "fs/read_text_file", "rpc.discover", "$/x", "session/update"]

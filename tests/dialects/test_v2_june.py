@@ -56,7 +56,7 @@ def test_version_2_without_info_is_the_june_draft(more: Any) -> None:
     assert (heard_.hello.info is not None) == ("clientInfo" in more)
 
 
-@pytest.mark.requirement("8.2.1")
+@pytest.mark.requirement("8.2.1", "L6")
 @pytest.mark.parametrize(
     ("body", "version"),
     [
