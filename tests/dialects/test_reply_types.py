@@ -60,4 +60,4 @@ def test_a_client_can_make_the_decoder_of_updates_before_the_first_one(
     client = dialect_for(version, "client", ClientHello(), AgentHello(None))
     assert made == {}
     client.prepare()
-    assert len(made) == 1
+    assert made != {}

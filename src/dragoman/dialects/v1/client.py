@@ -32,6 +32,7 @@ from dragoman.dialects.vendors import refusals
 from dragoman.errors import CANCELLED, INVALID_PARAMS, PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
@@ -42,6 +43,13 @@ _force: Final = msgspec.structs.force_setattr
 _UNOPENED: Final = 64
 # What a replay consists of. The rest (options, commands, usage, titles) is also true without it.
 _REPLAYED: Final = (events.Chunk, events.ToolCallUpdate, events.PlanUpdate, events.PlanRemoved, events.UnknownEvent)
+
+# A turn as every agent might send it; decoding it makes the decoders, and has no other effect.
+_FIRST_UPDATE: Final = (
+    b'{"sessionId":"","update":{"sessionUpdate":"tool_call_update","toolCallId":"","content":'
+    b'[{"type":"diff","path":"/","newText":""},{"type":"content","content":{"type":"text","text":""}}]}}'
+)
+_FIRST_END: Final = Raw(b'{"stopReason":"end_turn"}')
 
 
 class _Session:
@@ -276,8 +284,10 @@ class ClientV1(DialectBase):
     # -- events of the agent -----------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Make the decoder of updates: it has fifty types, and the first update should not wait for it."""
-        wire.decoder(w.SessionNotification)
+        """Make the decoders and encoders of a first turn: updates alone have fifty types, which take a millisecond."""
+        v1.decode_event(wire.decode(_FIRST_UPDATE, w.SessionNotification).update)
+        answers.decode_end(_FIRST_END)
+        super().encode_request(requests.PromptRequest("", [Text("")]))
 
     def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
         """Decode `session/update` into an event, or several in a replay; another notification as `super()` does."""
