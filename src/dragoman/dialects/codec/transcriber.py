@@ -10,7 +10,7 @@ then costs one call of such a function for each object in it, and plain values a
 """
 
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from types import NoneType
 from typing import Any, Final, TypeVar, get_args
 
@@ -29,6 +29,8 @@ DecodeUnknown = Callable[[str, dict[str, object]], Word]
 Renames = dict[str, str]
 T = TypeVar("T")
 W = TypeVar("W", bound=wire.Wire)
+# Uses of a pair after which a function of its own is made for it.
+_HOT: Final = 100
 # What is the same on every wire and in the vocabulary; asked for first, as most values are one of these.
 _PLAIN: Final = frozenset({str, int, float, bool, NoneType, dict, UnsetType})
 
@@ -96,7 +98,8 @@ class Transcriber:
         key = (type(value), word)
         decoder = self._placed_decoders.get(key)
         if decoder is None:
-            decoder = self._placed_decoders[key] = self._decoder_to(type(value), word, renames or {})
+            become = partial(self._placed_decoders.__setitem__, key)
+            decoder = self._placed_decoders[key] = self._decoder_to(type(value), word, renames or {}, become)
         return decoder(value)  # type: ignore[no-any-return]
 
     def encode_as(self, value: Word, kind: type[W], renames: Renames | None = None, /, **more: object) -> W:
@@ -104,15 +107,19 @@ class Transcriber:
         key = (type(value), kind)
         encoder = self._placed_encoders.get(key)
         if encoder is None:
-            encoder = self._placed_encoders[key] = self._encoder_to(type(value), kind, renames or {})
+            become = partial(self._placed_encoders.__setitem__, key)
+            encoder = self._placed_encoders[key] = self._encoder_to(type(value), kind, renames or {}, become)
         return encoder(value, more)  # type: ignore[no-any-return]
 
     def _decoder_of(self, kind: type[wire.Wire]) -> Decode:
         if kind not in self._words:
             raise LookupError(f"no word for {kind.__name__}")
-        return self._decoder_to(kind, *self._words[kind])
+        return self._decoder_to(kind, *self._words[kind], partial(self._decoders.__setitem__, kind))
 
-    def _decoder_to(self, kind: type[wire.Wire], word: type[Any], renames: Renames) -> Decode:
+    def _decoder_to(
+        self, kind: type[wire.Wire], word: type[Any], renames: Renames, become: Callable[[Decode], None]
+    ) -> Decode:
+        """Return the decoder of a pair. After `_HOT` uses it calls `become` with a faster one that does the same."""
         # A field of the wire that the vocabulary does not have is known and has no meaning here, so it is dropped;
         # docs/losses.md lists such fields.
         there = frozenset(word.__struct_fields__)
@@ -122,8 +129,13 @@ class Transcriber:
         has_meta = "meta" in kind.__struct_fields__
 
         decode = self.decode
+        uses = 0
 
         def read(value: wire.Wire) -> Any:
+            nonlocal uses
+            uses += 1
+            if uses == _HOT:
+                become(_compiled_decoder(word, plan, decode, read))
             found = {}
             for theirs, mine, unknown in plan:
                 item = getattr(value, theirs)
@@ -145,12 +157,13 @@ class Transcriber:
         if kind not in self._wires:
             raise LookupError(f"this dialect cannot say {kind.__name__}")
         wired, renames = self._wires[kind]
-        write = self._encoder_to(kind, wired, renames)
+        write = self._encoder_to(kind, wired, renames, partial(self._encoders.__setitem__, kind))
         return lambda value: write(value, {})
 
     def _encoder_to(
-        self, kind: type[Word], wired: type[wire.Wire], renames: Renames
-    ) -> Callable[[Word, dict[str, object]], Any]:
+        self, kind: type[Word], wired: type[wire.Wire], renames: Renames, become: Callable[[Any], None]
+    ) -> Callable[..., Any]:
+        """Return the encoder of a pair. After `_HOT` uses it calls `become` with a faster one that does the same."""
         # A null that this wire does not allow would make the peer refuse the whole message; left out, it only keeps
         # what it should have cleared (docs/losses.md).
         nullable = {field.name: _takes_null(field.type) for field in msgspec.structs.fields(wired)}
@@ -159,8 +172,13 @@ class Transcriber:
 
         encode = self.encode
         no_meta = "meta" not in wired.__struct_fields__
+        uses = 0
 
         def write(value: Word, more: dict[str, object]) -> Any:
+            nonlocal uses
+            uses += 1
+            if uses == _HOT:
+                become(_compiled_encoder(wired, plan, encode, write, no_meta=no_meta))
             found = {}
             for mine, theirs, null in plan:
                 item = getattr(value, mine)
@@ -173,6 +191,64 @@ class Transcriber:
             return wired(**found)
 
         return write
+
+
+# -- hot pairs -------------------------------------------------------------------------------------------------------
+#
+# An attribute that the source of a function names is read ten times faster than one whose name is a value. So a pair
+# that is used often gets a function with its names in it, made of the same plan. What is rare in a message (unknown
+# fields, an absent field whose class has another default) goes to the general function, which remains the rule.
+# Not at once: to make it takes as long as a hundred uses, and most pairs are used only a few times in a process.
+
+
+def _compiled_decoder(
+    word: type[Any], plan: list[tuple[str, str, Any]], decode: Callable[..., Any], general: Decode
+) -> Decode:
+    lines = ["def read(value):", " if value.extras is not UNSET: return general(value)"]
+    names: dict[str, Any] = {"UNSET": UNSET, "PLAIN": _PLAIN, "general": general, "decode": decode, "word": word}
+    given = _fields_that_may_be_unset(word)
+    for at, (theirs, mine, unknown) in enumerate(plan):
+        names[f"u{at}"] = unknown
+        lines.append(f" a{at} = value.{theirs}")
+        lines.append(f" if a{at}.__class__ not in PLAIN: a{at} = decode(a{at}, u{at})")
+        if mine not in given:
+            lines.append(f" if a{at} is UNSET: return general(value)")
+    arguments = ", ".join(f"{mine}=a{at}" for at, (_, mine, _) in enumerate(plan))
+    return _compiled([*lines, f" return word({arguments})"], "read", names)
+
+
+def _compiled_encoder(
+    wired: type[Any],
+    plan: list[tuple[str, str, bool]],
+    encode: Callable[[Any], Any],
+    general: Callable[..., Any],
+    *,
+    no_meta: bool,
+) -> Callable[..., Any]:
+    rare = "more or value.extras is not UNSET" + (" or value.meta is not UNSET" if no_meta else "")
+    lines = ["def write(value, more=None):", f" if {rare}: return general(value, more or {{}})"]
+    names: dict[str, Any] = {"UNSET": UNSET, "PLAIN": _PLAIN, "general": general, "encode": encode, "wired": wired}
+    given = _fields_that_may_be_unset(wired)
+    for at, (mine, theirs, null) in enumerate(plan):
+        lines.append(f" a{at} = value.{mine}")
+        if not null:
+            lines.append(f" if a{at} is None: a{at} = UNSET")
+        if theirs not in given:
+            lines.append(f" if a{at} is UNSET: return general(value, {{}})")
+        lines.append(f" if a{at}.__class__ not in PLAIN: a{at} = encode(a{at})")
+    arguments = ", ".join(f"{theirs}=a{at}" for at, (_, theirs, _) in enumerate(plan))
+    return _compiled([*lines, f" return wired({arguments})"], "write", names)
+
+
+def _compiled(lines: list[str], name: str, names: dict[str, Any]) -> Any:
+    # Every name in the source is an attribute of a class of ours; nothing of a message is in it.
+    exec("\n".join(lines), names)  # noqa: S102
+    return names[name]
+
+
+def _fields_that_may_be_unset(kind: type[Any]) -> frozenset[str]:
+    """Return the fields whose default is UNSET: to pass UNSET for one of these is the same as to leave it out."""
+    return frozenset(field.name for field in msgspec.structs.fields(kind) if field.default is UNSET)
 
 
 def plain(raw: Raw) -> Any:

@@ -56,6 +56,8 @@ def _encode_location(location: tools.Location) -> w.ToolCallLocation:
 def _encode_select(option: options.Select) -> w.SessionConfigOptionSelect:
     """Encode a choice; without any entries it gets the current value as one, because the list must not be empty."""
     shown = [entry for entry in option.options if not isinstance(entry, options.ChoiceGroup) or entry.options]
+    if shown and len(shown) == len(option.options):
+        return CODEC.encode_as(option, w.SessionConfigOptionSelect)
     if not shown:
         shown = [options.Choice(option.current_value, option.current_value)]
     return CODEC.encode_as(option, w.SessionConfigOptionSelect, options=CODEC.encode(shown))
