@@ -57,6 +57,7 @@ def test_a_client_can_make_the_decoder_of_updates_before_the_first_one(
 ) -> None:
     made: dict[object, object] = {}
     monkeypatch.setattr(wire, "_DECODERS", made)
+    monkeypatch.setattr(wire, "_DECODERS_BY_ID", {})
     client = dialect_for(version, "client", ClientHello(), AgentHello(None))
     assert made == {}
     client.prepare()

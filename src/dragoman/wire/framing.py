@@ -88,7 +88,7 @@ class Framer:
     @property
     def pending(self) -> int:
         """How many bytes are held of a message that is not complete."""
-        return len(self._opening) + len(self._lines.held) + len(self._blocks.held)
+        return len(self._opening) + self._lines.held.size + len(self._blocks.held)
 
     def _open(self, data: bytes) -> bytes:
         """Decide the style: return what is to be framed, or nothing while it could still be either."""
@@ -139,8 +139,9 @@ class _Lines:
 
     def _feed(self, data: bytes) -> Found:
         # Whether a line can pass the limit in this read at all. If not, no line has to be measured by itself.
-        slowly = self._dropping or len(self.held) + len(data) > self._limit
-        if not slowly and not self.held and data.find(_NEWLINE) == len(data) - 1 and data >= b"!":
+        held = self.held.size
+        slowly = self._dropping or held + len(data) > self._limit
+        if not slowly and not held and data.find(_NEWLINE) == len(data) - 1 and data >= b"!":
             return [data[:-1]]  # one line, whole: a peer that asks one thing at a time sends this
         if not slowly and _NEWLINE not in data:
             self.held.add(data)  # the middle of a large frame: it is copied once, when the frame is complete
@@ -149,7 +150,7 @@ class _Lines:
         rest = lines.pop()
         if slowly:
             return self._feed_slowly(lines, rest)
-        if self.held and lines:
+        if held and lines:
             self.held.add(lines[0])
             lines[0] = self.held.take()
         if rest:
@@ -176,7 +177,7 @@ class _Lines:
 
     def _hold(self, piece: bytes, found: Found) -> bool:
         """Add a piece of a line; False if the line is past the limit now, which is reported once."""
-        if len(self.held) + len(piece) <= self._limit:
+        if self.held.size + len(piece) <= self._limit:
             self.held.add(piece)
             return True
         head = self.held.head() + piece[:_HEAD]
@@ -192,18 +193,15 @@ class _HeldLine:
     Small pieces are gathered in one buffer. A peer that writes single bytes would otherwise cost an object for each.
     """
 
-    __slots__ = ("_pieces", "_size", "_small")
+    __slots__ = ("_pieces", "_small", "size")
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []  # before `_small`
         self._small = bytearray()
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
+        self.size = 0  # in bytes
 
     def add(self, piece: bytes) -> None:
-        self._size += len(piece)
+        self.size += len(piece)
         if len(piece) < _SMALL_PIECE:
             self._small += piece
             return
@@ -217,7 +215,7 @@ class _HeldLine:
         line = b"".join([*self._pieces, self._small]) if self._pieces else bytes(self._small)
         self._pieces.clear()
         self._small = bytearray()
-        self._size = 0
+        self.size = 0
         return line
 
     def head(self) -> bytes:

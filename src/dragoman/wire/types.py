@@ -123,9 +123,13 @@ def encode(value: object) -> bytes:
 
 def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     """Return the fast decoder of a type, made once."""
-    found = _DECODERS.get(kind)
+    # By identity first: to hash a union takes longer than to decode a short message. An id stays true, because the
+    # other table keeps the type that it was made for.
+    found = _DECODERS_BY_ID.get(id(kind))
     if found is None:
-        found = _DECODERS[kind] = msgspec.json.Decoder(kind, dec_hook=_refuse)
+        found = _DECODERS.get(kind)
+        if found is None:
+            found = _DECODERS[kind] = _DECODERS_BY_ID[id(kind)] = msgspec.json.Decoder(kind, dec_hook=_refuse)
     return found
 
 
@@ -259,3 +263,4 @@ def _refuse(kind: type, value: object) -> object:
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_stop)
 _DECODERS: Final[dict[Any, msgspec.json.Decoder[Any]]] = {}
+_DECODERS_BY_ID: Final[dict[int, msgspec.json.Decoder[Any]]] = {}
