@@ -16,7 +16,10 @@ from dragoman.vocabulary.tools import ContentItem
 from dragoman.vocabulary.word import Extras
 from tests.dialects.schemas import text
 
-MODES = [options.Choice("a", "A"), options.Choice("b", "B", description="the second")]
+MODES: list[options.Choice | options.ChoiceGroup] = [
+    options.Choice("a", "A"),
+    options.Choice("b", "B", description="the second"),
+]
 OPTIONS = requests.OptionsSet(
     [
         options.Select("mode", "Mode", "b", MODES, category="mode"),

@@ -240,10 +240,11 @@ def _compiled_encoder(
     return _compiled([*lines, f" return wired({arguments})"], "write", names)
 
 
-def _compiled(lines: list[str], name: str, names: dict[str, Any]) -> Any:
+def _compiled(lines: list[str], name: str, names: dict[str, Any]) -> Callable[..., Any]:
     # Every name in the source is an attribute of a class of ours; nothing of a message is in it.
     exec("\n".join(lines), names)  # noqa: S102
-    return names[name]
+    made: Callable[..., Any] = names[name]
+    return made
 
 
 def _fields_that_may_be_unset(kind: type[Any]) -> frozenset[str]:
