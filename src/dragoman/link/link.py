@@ -272,6 +272,8 @@ class Link:
         `on_reply` is called with the reply at its place among the events: before anything the peer sent after it.
         Raise `PeerError` with the peer's error, `LinkClosed` if the link ends first.
         """
+        # The slot comes first: a request that waits for one has no number yet, so cancelling it sends nothing, and the
+        # link may end meanwhile. So everything that depends on the state is looked at behind it.
         counted = request.__class__ not in _UNCOUNTED
         if counted and not self._slots.acquire():
             await self._slots.wait()
@@ -281,6 +283,8 @@ class Link:
                 raise self._cannot_ask()
             message = self._encode_request(request)
             check_size(message.method, message.params, self._peer.call_size)
+            # From here on the call is the peer's to answer: whatever happens, `_receive_result`, `_receive_error`,
+            # `_abandon` or the end of the link settles its future, exactly once.
             call = PendingCall(request, future, watch, on_reply)
             number, payload = self._peer.call(message.method, message.params, call)
             early = cast("R | None", message.immediate_reply)  # a dialect gives the reply that belongs to the request
@@ -298,6 +302,7 @@ class Link:
                 return early
             return await self._wait_for_reply(number, future)
         except BaseException:
+            # The caller is leaving with another exception; one that the future has as well would be reported as lost.
             if future.done():
                 retrieve_exception(future)
             raise
@@ -388,6 +393,8 @@ class Link:
 
     def data_received(self, data: bytes) -> None:
         """Receive bytes from the transport."""
+        # The order of these steps matters: the trace shows the wire as it is, so it comes before the adapter; and
+        # frames are received before their bytes are counted, because the handler may consume them at once.
         frames: Sequence[Frame] = self._framer.feed(data)
         if self._trace is not None:
             for frame in frames:
@@ -444,6 +451,8 @@ class Link:
     def _receive_frames(self, frames: Iterable[Frame]) -> None:
         on_event = self._handler.on_event
         decode_text_update = self._decode_text_update
+        # One iterator for both loops: when a message stops the reading, those behind it are moved to `_unread`, and the
+        # loop finds none left. An exception of a handler ends neither the loop nor the link.
         rest = iter(frames)
         if self._must_keep():
             self._unread.extend(rest)
@@ -512,13 +521,17 @@ class Link:
         except Exception as error:
             self._reject(id, error)
             return
-        if isinstance(request, Note):  # a notification that the peer sends as a request
+        # A notification that the peer sends as a request: clients exist that do this with `session/cancel`, and wait
+        # for the answer.
+        if isinstance(request, Note):
             self._send([ResultMessage(id, b"{}")])
             self._handler.on_notification(request)
             return
         implied = self._dialect.events_at_request(request)
         if implied:
             self._handle_events(implied)
+        # Called in this very step and not in a task, so that requests are handled in the order in which they came. A
+        # handler that has its reply at hand gives it back, and no task is made at all.
         try:
             reply = self._handler.on_request(request, id)
         except Exception as error:
@@ -611,6 +624,7 @@ class Link:
         decoded = self._handshake.decode_client(params)
         check_hello_id(id, decoded)
         self._enter(LinkState.GREETING)
+        # A handler that raises refuses `initialize`: the client gets the error, and may try again.
         try:
             agent = self._handler.on_initialize(decoded.hello)
             if isinstance(agent, AgentHello):
@@ -694,6 +708,7 @@ class Link:
             outcome = request_failed(CANCELLED, "Request cancelled")
         except Exception as error:
             outcome = error
+        # Before the reply: with it the peer may use the id again, and cancel a request that is another one.
         self._running.pop(id, None)
         self._reply(id, request, outcome)
 
@@ -707,6 +722,7 @@ class Link:
                 raise outcome
             self._send(dialect.encode_reply(id, request, outcome))
         except Exception as error:
+            # The handler's error, or a reply that cannot be encoded: a request is never left without an answer.
             self._send(dialect.encode_failure(id, request, self._wire_error(error)))
         implied = dialect.events_at_reply(request)
         if implied:
@@ -811,6 +827,7 @@ class Link:
             return
         self.is_reading = True
         self.outbox.on_room = None
+        # What was framed when reading stopped comes first. It may stop the reading again: then the rest stays unread.
         self._receive_unread()
         if self._framer.broken:
             self._end_at_fault()
@@ -880,6 +897,7 @@ class Link:
         """End the link. Where the other direction may still be open, replies that are owed leave first."""
         self.deadline = self.begin_deadline()
         try:
+            # Our calls fail before `on_closed`: handlers that wait for a reply are already ending when they are told.
             self._fail_calls(self._peer.end_calls(), cause)
             last_words = self._call_on_closed(cause)
             if ending == "answer":
@@ -891,9 +909,11 @@ class Link:
         finally:
             if self.state is LinkState.GREETING:  # time was up before our hello was there
                 self._enter(LinkState.ENDING)
+            # Also when this task is cancelled: no caller may wait for a link that never closes.
             self._enter(LinkState.CLOSED)
             self._fail_calls(self._peer.close(), cause)
             self.outbox.close(cause)
+            # The transport before the handlers: the peer sees the end now, however long they take to clean up.
             await self._transport.close()
             await self._cancel_handlers(self.deadline)
             if not self._closed.done():

@@ -126,6 +126,7 @@ class Outbox:
         if self._closed is not None or len(payload) >= _LARGE:
             self.put(payload)
             return
+        # Nothing waits, so nothing is overtaken, and `size` stays 0 unless the pipe is full.
         data = payload + b"\n"
         taken = self._transport.write(data)
         self.written += taken + _OVERHEAD
@@ -191,6 +192,7 @@ class Outbox:
 
     def writable(self) -> None:
         """Go on writing: the transport has room again."""
+        # The rest first: it is the end of a frame whose beginning has left.
         if self._rest is not None:
             taken = self._transport.write(self._rest)
             self.size -= taken

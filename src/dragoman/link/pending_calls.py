@@ -36,6 +36,7 @@ class PendingCall(Struct, eq=False):
 
     def notify_watch(self) -> None:
         """Call `watch.on_reply()` at most once."""
+        # Once: a call with an early reply has told its watch when it was sent, and is settled again at its turn's end.
         watch, self.watch = self.watch, None
         if watch is not None:
             watch.on_reply()

@@ -102,6 +102,7 @@ PERMITTED: Final[dict[Role, dict[LinkState, Permitted]]] = {
     },
 }
 
+# Used by `Link._enter`, so a change that is not in here fails at once and not in some later message.
 # Where a state may lead. NEW may lead to OPEN at once: `initialize` can be answered before there is a link.
 NEXT: Final[dict[LinkState, frozenset[LinkState]]] = {
     LinkState.NEW: frozenset({LinkState.GREETING, LinkState.OPEN, LinkState.ENDING}),
