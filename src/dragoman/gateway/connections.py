@@ -6,7 +6,7 @@ that it has started go on after that until they end.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, ValuesView
 from contextlib import suppress
 from typing import Final
 
@@ -57,6 +57,10 @@ class Connections(Mapping[str, ClientSide]):
 
     def __len__(self) -> int:
         return len(self._client_sides)
+
+    def values(self) -> ValuesView[ClientSide]:
+        # Those of the dict: the view of `Mapping` looks every key up again, and there may be thousands.
+        return self._client_sides.values()
 
     def open(self, kind: Kind, token_identity: TokenIdentity) -> ClientSide:
         """Make a connection. Raise `Full` when there are too many, of this principal or in all."""

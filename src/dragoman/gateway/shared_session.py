@@ -16,7 +16,7 @@ into `SharedSessions`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, ValuesView
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -372,6 +372,10 @@ class SharedSessions(Mapping[str, SharedSession]):
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def values(self) -> ValuesView[SharedSession]:
+        # Those of the dict: the view of `Mapping` looks every key up again, and there may be thousands.
+        return self._sessions.values()
 
     def add(self, shared: SharedSession) -> None:
         """Register a session; it must not be registered already."""
