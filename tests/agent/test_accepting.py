@@ -64,7 +64,7 @@ async def test_a_prompt_is_accepted_when_it_is_on_disk_and_shown_after_that(tmp_
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_whoever_gives_up_before_a_prompt_is_accepted_has_cancelled_it(tmp_path: Path, version: int) -> None:
+async def test_cancelling_a_prompt_before_it_is_accepted_cancels_its_turn(tmp_path: Path, version: int) -> None:
     store = SqliteStore(tmp_path)
     free = threading.Event()
     async with served(agent_of(store), version) as wire:

@@ -170,7 +170,7 @@ def _unread(fd: int) -> int:
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)])
-def test_a_signal_ends_an_agent_that_nobody_has_spoken_to(name: str, code: int) -> None:
+def test_a_signal_ends_an_agent_that_received_nothing(name: str, code: int) -> None:
     with agent_process() as process:
         waiting_for_input(process.pid)
         process.send_signal(signal.Signals[name])

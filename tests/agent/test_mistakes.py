@@ -68,7 +68,7 @@ def test_a_mistake_in_decorating_shows_at_once(decorate: Callable[[Any], object]
 
 
 @pytest.mark.parametrize("protocol", [0, 3, "1"])
-def test_a_protocol_that_nobody_speaks_is_refused(protocol: Any) -> None:
+def test_an_unsupported_protocol_is_refused(protocol: Any) -> None:
     with pytest.raises(UsageError, match="protocol must be 1 or 2"):
         Agent("x", protocol=protocol)
 

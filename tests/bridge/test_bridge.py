@@ -343,7 +343,7 @@ async def test_an_agent_that_refuses_the_hello_is_heard_and_another_hello_may_fo
         ({"result": 7}, -32603, UNREADABLE),
     ],
 )
-async def test_a_hello_nobody_can_read_is_an_error_for_the_editor(answer: Message, code: int, message: str) -> None:
+async def test_an_unreadable_initialize_is_an_error_for_the_editor(answer: Message, code: int, message: str) -> None:
     async with joined() as (editor, agent):
         editor.say(request(1, "initialize", **EDITOR[1]))
         await agent.hear()
@@ -804,7 +804,7 @@ async def test_a_question_about_a_prompt_is_about_its_session_where_the_prompt_h
 
 @every_pair
 @pytest.mark.parametrize("number", [2, 99, "3"])
-async def test_a_question_about_a_request_that_is_over_or_never_was_is_nobodys(
+async def test_a_question_about_a_request_that_is_over_or_never_was_is_cancelled(
     front: int, back: int, number: int | str
 ) -> None:
     async with in_session(front, back) as (editor, agent):
@@ -834,7 +834,7 @@ ODD = {"_meta": {"k": [1]}, "odd": {"deep": None}}
 
 @pytest.mark.requirement("L2")
 @pytest.mark.parametrize("version", [1, 2])
-async def test_what_nobody_knows_passes_a_bridge_of_one_version(version: int) -> None:
+async def test_unknown_fields_and_methods_pass_a_bridge_of_one_version(version: int) -> None:
     async with in_session(version, version) as (editor, agent):
         editor.say(request(3, "session/new", cwd="/w", mcpServers=[], **ODD))
         assert await agent.hear() == request(3, "session/new", cwd="/w", mcpServers=[], **ODD)
@@ -903,7 +903,7 @@ async def test_only_an_offered_choice_is_passed_on(front: int, back: int, case: 
 
 @pytest.mark.requirement("L5")
 @pytest.mark.parametrize(("back", "heard"), [(1, DISMISSED["outcome"]), (2, {"outcome": "_allow_all", "more": 1})])
-async def test_an_outcome_nobody_knows_stays_unknown_or_is_nobodys_choice(back: int, heard: Message) -> None:
+async def test_an_unknown_outcome_stays_unknown_or_is_cancelled(back: int, heard: Message) -> None:
     async with in_session(2, back) as (editor, agent):
         agent.say(permission("p", back))
         await editor.hear()
@@ -925,7 +925,7 @@ async def test_an_option_offered_under_two_meanings_cannot_be_chosen(front: int,
 
 @pytest.mark.requirement("L5")
 @every_pair
-async def test_a_permission_whose_editor_leaves_is_nobodys_choice(front: int, back: int) -> None:
+async def test_a_permission_whose_editor_leaves_is_cancelled(front: int, back: int) -> None:
     async with in_session(front, back) as (editor, agent):
         agent.say(permission("p", back))
         await editor.hear()
@@ -1104,7 +1104,7 @@ def ends(peer: Peer) -> int:
 @pytest.mark.requirement("L3")
 @every_translation
 @pytest.mark.parametrize("who", ["agent", "editor"])
-async def test_whoever_leaves_at_whichever_message_the_other_sees_one_end(front: int, back: int, who: str) -> None:
+async def test_when_one_side_leaves_at_any_message_the_other_sees_one_end(front: int, back: int, who: str) -> None:
     index = 0
     while True:
 
@@ -1122,7 +1122,7 @@ async def test_whoever_leaves_at_whichever_message_the_other_sees_one_end(front:
 @pytest.mark.requirement("L3")
 @every_translation
 @pytest.mark.parametrize("who", ["agent", "editor"])
-async def test_whoever_is_cut_off_at_whichever_byte_the_other_sees_one_end(front: int, back: int, who: str) -> None:
+async def test_when_one_side_is_cut_off_at_any_byte_the_other_sees_one_end(front: int, back: int, who: str) -> None:
     cuts = [*range(0, 2_000, 83), 2_000]
     for cut in cuts:
         fault = Faults(dropped_after=cut)
@@ -1137,7 +1137,7 @@ async def test_whoever_is_cut_off_at_whichever_byte_the_other_sees_one_end(front
 @pytest.mark.requirement("L3")
 @every_pair
 @pytest.mark.parametrize("who", ["agent", "editor"])
-async def test_whoever_fails_at_whichever_request_the_other_sees_one_end(front: int, back: int, who: str) -> None:
+async def test_when_one_side_fails_at_any_request_the_other_sees_one_end(front: int, back: int, who: str) -> None:
     index = 1
     while True:
 
@@ -1157,7 +1157,7 @@ async def test_whoever_fails_at_whichever_request_the_other_sees_one_end(front: 
 
 @pytest.mark.requirement("L3")
 @every_translation
-async def test_a_cancel_at_whichever_message_leaves_one_end(front: int, back: int) -> None:
+async def test_a_cancel_at_any_message_leaves_one_end(front: int, back: int) -> None:
     index = 1
     while True:
 
@@ -1185,7 +1185,7 @@ async def test_an_agent_that_leaves_in_a_turn_ends_it_with_an_error_before_the_e
         assert await editor.ended() == [end]
 
 
-async def test_work_that_nobody_asked_for_is_ended_too_when_its_agent_leaves() -> None:
+async def test_work_without_a_prompt_is_ended_too_when_its_agent_leaves() -> None:
     async with in_session(2, 2) as (editor, agent):
         agent.say(state("running"), state("idle"), state("running"))
         await agent.leave()

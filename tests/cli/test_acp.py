@@ -184,7 +184,7 @@ def test_the_highest_common_version_is_spoken(pinned: tuple[str], asked: int, sp
 @pytest.mark.parametrize(
     ("pinned", "asked", "spoken"), [("1", 0, [1]), ("2", 1, [2]), pytest.param("2", 0, [2], marks=slow)]
 )
-def test_a_version_nobody_speaks_is_refused_and_another_may_be_asked_for(
+def test_an_unsupported_version_is_refused_and_another_may_be_asked_for(
     pinned: str, asked: int, spoken: list[int], tmp_path: Path
 ) -> None:
     with Editor(tmp_path, None, "--protocol", pinned, version=spoken[0]) as editor:

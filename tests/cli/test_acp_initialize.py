@@ -60,7 +60,7 @@ ODD_AGAIN = [pytest.param(given, 3 - version, marks=pytest.mark.slow) for given,
 
 @pytest.mark.requirement("C3")
 @pytest.mark.parametrize(("given", "version"), [*ODD_ONCE, *ODD_AGAIN])
-def test_capabilities_that_nobody_knows_are_ignored(version: int, given: Any, tmp_path: Path) -> None:
+def test_unknown_capabilities_are_ignored(version: int, given: Any, tmp_path: Path) -> None:
     with Editor(tmp_path, version=version) as editor:
         editor.open(**{"clientCapabilities" if version == 1 else "capabilities": given})
         assert editor.prompt()

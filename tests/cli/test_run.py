@@ -336,7 +336,7 @@ RUNS: Step = {"call": "bash", "input": {"command": "touch ran"}}
 @pytest.mark.parametrize(
     ("allow", "code", "made"), [("read", 5, []), ("edit", 5, ["new.txt"]), ("all", 0, ["new.txt", "ran"])]
 )
-def test_with_nobody_to_ask_only_what_was_allowed_happens(
+def test_with_no_user_to_ask_only_what_was_allowed_happens(
     allow: str, code: int, made: list[str], tmp_path: Path
 ) -> None:
     done = run(tmp_path, *scripted(tmp_path, [RUNS, *WRITES]), "--allow", allow, "hi")

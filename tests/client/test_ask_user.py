@@ -47,7 +47,7 @@ async def test_a_person_is_asked(version: int, said: str | None, answer: dict[st
 
 
 @both_versions
-async def test_nobody_to_ask_is_an_answer_and_is_not_advertised(version: int) -> None:
+async def test_no_user_to_ask_is_an_answer_and_is_not_advertised(version: int) -> None:
     async with connected(version) as (client, agent):
         assert "_meta" not in capabilities(agent, version)
         await new_session(client, agent)

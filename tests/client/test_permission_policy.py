@@ -368,7 +368,7 @@ def test_yes_is_once_before_always_and_never_another_kind(options: list[Permissi
 
 
 @pytest.mark.requirement("F14")
-async def test_nobody_to_ask_is_a_no_with_its_reason(tmp_path: Path) -> None:
+async def test_no_user_to_ask_is_a_no_with_its_reason(tmp_path: Path) -> None:
     permissions = PermissionHandler(PermissionPolicy("read"), [tmp_path])
     answer = await permissions(asked(kind="execute", raw_input={"command": "make"}))
     reason = "it runs a command, and there is no user to ask"
@@ -383,7 +383,7 @@ async def test_an_agent_that_offers_no_yes_gets_none(tmp_path: Path) -> None:
     assert (answer.outcome, permissions.denied) == (Dismissed(), 1)
 
 
-async def test_accept_all_counts_only_where_nobody_is_there(tmp_path: Path) -> None:
+async def test_accept_all_counts_only_where_no_user_can_be_asked(tmp_path: Path) -> None:
     request = asked(kind="execute", raw_input={"command": "make"})
     alone = PermissionHandler(PermissionPolicy(unasked="allow"), [tmp_path])
     watched = PermissionHandler(PermissionPolicy(unasked="allow"), [tmp_path], ask=answering(NO))

@@ -84,7 +84,7 @@ async def test_a_turn_that_is_not_read_still_counts_while_another_is_read(versio
 
 
 @both_versions
-async def test_a_turn_that_nobody_holds_does_not_hold_up_the_agent(version: int) -> None:
+async def test_a_turn_without_a_reference_does_not_hold_up_the_agent(version: int) -> None:
     async with connected(version) as (client, agent):
         session, other = await new_session(client, agent), await new_session(client, agent, "other")
         turn = session.prompt("left alone")

@@ -39,7 +39,7 @@ async def test_noise_on_stdout_is_reported_and_skipped(tmp_path: Path) -> None:
     assert len(noise) >= 8
 
 
-async def test_a_flood_on_stderr_holds_nobody_up_and_its_end_is_kept(tmp_path: Path) -> None:
+async def test_a_flood_on_stderr_holds_nothing_up_and_its_end_is_kept(tmp_path: Path) -> None:
     async with connect(rough("flood")) as client:
         assert await says(client, tmp_path) == "done"
         assert client.stderr_tail().endswith("x\nlast words\n")

@@ -58,7 +58,7 @@ async def test_a_title_is_set_left_alone_and_cleared(version: int) -> None:
 
 @pytest.mark.requirement("C11")
 @both_versions
-async def test_what_is_told_of_a_session_that_was_never_opened_is_reported_and_disturbs_nobody(
+async def test_what_is_told_of_a_session_that_was_never_opened_is_reported_and_disturbs_nothing(
     version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noises: list[str] = []

@@ -147,7 +147,7 @@ async def test_an_agent_that_understands_nothing_is_stopped(tmp_path: Path, monk
 
 
 @both_versions
-async def test_the_clock_stands_still_while_somebody_is_asked(version: int) -> None:
+async def test_the_clock_stands_still_while_the_user_is_asked(version: int) -> None:
     answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def think(request: Any) -> str:

@@ -51,7 +51,7 @@ async def test_every_event_is_read_before_the_turn_is_over(version: int) -> None
 
 
 @both_versions
-async def test_a_prompt_is_on_its_way_before_anybody_reads_it(version: int) -> None:
+async def test_a_prompt_is_sent_before_its_turn_is_read(version: int) -> None:
     async with connected(version) as (client, agent):
         session = await new_session(client, agent)
         turn = session.prompt("hi")

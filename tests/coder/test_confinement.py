@@ -62,7 +62,7 @@ async def test_nothing_is_written_outside_nor_under_a_protected_name(tmp_path: P
 
 @pytest.mark.requirement("I2")
 @pytest.mark.parametrize("mode", [*CONFINED, "full-access"])
-async def test_nobody_is_reached_over_any_network(tmp_path: Path, mode: str) -> None:
+async def test_no_host_is_reached_over_any_network(tmp_path: Path, mode: str) -> None:
     """A port of this machine, a name, a socket in the file system. Unconfined, the same attempts arrive."""
     with listening() as (port, heard), socket.socket(socket.AF_UNIX) as local:
         local.bind(str(tmp_path / "daemon.sock"))

@@ -281,7 +281,7 @@ async def test_what_becomes_stricter_while_asking_wins(stricter: str) -> None:
     assert user.kept == []
 
 
-def test_nobody_else_can_approve() -> None:
+def test_no_other_client_can_approve() -> None:
     with pytest.raises(TypeError, match="only the permission gate"):
         Approved(BASH, Decision("allow", "mode ask"), object())
 
@@ -299,7 +299,7 @@ def test_a_page_is_fetched_unasked_only_where_that_was_said() -> None:
     assert decide(FETCH, "ask", [RememberedRule("deny", "web_fetch", "example.com")], fetches=True).verdict == "deny"
 
 
-async def test_after_so_many_noes_nobody_is_asked_any_more() -> None:
+async def test_after_so_many_noes_no_question_is_asked_any_more() -> None:
     asked = []
 
     async def no(call: JudgedCall) -> str:

@@ -249,7 +249,7 @@ async def test_a_cancelled_command_is_dead_with_all_it_started(tmp_path: Path, c
 
 
 @pytest.mark.requirement("E12")
-def test_a_wrapper_that_is_dropped_leaves_nobody(tmp_path: Path) -> None:
+def test_a_wrapper_that_is_dropped_leaves_no_process(tmp_path: Path) -> None:
     """Sh, in it a sh, in it the agent, in it a command; the pipes are closed, the wrapper is killed."""
     (tmp_path / "script.json").write_text(json.dumps(turns([bash("sleep 1000 & sleep 1000")])))
     inner = " ".join([*DRAGOMAN, "acp", "--mode", "full", "--model", f"script:{tmp_path}/script.json"])

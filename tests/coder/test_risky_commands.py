@@ -265,7 +265,7 @@ async def test_a_name_that_begins_with_a_dash_is_a_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("H8")
-async def test_nobody_waits_for_a_keyboard(tmp_path: Path) -> None:
+async def test_no_command_waits_for_a_keyboard(tmp_path: Path) -> None:
     """No terminal, no input, no pager, no editor."""
     (tmp_path / "a").write_text("x")
     commands = [
@@ -319,7 +319,7 @@ UNRECOVERABLE = [
 
 @pytest.mark.requirement("H9")
 @pytest.mark.parametrize("mode", ["full-access", "ask"])
-async def test_what_cannot_be_undone_is_refused_whatever_anybody_says(
+async def test_what_cannot_be_undone_is_refused_in_every_mode_and_after_every_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     """If a guard failed here, a harmless program of that name would run, and tell."""

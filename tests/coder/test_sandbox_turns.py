@@ -97,7 +97,7 @@ async def test_a_cancelled_sandbox_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("I1", "I2", "I8")
-async def test_a_command_of_workspace_write_writes_nowhere_else_and_reaches_nobody(tmp_path: Path) -> None:
+async def test_a_command_of_workspace_write_writes_nowhere_else_and_reaches_no_host(tmp_path: Path) -> None:
     need("bwrap")
     folder, outside, home = tmp_path / "work", tmp_path / "outside", tmp_path / "home"
     for each in (folder, outside, home):

@@ -89,7 +89,7 @@ def command_lines() -> bytes:
 
 
 @pytest.mark.requirement("I6")
-def test_no_secret_of_the_settings_is_told_by_anybody(tmp_path: Path) -> None:
+def test_no_secret_of_the_settings_appears_on_the_wire_in_logs_or_process_lists(tmp_path: Path) -> None:
     """Keys, headers, URLs with a password and servers' variables; wire, stderr, log, transcript, `ps`."""
     canary = new_mark()  # nobody else on this machine has it in a command line
     home = tmp_path / "home"

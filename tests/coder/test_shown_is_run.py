@@ -377,7 +377,7 @@ async def test_a_megabyte_of_command_is_not_shown_in_part_and_remembered(tmp_pat
 
 @pytest.mark.requirement("F14")
 @once
-def test_with_nobody_to_ask_the_answer_is_no_and_the_model_hears_it(tmp_path: Path, version: int) -> None:
+def test_with_no_user_to_ask_the_answer_is_no_and_the_model_hears_it(tmp_path: Path, version: int) -> None:
     """A client that knows no permissions."""
     steps = apart([WRITE, bash("touch b")])
     with Editor(tmp_path, turns(steps), version=version) as editor:

@@ -196,7 +196,7 @@ async def test_the_same_call_three_times_in_a_row_is_stopped_with_a_notice(tmp_p
     assert notices == ["bash was called with the same input 3 times in a row, and was stopped"] * 2
 
 
-async def test_a_tool_nobody_has_is_a_failed_call_and_the_model_goes_on(tmp_path: Path) -> None:
+async def test_an_unknown_tool_is_a_failed_call_and_the_model_goes_on(tmp_path: Path) -> None:
     async with whole(tmp_path, scripted([{"call": "fly"}, {"say": "Pity."}])) as (_, session):
         events = await events_of(session)
     assert (ends(events), text(events)) == ([("fly", "failed")], "Pity.")

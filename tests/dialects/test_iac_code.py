@@ -72,7 +72,7 @@ async def test_sessions_have_modes_and_models(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("8.1.5", "8.1.6", "8.1.7")
-async def test_fork_and_resume_work_although_nobody_claims_them(tmp_path: Path) -> None:
+async def test_fork_and_resume_work_although_they_are_not_advertised(tmp_path: Path) -> None:
     async with talking(an_agent(NAME, tmp_path)) as wire:
         caller = Caller(wire)
         await caller.hello()
@@ -381,7 +381,7 @@ def opened() -> Dialect:
 
 
 @pytest.mark.requirement("8.1.5")
-def test_a_client_asks_for_what_nobody_claims() -> None:
+def test_a_client_asks_for_what_is_not_advertised() -> None:
     bare = named(NAME).decode_agent(Raw(b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}')).hello
     client = named(NAME).client(CLIENT, bare)
     assert client.encode_request(requests.ForkSession("s", "/")).method == "session/fork"
@@ -543,7 +543,7 @@ def test_a_client_sets_a_model_as_such() -> None:
         (services.Dismissed(), {"outcome": {"outcome": "cancelled"}}),
     ],
 )
-def test_a_client_says_no_so_that_nobody_hears_a_yes(outcome: Any, said: Any) -> None:
+def test_a_client_says_no_so_that_no_agent_takes_it_for_a_yes(outcome: Any, said: Any) -> None:
     called_so = replace(AGENT, info=Implementation("iac-code", "0.16.0"))
     # In the dialect, and to an agent of that name without it.
     for client in (client_of(NAME), joined_dialects.client_of(1, agent=called_so)):
@@ -577,7 +577,9 @@ PLAIN = {
         (services.UnknownOutcome("allowed", {"outcome": "allowed"}), {"outcome": "denied"}),
     ],
 )
-def test_whoever_asks_in_plain_words_is_answered_in_them_and_hears_a_yes_only_for_one(outcome: Any, said: Any) -> None:
+def test_an_agent_that_asks_in_plain_words_is_answered_in_them_and_gets_a_yes_only_for_one(
+    outcome: Any, said: Any
+) -> None:
     client = client_of(NAME)
     question = heard(client, "request_permission", PLAIN)
     assert (question.title, question.subject.tool_call.raw_input) == ("Run", {"command": "ls"})

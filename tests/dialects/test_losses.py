@@ -613,7 +613,7 @@ def test_logins_of_an_unknown_type_are_not_offered_and_stdio_is_always_taken() -
 
 
 @pytest.mark.parametrize(("agent", "client"), [(1, 1), (1, 2), (2, 1), (2, 2)])
-def test_a_variant_that_nobody_knows_is_said_as_it_came(agent: int, client: int) -> None:
+def test_an_unknown_variant_is_said_as_it_came(agent: int, client: int) -> None:
     odd = {"type": "_hologram", "data": [1], "_meta": {"k": 1}}
     bridge = TwoDialects(agent, client)
     chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": odd}

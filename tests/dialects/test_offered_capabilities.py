@@ -131,7 +131,7 @@ def test_a_user_is_asked_only_in_the_ways_that_were_offered(version: int) -> Non
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_user_is_asked_through_nobody_who_has_not_offered_it(version: int) -> None:
+def test_a_user_is_asked_only_through_clients_that_offer_it(version: int) -> None:
     form = services.Elicit("?", services.Form({}), services.SessionScope("s"))
     assert cannot_ask(agent_of(version, client_with()), form) == -32601
     assert cannot_ask(agent_of(version, client_with(elicitation_url=True)), form) == -32602
@@ -150,7 +150,7 @@ LOGIN = {1: "authenticate", 2: "auth/login"}
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_nobody_can_log_in_where_there_is_no_way_to(version: int) -> None:
+def test_a_login_is_refused_where_there_is_no_way_to(version: int) -> None:
     params, request = {"methodId": "login"}, requests.Login("login")
     assert refusal(agent_of(version, CLIENT, agent_with()), LOGIN[version], params) == -32601
     assert cannot_ask(client_of(version, CLIENT, agent_with()), request) == -32601
@@ -176,7 +176,7 @@ def test_an_agent_without_sessions_can_still_be_logged_in_to() -> None:
 @pytest.mark.parametrize(
     "method", ["", "session", "session/nope", "fs/read_text_file", "rpc.discover", "$/x", "session/update"]
 )
-def test_a_method_that_nobody_knows_is_not_found(version: int, method: str) -> None:
+def test_an_unknown_method_is_not_found(version: int, method: str) -> None:
     assert refusal(agent_of(version), method, {}) == -32601
     with pytest.raises(PeerMistake):
         agent_of(version).decode_notification(method, Raw(b"{}"))

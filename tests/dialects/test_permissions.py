@@ -45,12 +45,12 @@ def test_a_choice_that_was_offered_is_that_choice(version: int) -> None:
         b'{"outcome":{"outcome":"selected","optionId":"YES"}}',
     ],
 )
-def test_a_choice_that_was_not_offered_is_nobodys(version: int, result: bytes) -> None:
+def test_a_choice_that_was_not_offered_is_no_choice(version: int, result: bytes) -> None:
     assert answered(version, result) == NOBODY
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_choice_between_two_options_of_one_id_is_nobodys(version: int) -> None:
+def test_a_choice_between_two_options_of_one_id_is_no_choice(version: int) -> None:
     twice = services.RequestPermission("s", "May I?", [YES, services.PermissionOption("yes", "No", "reject_once")])
     assert answered(version, b'{"outcome":{"outcome":"selected","optionId":"yes"}}', twice) == NOBODY
 
@@ -72,7 +72,7 @@ def test_an_unknown_outcome_is_unknown_and_never_said_as_a_choice(version: int) 
 
 
 @pytest.mark.parametrize("kind", ["selected", "cancelled"])
-def test_an_unknown_outcome_under_a_known_name_is_said_as_nobodys_choice(kind: str) -> None:
+def test_an_unknown_outcome_under_a_known_name_is_said_as_cancelled(kind: str) -> None:
     forged = services.UnknownOutcome(kind, {"outcome": "selected", "optionId": "yes"})
     for version in (1, 2):
         assert said(version, services.PermissionAnswer(forged)) == {"outcome": {"outcome": "cancelled"}}
@@ -131,7 +131,7 @@ def test_a_malformed_answer_is_refused(version: int, result: bytes) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_question_that_was_called_off_was_answered_by_nobody(version: int) -> None:
+def test_a_question_that_was_cancelled_has_no_answer(version: int) -> None:
     agent = agent_of(version)
     assert agent.decode_failure(QUESTION, WireError(-32800, "cancelled")) == DecodedReply(NOBODY)
     assert agent.decode_failure(QUESTION, WireError(-32603, "no")) is None

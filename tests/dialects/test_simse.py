@@ -28,7 +28,7 @@ NAME = "simse"
 
 
 @pytest.mark.requirement("8.5.12")
-async def test_nobody_has_to_say_hello() -> None:
+async def test_no_client_has_to_initialize() -> None:
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
         assert list(await caller.new()) == ["sessionId"]
@@ -300,7 +300,7 @@ def test_a_question_that_cannot_be_answered_is_dropped() -> None:
 
 
 @pytest.mark.requirement("8.5.8")
-def test_a_client_runs_only_what_somebody_answers_for() -> None:
+def test_a_client_runs_only_what_was_answered_for() -> None:
     client, adapter = client_of(NAME), SimseClientAdapter()
     update = {"sessionUpdate": "tool_call", "toolCallId": "c", "toolName": "bash", "input": {"command": "ls"}}
     told = []

@@ -108,6 +108,6 @@ def test_a_command_cannot_hide_what_it_is() -> None:
     assert "\x1b" not in screen.draw()
 
 
-def test_a_terminal_that_nobody_has_described_shows_nothing() -> None:
+def test_a_terminal_without_a_description_shows_nothing() -> None:
     text = ContentItem(Text("a"))
     assert without_terminals([text, TerminalItem("t")], {}) == [text, ContentItem(Text(""))]

@@ -328,7 +328,7 @@ def test_a_flat_answer_is_a_yes_only_to_what_was_offered(version: int, answer: A
 @pytest.mark.requirement("8.1.19")
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("word", ["Allowed", "allow", "yes", "", "ok"])
-def test_a_word_that_nobody_knows_is_no_answer(version: int, word: str) -> None:
+def test_an_unknown_word_is_no_answer(version: int, word: str) -> None:
     question = services.RequestPermission("s", "May I?", OFFERED)
     with pytest.raises(PeerMistake):
         agent_of(version).decode_reply(question, Raw(text({"outcome": word, "option_id": "y"})))
@@ -397,7 +397,7 @@ def test_options_may_have_an_id_and_groups_a_group() -> None:
 
 
 @pytest.mark.requirement("8.2.9")
-def test_a_category_that_nobody_knows_is_kept() -> None:
+def test_an_unknown_category_is_kept() -> None:
     option: Any = {"configId": "m", "name": "M", "type": "select", "currentValue": "a", "category": "_x"}
     option |= {"options": [{"value": "a", "name": "A"}]}
     (heard_,) = now({"sessionUpdate": "config_option_update", "configOptions": [option]}).config_options
@@ -439,7 +439,7 @@ def test_a_diff_may_be_two_texts() -> None:
 
 @pytest.mark.requirement("8.2.17")
 @pytest.mark.parametrize("word", ["status", "kind"])
-def test_a_word_that_nobody_knows_is_kept(word: str) -> None:
+def test_an_unknown_word_is_kept(word: str) -> None:
     event = now({"sessionUpdate": "tool_call_update", "toolCallId": "c", word: "_new"})
     assert getattr(event, word) == "_new"
 

@@ -238,7 +238,7 @@ def test_a_message_that_was_streamed_is_not_told_again_as_a_whole() -> None:
     assert updates_of(agent, events.AgentThought("t", [Text("a")])) == []
 
 
-def test_a_chunk_that_nobody_has_named_has_no_id() -> None:
+def test_a_chunk_without_a_message_id_has_none() -> None:
     assert updates_of(bare(), events.AgentThoughtChunk(Text("hm"))) == [
         {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}
     ]
@@ -327,7 +327,7 @@ def test_content_that_is_appended_is_told_whole() -> None:
     assert said[1]["_meta"] == {"k": 1}
 
 
-def test_a_content_chunk_announces_a_call_that_nobody_knew() -> None:
+def test_a_content_chunk_announces_an_unknown_call() -> None:
     assert updates_of(bare(), events.ToolCallContentChunk("c", TEXT_A)) == [
         {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "c", "content": [SAID_A]}
     ]

@@ -398,7 +398,7 @@ def test_null_options_stay_null() -> None:
 # -- memory ----------------------------------------------------------------------------------------------------------
 
 
-def test_sessions_that_nobody_opened_are_forgotten_before_ours() -> None:
+def test_sessions_that_were_not_opened_are_forgotten_before_ours() -> None:
     client = client_of(1)
     assert isinstance(client, ClientV1)
     opened(client, modes=MODES)

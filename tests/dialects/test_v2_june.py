@@ -66,7 +66,7 @@ def test_version_2_without_info_is_the_june_draft(more: Any) -> None:
         ({"protocolVersion": 1, "clientInfo": INFO}, 1),
     ],
 )
-def test_everybody_else_is_not(body: Any, version: int) -> None:
+def test_other_peers_are_not_taken_for_the_june_draft(body: Any, version: int) -> None:
     assert (hello(**body).version, hello(**body).name) == (version, "")
 
 
@@ -291,7 +291,7 @@ def test_what_is_cleared_is_null_and_a_list_is_empty() -> None:
     }
 
 
-def test_a_call_that_nobody_knows_has_nothing_to_clear() -> None:
+def test_an_unknown_call_has_nothing_to_clear() -> None:
     assert updates(agent_of(JUNE), ALL_CLEARED) == [
         {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "c", "content": [], "locations": []}
     ]
@@ -335,7 +335,7 @@ def test_pieces_have_their_meta() -> None:
 
 
 @pytest.mark.requirement("8.2.16")
-def test_an_update_that_nobody_knows_is_passed_on_whole() -> None:
+def test_an_unknown_update_is_passed_on_whole() -> None:
     fields: Any = {"a": [1], "_meta": {"k": 1}, "sessionUpdate": "tool_call_update"}
     assert updates(agent_of(JUNE), events.UnknownEvent("_vendor/thing", fields), events.UnknownEvent("later")) == [
         {"sessionUpdate": "_vendor/thing", "a": [1], "_meta": {"k": 1}},

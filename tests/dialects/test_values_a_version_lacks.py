@@ -163,7 +163,7 @@ def test_an_agent_of_simse_hears_only_answers_that_are_some() -> None:
     assert agent.encode_request(Extension("_vendor/ask", {"a": 1})).method == "_vendor/ask"
 
 
-def test_a_client_of_simse_hears_other_notes_as_everybody_does() -> None:
+def test_a_client_of_simse_receives_other_notifications_as_other_clients_do() -> None:
     client = vendor_agents.client_of("simse")
     assert client.decode_notification("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
     unasked = notification_frame("session/update", {"sessionId": "s", "type": "request_permission"})

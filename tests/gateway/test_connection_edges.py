@@ -147,7 +147,7 @@ async def test_a_connection_that_ends_while_a_session_is_looked_for_is_not_found
 # -- what a message may be -------------------------------------------------------------------------------------------
 
 
-async def test_a_message_of_millions_of_values_is_refused_and_holds_nobody_up(tmp_path: Path) -> None:
+async def test_a_message_of_millions_of_values_is_refused_and_holds_nothing_up(tmp_path: Path) -> None:
     body = f'{{"jsonrpc":"2.0","id":7,"method":"_x/y","params":{{"a":{WIDE}}}}}'
     assert len(body) < app.BODY_BYTES
     async with gateway(counting(1), tmp_path) as served, opening(served) as peer, raw_http(served) as raw:

@@ -295,7 +295,7 @@ def test_an_address_of_another_machine_needs_a_token(address: str) -> None:
     assert not needs_no_token([(b"host", b"agents.example")], "127.0.0.1")
 
 
-async def test_many_ids_with_garbage_harm_nobody(served: Served) -> None:
+async def test_many_ids_with_garbage_harm_nothing(served: Served) -> None:
     async with elephant(served) as client, http_client() as bare:
         session_id = await client.begin()
         for number in range(70):

@@ -264,7 +264,7 @@ async def test_odd_methods_and_paths_get_404_or_405_and_no_file(served: Served, 
 
 
 @pytest.mark.requirement("K10")
-async def test_a_connection_of_another_or_of_nobody_is_404_alike(served: Served) -> None:
+async def test_a_connection_of_another_and_an_unknown_one_are_404_alike(served: Served) -> None:
     other = served.token_of("other")
     async with raw_http(served) as mine:
         session_id = await mine.session()

@@ -43,7 +43,7 @@ async def test_initialize_is_answered_with_a_body_and_names_the_connection(tmp_p
         assert answer.json()["result"]["connectionId"] == answer.headers["acp-connection-id"]
 
 
-async def test_a_version_nobody_speaks_is_an_error_and_no_connection(tmp_path: Path) -> None:
+async def test_an_unsupported_version_is_an_error_and_no_connection(tmp_path: Path) -> None:
     async with gateway(counting(1), tmp_path) as served, raw_http(served, greet=False) as raw:
         answer = await raw.post(hello(0))
         assert answer.status_code == 200

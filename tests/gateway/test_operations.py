@@ -191,7 +191,7 @@ def test_a_flood_of_refusals_is_a_few_lines() -> None:
     assert len(kept.events()) <= 2 * logbook._REFUSALS
 
 
-def test_a_log_that_nobody_reads_holds_nobody_up_and_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unread_log_holds_nothing_up_and_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logbook, "_WAITING", 10)
     blocked, writing = threading.Event(), threading.Event()
     data: list[bytes] = []

@@ -70,7 +70,7 @@ async def test_a_session_has_so_many_watchers(tmp_path: Path, monkeypatch: pytes
         assert "result" in await loaded(second, session_id, 7)
 
 
-async def test_sessions_that_nobody_knows_are_held_while_one_is_opened_and_bounded(
+async def test_unknown_sessions_are_held_while_one_is_opened_and_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = [0, 0]

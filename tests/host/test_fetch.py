@@ -113,7 +113,7 @@ async def test_a_page_may_end_with_the_connection_and_begin_with_a_hint() -> Non
 
 @pytest.mark.requirement("I9", "I14")
 @pytest.mark.parametrize("url", I9_URLS, ids=lambda url: ascii(url)[:60])
-async def test_a_refused_url_asks_no_resolver_and_dials_nobody(url: str) -> None:
+async def test_a_refused_url_asks_no_resolver_and_opens_no_connection(url: str) -> None:
     world = Web(1, {})
     with pytest.raises(UrlRefused):
         await world.get(url)
@@ -441,7 +441,7 @@ async def test_a_page_comes_over_tls_for_the_name_that_was_asked(certificate: Pa
             await world.get("https://other.example")
 
 
-async def test_a_certificate_that_nobody_trusts_is_refused(certificate: Path) -> None:
+async def test_an_untrusted_certificate_is_refused(certificate: Path) -> None:
     async with web({"/": page(b"secure")}, server_side(certificate)) as world:
         world.tls = ssl.create_default_context()
         with pytest.raises(FetchFailed, match="certificate"):

@@ -178,7 +178,7 @@ def test_removing_takes_a_link_and_not_what_it_leads_to(workspace: Path) -> None
         remove_file(Place(os.path.realpath(workspace), ("folder", "link")))
 
 
-def test_a_folder_that_somebody_else_makes_first_is_used(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_another_process_makes_first_is_used(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make = os.mkdir
 
     def slower(path: str, *, dir_fd: int) -> None:

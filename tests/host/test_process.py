@@ -439,7 +439,7 @@ IGNORED = "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\nasyncio.run(main())"
 @pytest.mark.parametrize(
     "first", ["", "os.kill(child.pid, 9); await child.wait(); "], ids=["leader alive", "leader dead"]
 )
-async def test_where_somebody_else_reaps_nothing_hangs_and_the_tree_still_dies(first: str) -> None:
+async def test_where_another_part_reaps_nothing_hangs_and_the_tree_still_dies(first: str) -> None:
     grandchild, done = run_program(f"{first}await asyncio.wait_for(child.stop(), 30)", IGNORED)
     assert done.returncode == 0
     assert not lives(grandchild)

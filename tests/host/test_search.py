@@ -211,7 +211,7 @@ async def test_names_that_are_no_text_or_hold_a_newline_are_shown(tmp_path: Path
     assert (await glob("*", place)).paths == [match.path for match in found.matches]
 
 
-async def test_a_file_that_turns_out_to_be_binary_late_disturbs_nobody(tmp_path: Path, ripgrep: str | None) -> None:
+async def test_a_file_that_turns_out_to_be_binary_late_disturbs_nothing(tmp_path: Path, ripgrep: str | None) -> None:
     late = b"value\n" + b"x\n" * 100_000 + b"\0" + b"value\n"
     place = make(tmp_path, {"a": late, "b": "value\n"})
     found = await grep("value", place, ripgrep=ripgrep)

@@ -202,7 +202,7 @@ async def test_a_layer_that_does_not_take_what_it_is_told_makes_the_peer_wait(mo
         assert len(end.above.log) == 1000
 
 
-async def test_a_flood_that_nobody_reads_while_an_answer_is_waited_for_ends_the_link(
+async def test_an_unread_flood_while_a_response_is_awaited_ends_the_link(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("dragoman.link.link._FLOOD_BYTES", 500_000)

@@ -10,7 +10,7 @@ from tests.support.waiting import settled
 pytestmark = pytest.mark.anyio
 
 
-async def test_whoever_comes_too_late_waits_and_is_served_in_order() -> None:
+async def test_a_caller_beyond_the_limit_waits_and_is_served_in_order() -> None:
     slots = InFlightLimit(2)
     assert [slots.acquire(), slots.acquire(), slots.acquire(), slots.free] == [True, True, False, False]
     served: list[int] = []
@@ -30,7 +30,7 @@ async def test_whoever_comes_too_late_waits_and_is_served_in_order() -> None:
 
 
 @pytest.mark.parametrize("given_back", [False, True], ids=["in line", "just served"])
-async def test_whoever_leaves_the_line_takes_no_slot_along(given_back: bool) -> None:
+async def test_a_cancelled_waiter_takes_no_slot_along(given_back: bool) -> None:
     slots = InFlightLimit(1)
     assert slots.acquire()
     served: list[int] = []

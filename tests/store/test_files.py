@@ -21,7 +21,7 @@ def without_links(*_: object) -> None:
     raise PermissionError(1, "Operation not permitted")
 
 
-def test_a_file_system_without_links_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_links_replaces_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "link", without_links)
     new, there = tmp_path / "new", tmp_path / "there"
     new.write_text("new")
@@ -102,7 +102,7 @@ async def test_a_session_of_another_store_is_not_changed(tmp_path: Path, sqlite_
     assert (await sqlite_store.change("sess_1", title="mine")).title == "mine"
 
 
-def test_a_session_that_somebody_opens_while_we_look_is_looked_at_again(
+def test_a_session_that_another_process_opens_meanwhile_is_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holder = Holder(tmp_path / "holders")

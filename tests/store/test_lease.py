@@ -81,7 +81,7 @@ async def test_a_holder_that_was_taken_over_notices(store: SqliteStore, tmp_path
     await other.close()
 
 
-async def test_a_lease_under_a_name_that_is_none_is_nobodys(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_lease_under_an_invalid_name_has_no_holder(store: SqliteStore, tmp_path: Path) -> None:
     holder = Holder(tmp_path / "holders")
     for name in [None, 7, "", "..", "/etc/passwd", "../index", "0" * 32, "a" * 300]:
         assert not holder.lives(name)

@@ -74,7 +74,7 @@ async def test_a_child_that_exits_at_once_leaves_a_usable_transport() -> None:
         assert transport.write(bytes(1_000_000)) == 1_000_000
 
 
-async def test_a_flood_on_stderr_before_it_reads_blocks_nobody() -> None:
+async def test_a_flood_on_stderr_before_it_reads_blocks_nothing() -> None:
     code = "import sys; sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); print(sys.stdin.readline())"
     async with connected(*python(code)) as (transport, receiver, _):
         transport.write(b"hello\n")

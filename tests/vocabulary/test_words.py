@@ -64,7 +64,7 @@ def test_an_event_can_be_kept_and_read_back(event: events.AnyEvent) -> None:
 
 
 @pytest.mark.parametrize("field", ["extras", "outer"])
-def test_nobody_can_fill_what_is_kept_beside_the_fields(field: str) -> None:
+def test_no_peer_can_fill_what_is_kept_beside_the_fields(field: str) -> None:
     kept = b'{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"a"},"%b":{"fields":{}}}'
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(kept % field.encode(), type=events.AnyEvent, dec_hook=refuse)

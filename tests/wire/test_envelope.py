@@ -270,7 +270,7 @@ def test_a_lone_surrogate_in_text_becomes_a_replacement_character(text: bytes, r
 
 
 @pytest.mark.requirement("A12")
-def test_a_replacement_character_somebody_wrote_is_a_name() -> None:
+def test_a_replacement_character_that_was_sent_as_such_is_a_name() -> None:
     frame = call(rb'"\ufffd"', rb'"\ufffd"', rb',"params":{"a":"\ud800"}')
     assert parse(frame) == RequestEnvelope("\ufffd", "\ufffd", Raw(rb'{"a":"\ufffd"}'))
 

@@ -166,7 +166,7 @@ def test_a_null_id_is_a_request_or_a_mistake_as_the_version_has_it() -> None:
 
 
 @pytest.mark.requirement("B8")
-def test_an_unknown_method_reaches_whoever_knows_methods() -> None:
+def test_an_unknown_method_reaches_the_layer_that_knows_methods() -> None:
     peer = agent()
     request = peer.receive(ask(1, "_unknown/method"))
     assert request == RequestEnvelope(1, "_unknown/method", Raw(b"{}"))

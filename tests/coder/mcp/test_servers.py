@@ -55,7 +55,7 @@ async def test_no_name_is_taken_for_one_of_ours_or_for_a_twin() -> None:
         assert not offers("read-only", "foreign")
 
 
-async def test_a_server_that_takes_its_time_holds_up_nobody(tmp_path: Path) -> None:
+async def test_a_server_that_takes_its_time_holds_up_nothing(tmp_path: Path) -> None:
     began = time.monotonic()
     async with running(raw("waits", tmp_path / "go", name="slow"), raw("good"), connected=False) as bench:
         assert time.monotonic() - began < LONG / 2
@@ -163,7 +163,7 @@ async def test_a_call_while_a_server_is_away_fails_with_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("behaviour", ["noisy", "garbage"])
-async def test_noise_on_either_pipe_harms_nobody(behaviour: str) -> None:
+async def test_noise_on_either_pipe_harms_nothing(behaviour: str) -> None:
     async with running(raw(behaviour)) as bench:
         assert not (await bench.call("mcp__raw__act")).failed
         assert len(bench.only.stderr) <= 64 * 1024
@@ -423,7 +423,7 @@ def test_the_package_is_imported_for_sessions_with_servers_only() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=30).returncode == 0
 
 
-async def test_more_servers_than_anybody_has_are_left_out() -> None:
+async def test_servers_beyond_the_limit_are_left_out() -> None:
     configs = [McpAcp(f"s{number}", "1") for number in range(34)]
     async with running(*configs, bounds=McpTimeouts(), connected=False) as bench:
         await bench.until_state(*["failed"] * 32)

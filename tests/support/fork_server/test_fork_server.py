@@ -63,7 +63,7 @@ def test_a_child_at_a_terminal_has_one_of_the_given_size_and_dies_with_it() -> N
     assert (terminal.signalstatus, lives(terminal.pid)) == (signal.SIGHUP, False)
 
 
-def test_a_command_is_forked_for_whoever_starts_it_and_passes_streams_signals_and_exit_codes_on() -> None:
+def test_a_command_forks_its_program_and_passes_streams_signals_and_exit_codes_on() -> None:
     echo = fork_server().command("import sys; print(sys.argv[1], sys.stdin.read()); sys.exit(3)", "argument")
     done = subprocess.run(echo, input=b"input", capture_output=True, timeout=30, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3, b"argument input\n", b"")
