@@ -102,6 +102,18 @@ async def test_a_turn_that_goes_on_is_not_disturbed_and_one_that_does_not_is_can
         assert (await again).stop_reason == "end_turn"
 
 
+async def test_a_silent_turn_is_logged_without_what_was_said(caplog: pytest.LogCaptureFixture) -> None:
+    async with connected(1, timeouts=QUICK) as (client, agent):
+        session = await new_session(client, agent)
+        answer = asyncio.ensure_future(session.ask("private"))
+        number = await agent.accept()
+        await agent.request("session/cancel")
+        agent.finish(number, "cancelled")
+        await timed_out(answer)
+    said = [record.getMessage() for record in caplog.records if record.name == "dragoman.client.timeouts"]
+    assert said == ["a turn was silent for 0.2 s and is cancelled"]
+
+
 async def test_what_was_told_before_the_silence_is_read_first() -> None:
     async with connected(1, timeouts=QUICK) as (client, agent):
         session = await new_session(client, agent)

@@ -146,6 +146,24 @@ async def test_a_reader_that_is_cancelled_can_come_back(version: int) -> None:
 
 
 @both_versions
+async def test_repr_shows_states_and_counts(version: int) -> None:
+    async with connected(version) as (client, agent):
+        assert repr(client) == "<Client over <AgentConnection ready sessions=0 turns=0 unread=0>>"
+        session = await new_session(client, agent)
+        assert repr(session) == "<Conversation s idle options=0>"
+        turn = session.prompt("private")
+        number = await agent.accept()
+        agent.tell("said")
+        await until(lambda: "queued=0" not in repr(turn))
+        assert repr(turn).startswith("<Turn sent queued=")
+        assert repr(session) == "<Conversation s running options=0>"
+        assert repr(client).startswith("<Client over <AgentConnection busy sessions=1 turns=1 unread=")
+        agent.finish(number)
+        await turn.read()
+        assert repr(turn) == "<Turn ended queued=0 stop_reason='end_turn'>"
+
+
+@both_versions
 async def test_a_turn_has_one_reader(version: int) -> None:
     async with connected(version) as (client, agent):
         session = await new_session(client, agent)

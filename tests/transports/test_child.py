@@ -1,6 +1,7 @@
 """What is particular to a child as the peer: how it ends, what it said, and that it is gone."""
 
 import asyncio
+import logging
 import os
 import sys
 import time
@@ -56,6 +57,14 @@ async def test_a_child_that_dies_says_how_and_why() -> None:
         assert (error.exit_code, error.stderr_tail) == (3, "no model configured\n")
         assert str(error) == "sh exited with code 3. It last wrote to stderr:\nno model configured"
         assert receiver.data == b"half an answer\n"
+
+
+async def test_an_exit_is_logged_with_its_code_and_without_what_was_written(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "dragoman")
+    async with connected("sh", "-c", "echo private; echo secret >&2; exit 3") as (_, receiver, _):
+        await until(lambda: receiver.losses)
+    said = [record.getMessage() for record in caplog.records if record.name == "dragoman.transports.child"]
+    assert said == ["process sh exited with code 3"]
 
 
 @pytest.mark.parametrize(
