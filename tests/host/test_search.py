@@ -444,31 +444,36 @@ async def test_only_a_folder_can_be_listed(tmp_path: Path) -> None:
             await list_files(roots.place(name))
 
 
-# --- the errand underneath
+# --- the process that is run to its end
 
 
-async def test_an_errand_that_printed_enough_is_ended() -> None:
-    heard = bytearray()
+async def test_a_process_that_printed_enough_is_ended() -> None:
+    output = bytearray()
 
-    def take(data: bytes) -> bool:
-        heard.extend(data)
-        return len(heard) < 1000
+    def on_output(data: bytes) -> bool:
+        output.extend(data)
+        return len(output) < 1000
 
     argv = [shutil.which("yes") or "yes"]
-    ended = await run_to_end(argv, cwd="/", env={}, input=b"", take=take, seconds=10)
-    assert heard.startswith(b"y\ny\n")
-    assert not ended.is_late
+    result = await run_to_end(argv, cwd="/", env={}, input=b"", on_output=on_output, seconds=10)
+    assert output.startswith(b"y\ny\n")
+    assert not result.timed_out
     assert children() == []
 
 
-async def test_an_errand_says_how_it_ended_whoever_holds_its_pipe() -> None:
-    heard: list[bytes] = []
+async def test_a_process_has_its_exit_code_also_where_a_child_holds_its_pipe() -> None:
+    output: list[bytes] = []
 
-    def take(data: bytes) -> bool:
-        heard.append(data)
+    def on_output(data: bytes) -> bool:
+        output.append(data)
         return True
 
     argv = ["/bin/sh", "-c", "cat; sleep 100 & echo trouble >&2; exit 3"]
-    ended = await run_to_end(argv, cwd="/", env={}, input=b"hello", take=take, seconds=10)
-    assert (b"".join(heard), ended.exit_code, ended.complaint, ended.is_late) == (b"hello", 3, "trouble\n", False)
+    result = await run_to_end(argv, cwd="/", env={}, input=b"hello", on_output=on_output, seconds=10)
+    assert (b"".join(output), result.exit_code, result.stderr_tail, result.timed_out) == (
+        b"hello",
+        3,
+        "trouble\n",
+        False,
+    )
     assert children() == []

@@ -79,7 +79,7 @@ def our_setup(
 
 
 def _sandbox_limits(settings: Settings) -> "ResourceLimits | None":
-    """Return what confined commands may have, if the user has said anything about it."""
+    """Return the limits of confined commands that the settings name; None: they name none."""
     memory, processes = settings.text("sandbox_memory"), settings.number("sandbox_processes")
     if not memory and not processes:
         return None

@@ -22,7 +22,7 @@ Health = Literal["ok", "note", "broken"]
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     health: Health

@@ -36,7 +36,7 @@ def home() -> "Path":
 
 
 def open_store(progress: Callable[[int, int], None] | None = None) -> "SqliteStore":
-    """Return the sessions of this user. `progress` is told how far it is when their list has to be made again."""
+    """Return the sessions of this user. `progress` is called with done and total while their list is made again."""
     from dragoman.store.index import no_progress
     from dragoman.store.sqlite import SqliteStore
 

@@ -35,7 +35,7 @@ _LOOK_SECONDS: Final = 0.2
 
 
 class Offer:
-    """One agent's gate: its callbacks, and what was denied. It is its own `terminals`."""
+    """The callbacks for one agent, and what was denied. It is its own `terminals`."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Offer:
 
     @property
     def denied(self) -> int:
-        """How many requests were refused without a person having said so."""
+        """How many requests were refused without asking a person."""
         return 0 if self._permissions is None else self._permissions.denied
 
     @property

@@ -56,7 +56,7 @@ _SENTENCE: Final = 1000
 
 
 class OneTurn:
-    """What `dragoman run` was told to do."""
+    """One run of `dragoman run`: a prompt, its turn and the exit code."""
 
     def __init__(
         self, arguments: argparse.Namespace, target: Target, folder: str, words: Sequence[str], piped: str | None

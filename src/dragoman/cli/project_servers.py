@@ -20,7 +20,7 @@ NAME: Final = ".mcp.json"
 
 
 class ProjectServers(NamedTuple):
-    """Its servers, and why some or all of them are left out."""
+    """The servers of a project, and why some or all of them are left out."""
 
     servers: Sequence[McpServer]
     remarks: Sequence[str] = ()

@@ -45,7 +45,7 @@ class Setting(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """All of it."""
+    """All settings, the tables of `config.toml`, and the path of that file."""
 
     keys: dict[str, Setting]
     tables: dict[str, dict[str, Any]]

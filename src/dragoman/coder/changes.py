@@ -14,7 +14,7 @@ REMEMBERED_BYTES: Final = 32 * 1024 * 1024
 
 
 class EditedFile(NamedTuple):
-    """One file. `before` None: there was none. `kept` False: what was there is not text, or too long to be kept."""
+    """A file that a tool has written. `before` None: it is new. `kept` False: its old content is binary or too long."""
 
     place: Place
     before: str | None

@@ -42,7 +42,7 @@ class ContextToolCall(msgspec.Struct, frozen=True):
 
 
 class ContextAssistantMessage(msgspec.Struct, frozen=True, tag_field="who", tag="model"):
-    """One response. `raw` is the provider's own form of it, for the provider that made it."""
+    """A response of the model. `raw` is the provider's own form of it, for the provider that made it."""
 
     text: str = ""
     thought: str = ""

@@ -93,7 +93,7 @@ def may_write(identity: Identity) -> bool:
 
 
 def narrower_notice(mode: str, narrower: str, identity: Identity) -> str:
-    """Return what a user is told whose turn runs in another mode than the session has."""
+    """Return the notice for a turn that runs in another mode than the session has."""
     return f"This turn runs in mode {narrower}. {identity.subject} may not use mode {mode}"
 
 

@@ -292,7 +292,7 @@ class _Turn:
 
 
 class _Response:
-    """One model call, as far as it has come. `text` is the context's: what is streamed is there, whatever happens."""
+    """The response of one model call so far. `text` is the context's list, so streamed text is never lost."""
 
     def __init__(self, text: list[str]) -> None:
         self.text = text

@@ -46,7 +46,7 @@ def open_call(model: Model, request: ModelRequest) -> AsyncGenerator[Piece, None
 
 
 class Pause(NamedTuple):
-    """How long to wait before the next try, and what the user is told meanwhile."""
+    """How long to wait before the next try, and the notice for the user."""
 
     seconds: float
     notice: Notice

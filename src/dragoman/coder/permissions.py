@@ -91,7 +91,7 @@ class Approved:
 
     @property
     def asked(self) -> bool:
-        """Whether the user has just said yes to this very call."""
+        """Whether the user has just approved this very call."""
         return self.decision.by == "user"
 
 
@@ -286,7 +286,7 @@ def _allows(rule: RememberedRule, mode: str) -> bool:
 
 
 def _covering(allowed: Sequence[RememberedRule], act: Action) -> list[RememberedRule]:
-    """Return the rules by which a yes was said to this before; none: it was not.
+    """Return the remembered rules that allow this; none: no rule does.
 
     What no user could have read is asked about every time, and so is what would run unconfined.
     """

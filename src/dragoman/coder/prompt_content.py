@@ -146,6 +146,6 @@ class _Reader:
 
 
 def _quoted(uri: str, text: str) -> str:
-    """Text of a resource, marked as such: it is data, not what the user said."""
+    """Return the text of a resource in a tag: it is data, and no words of the user."""
     address = visible_line(uri).replace('"', "%22").replace("<", "%3C").replace(">", "%3E")
     return wrap_in_tag("resource", text, f' uri="{address}"')

@@ -118,7 +118,7 @@ class SessionRuntime:
         return self.coding_session.user_commands
 
     def mode(self) -> str:
-        """Return the mode as it is now, within the limits of those who prompted."""
+        """Return the present mode, within the limits of every identity that has prompted in this turn."""
         return nearest_mode(self._wanted_mode(), self._identity)
 
     def _wanted_mode(self) -> str:

@@ -111,7 +111,7 @@ class Sandbox:
             await self.left()
 
     def take_report(self) -> str:
-        """Return what the model has to be told of the last view, once; empty: there was none, or it was told."""
+        """Return the report about the last view for the model, once; empty: there is none left."""
         report, self._report = self._report, ""
         return report
 

@@ -26,7 +26,7 @@ async def _ignore_note(note: object) -> None:
 
 
 class Spending:
-    """The sum, in dollars; None where no model call has told its cost. Each change is noted in the session's log."""
+    """The sum, in dollars; None where no model call has reported a cost. Each change is a note in the session's log."""
 
     def __init__(self, total: float | None = None, note: Note = _ignore_note) -> None:
         self._total = total
@@ -47,7 +47,7 @@ class Spending:
             await self._note(self._total)
 
     def used_since(self, before: UsageReported | None) -> UsageReported | None:
-        """Return the tokens used since `used` was this; None where no call has told any."""
+        """Return the tokens used since `used` was this; None where no call has reported any."""
         if self.used is None or self.used is before:
             return None
         return UsageReported(self.used.input - before.input, self.used.output - before.output) if before else self.used

@@ -22,7 +22,7 @@ _NUMBER: Final = re.compile(r"-[0-9]+")
 
 
 class Arguments(NamedTuple):
-    """What was said beside the name of a command."""
+    """The options and operands of a command."""
 
     options: frozenset[str]
     values: tuple[str, ...]

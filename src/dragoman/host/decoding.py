@@ -56,7 +56,7 @@ _BINARY: Final = "binary data"
 
 
 class DecodedText(NamedTuple):
-    """Text, and how the bytes said it. `is_exact`: no byte had to be replaced."""
+    """Text, and its encoding. `is_exact`: no byte had to be replaced."""
 
     text: str
     encoding: str = "UTF-8"

@@ -79,11 +79,11 @@ async def by_searcher(search: SearchRequest) -> SearchOutcome:
     }
     found: list[SearchHit] = []
 
-    def take(path: str, words: str) -> None:
+    def on_output(path: str, words: str) -> None:
         line, column, offset, _ = words.split(":")
         found.append(SearchHit(path, FinderHit(int(line), int(column), int(offset))))
 
-    answer = await ask_searcher(request, take, search.guardian)
+    answer = await ask_searcher(request, on_output, search.guardian)
     if "refused" in answer:
         raise SearchFailed(answer["refused"])
     found.sort(key=_order)
@@ -108,7 +108,7 @@ async def by_ripgrep(search: SearchRequest, ripgrep: str) -> SearchOutcome | Non
     cut = ""
     if len(counted) > search.limit or gathered.has_overflowed:
         cut = _first_only(search.limit, "matches")
-    elif gathered.is_late:
+    elif gathered.timed_out:
         cut = _TOO_LATE
     return SearchOutcome(counted[: search.limit], cut)
 
@@ -125,7 +125,7 @@ def _would_wait(folder: str) -> bool:
 class _Gathered(NamedTuple):
     found: list[rg.RipgrepLine]
     has_overflowed: bool
-    is_late: bool
+    timed_out: bool
     has_failed: bool
 
 
@@ -134,7 +134,7 @@ async def _gather(search: SearchRequest, ripgrep: str, above: Ignores, *, in_ord
     records = rg.Records()
     found: list[rg.RipgrepLine] = []
 
-    def take(data: bytes) -> bool:
+    def on_output(data: bytes) -> bool:
         found.extend(records.feed(data))
         return len(found) <= GATHERED
 
@@ -151,12 +151,12 @@ async def _gather(search: SearchRequest, ripgrep: str, above: Ignores, *, in_ord
         cwd=os.path.dirname(place.path) if search.is_file else place.path,
         env={},
         input=_more_rules(above),
-        take=take,
+        on_output=on_output,
         seconds=SEARCH_SECONDS,
         guardian=search.guardian,
     )
-    has_failed = ended.exit_code not in (0, 1, None) and bool(ended.complaint)
-    return _Gathered(found, len(found) > GATHERED, ended.is_late, has_failed)
+    has_failed = ended.exit_code not in (0, 1, None) and bool(ended.stderr_tail)
+    return _Gathered(found, len(found) > GATHERED, ended.timed_out, has_failed)
 
 
 def _more_rules(above: Ignores) -> bytes:
@@ -215,7 +215,7 @@ _TOO_LATE: Final = f"The search was stopped after {SEARCH_SECONDS:g} s; search i
 
 
 async def ask_searcher(
-    request: dict[str, Any], take: Callable[[str, str], None], guardian: Guardian | None
+    request: dict[str, Any], on_output: Callable[[str, str], None], guardian: Guardian | None
 ) -> dict[str, Any]:
     """Hands over every record, and returns how the searcher ended; `late` if it did not."""
     answer: dict[str, Any] = {}
@@ -228,7 +228,7 @@ async def ask_searcher(
             path, words = os.fsdecode(bytes(rest[:nul])), rest[nul + 1 : end].decode()
             del rest[: end + 1]
             if path:
-                take(path, words)
+                on_output(path, words)
             else:
                 answer.update(json.loads(words))
         return True
@@ -239,11 +239,11 @@ async def ask_searcher(
         cwd="/",
         env={},
         input=json.dumps(request).encode() + b"\n",
-        take=take_data,
+        on_output=take_data,
         seconds=SEARCH_SECONDS,
         guardian=guardian,
     )
-    if ended.is_late:
+    if ended.timed_out:
         return {"late": True}
     return answer or {"refused": "The search ended before it was done; search in a smaller folder."}
 

@@ -72,7 +72,7 @@ async def fetch(
 
 
 class _Visit:
-    """One page, from hop to hop."""
+    """The fetch of one page, over its redirects."""
 
     def __init__(self, limit: int, same_host: bool, resolve: Resolve, dial: Dial) -> None:
         self._limit = limit

@@ -25,13 +25,13 @@ _IGNORED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Guardian:
-    """Our end. Started with the first tree it is told of."""
+    """Our end of the guardian process, which is started with the first tree."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> "Child":
-        """Start a child that is guarded from before its beginning: what it will be known by is told first."""
+        """Start a child that is guarded from before its beginning: its mark is sent to the guardian first."""
         from dragoman.host.process import Child
 
         mark = new_mark()
@@ -97,7 +97,7 @@ class _Orphans(Tree):
 
 
 def main(lines: IO[bytes]) -> None:
-    """Remember who is named until the pipe ends; then end them."""
+    """Remember the trees that are named until the pipe ends; then kill them."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     trees: dict[int, _Orphans] = {}

@@ -45,7 +45,7 @@ FileStamp = tuple[int, ...]
 
 
 class PathBackup(NamedTuple):
-    """One thing as it was. `data` are a file's bytes or a link's target; `inner` is what a folder has."""
+    """The former state of a path. `data` are a file's bytes or a link's target; `inner` is what a folder has."""
 
     stamp: FileStamp
     mode: int

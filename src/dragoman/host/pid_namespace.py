@@ -16,7 +16,7 @@ _END_SECONDS: Final = 10.0
 
 
 def end_namespace(info: str) -> bool:
-    """Kill what is left of the namespace that bubblewrap has told of in the file `info`, and wait until it is dead.
+    """Kill what is left of the namespace that bubblewrap named in the file `info`, and wait until it is dead.
 
     Blocks, at most `_END_SECONDS`; False if it still lives then. A file that tells of nothing is a command that never
     began.

@@ -18,7 +18,7 @@ _STEP_SECONDS: Final = 0.001
 
 
 class Placeholder:
-    """One of them, held."""
+    """A placeholder that this process holds."""
 
     @classmethod
     def hold(cls, path: str) -> Self:

@@ -219,7 +219,7 @@ class Child:
 
 
 class _Pipes(NamedTuple):
-    """Our ends."""
+    """Our ends of the three pipes."""
 
     stdin: int
     stdout: int

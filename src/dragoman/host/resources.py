@@ -142,7 +142,7 @@ def _size(text: str) -> int:
 
 
 def too_much_memory(wanted: ResourceLimits) -> str:
-    """Return what is said of a command that was ended for its memory."""
+    """Return the sentence about a command that was killed for its memory."""
     return (
         f"The command was ended: it used more than {wanted.memory_words} of memory with all it started. "
         "The limit is sandbox_memory in config.toml."
@@ -150,7 +150,7 @@ def too_much_memory(wanted: ResourceLimits) -> str:
 
 
 def too_many_processes(wanted: ResourceLimits) -> str:
-    """Return what is said of a command that was kept from having more processes."""
+    """Return the sentence about a command that was refused more processes."""
     return (
         f"The command had more processes and threads than the {wanted.processes} that it may have. "
         "The limit is sandbox_processes in config.toml."

@@ -1,4 +1,4 @@
-"""A process that is sent for something: it gets its input, what it prints is taken piece by piece, and it is gone.
+"""Run a process to its end: write its input, read its output piece by piece, and leave nothing of it.
 
 Promise: however this ends (done, enough, too late, cancelled), nothing of the process is left.
 """
@@ -19,11 +19,11 @@ INPUT_BYTES = 64 * 1024
 
 
 class RunResult(NamedTuple):
-    """How it went: the exit code if it came to its own end, and the last of what it said on stderr."""
+    """The result of a process: the exit code if it ended by itself, and the last of its stderr."""
 
     exit_code: int | None
-    complaint: str
-    is_late: bool
+    stderr_tail: str
+    timed_out: bool
 
 
 async def run_to_end(
@@ -32,11 +32,11 @@ async def run_to_end(
     cwd: str,
     env: Mapping[str, str],
     input: bytes,
-    take: Callable[[bytes], bool],
+    on_output: Callable[[bytes], bool],
     seconds: float,
     guardian: Guardian | None = None,
 ) -> RunResult:
-    """Run `argv` until it ends, `take` has enough (returns False), or the time is over."""
+    """Run `argv` until it ends, `on_output` has enough (returns False), or the time is over."""
     if len(input) > INPUT_BYTES:
         raise UsageError(f"The input of a process that is run to its end has at most {INPUT_BYTES} bytes of input.")
     start = Child.start if guardian is None else guardian.start
@@ -46,7 +46,7 @@ async def run_to_end(
 
     def on_data(data: bytes) -> None:
         nonlocal has_enough
-        if not has_enough and not take(data):
+        if not has_enough and not on_output(data):
             has_enough = True
             over.set()
 
@@ -61,9 +61,9 @@ async def run_to_end(
             await over.wait()
             if not has_enough:
                 await child.wait()
-        return RunResult(child.exit_code, child.stderr_tail(), is_late=False)
+        return RunResult(child.exit_code, child.stderr_tail(), timed_out=False)
     except TimeoutError:
-        return RunResult(None, child.stderr_tail(), is_late=True)
+        return RunResult(None, child.stderr_tail(), timed_out=True)
     finally:
         output.close()
         child.kill_now()

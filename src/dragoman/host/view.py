@@ -31,7 +31,7 @@ Kind = Literal["created", "modified", "deleted", "mode"]
 
 
 class ViewRefused(WorldError):
-    """There is no view, or its changes cannot be told or applied; the text says why."""
+    """There is no view, or its changes cannot be listed or applied; the text says why."""
 
 
 class ViewChange(NamedTuple):
@@ -225,7 +225,7 @@ class View(ABC):
         return None
 
     def _target_of(self, change: ViewChange) -> str:
-        """Return the target of a link that was made or changed; `OSError` if it is not what was told."""
+        """Return the target of a link that was made or changed; `OSError` if it has changed since it was listed."""
         root = self._root_of(change.path)
         return os.fsdecode(bytes_at(self._make(root), os.path.relpath(change.path, root), change.after))
 

@@ -242,7 +242,7 @@ class WorkspaceWatch:
             self._take(after.root, f"{path}/{name}" if path else name)
 
     def _take(self, root: str, path: str) -> bool:
-        """Return whether it could be moved away; what could not is said, and hinders nothing else."""
+        """Return whether a path could be moved away. One that could not is reported, and hinders nothing else."""
         try:
             self._quarantine.take(root, path)
         except OSError:

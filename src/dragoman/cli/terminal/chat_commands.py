@@ -91,7 +91,7 @@ def unknown_order(conversation: Conversation, order: ChatCommand) -> str:
 
 
 def commands_of(conversation: Conversation) -> list[CompletionWord]:
-    """Ours, then the agent's."""
+    """Return the commands of the chat, then those of the agent."""
     ours = [CompletionWord(name, about) for name, about in ORDERS.items()]
     theirs = [
         CompletionWord(f"/{command.name}", command.description)

@@ -65,7 +65,7 @@ _ENDS: Final = {
 
 
 class ChatSession:
-    """What `dragoman chat` was told to do."""
+    """One run of `dragoman chat`: a conversation, over any number of connections."""
 
     def __init__(self, arguments: argparse.Namespace, target: Target, folder: str) -> None:
         self._arguments = arguments
@@ -303,7 +303,7 @@ class ChatSession:
         return None if is_announced(self._conversation, order) else order
 
     async def _obey_or_stop(self, order: ChatCommand) -> None:
-        """Do what the chat itself is told; Ctrl-C gives it up."""
+        """Run a command of the chat itself; Ctrl-C cancels it."""
         with Interrupts([signal.SIGINT]) as interrupts:
             obeying = asyncio.ensure_future(self._obey(order))
             stopping = asyncio.ensure_future(interrupts.wait())

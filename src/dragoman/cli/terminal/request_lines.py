@@ -55,7 +55,7 @@ class Extent(NamedTuple):
 
 
 def is_incomplete(request: RequestPermission) -> bool:
-    """Return whether the agent has told more of a call than is kept of it here."""
+    """Return whether the agent has sent more about a call than is stored here."""
     if not isinstance(request.subject, ToolCallSubject):
         return False
     items = request.subject.tool_call.content or ()

@@ -20,7 +20,7 @@ _LATE_SECONDS: Final = 0.3
 
 
 class Stderr:
-    """The stderr of one agent. `show` is told each line as it comes."""
+    """The stderr of one agent. `show` is called with each line as it comes."""
 
     def __init__(self, show: Callable[[str], None] | None = None) -> None:
         self._show = show

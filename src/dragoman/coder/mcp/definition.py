@@ -23,7 +23,7 @@ _DIGEST_CHARACTERS: Final = 32
 
 
 class Definition(NamedTuple):
-    """A tool as its server defines it. `digest` is of all that was said about it, before anything was cut."""
+    """A tool as its server defines it. `digest` is of the whole definition, before anything was cut."""
 
     tool: str
     description: str

@@ -41,7 +41,7 @@ class ServerUnavailable(Exception):
 
 
 class SdkMissing(StartFailed):
-    """No server can be connected, and that has been said already."""
+    """No server can be connected: the SDK is not installed. The user has had a notice."""
 
 
 class _Ended(NamedTuple):

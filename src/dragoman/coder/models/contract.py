@@ -10,7 +10,7 @@ FAILURE_KINDS: Final[tuple[FailureKind, ...]] = ("auth", "rate_limit", "network"
 
 
 class ToolSpec(NamedTuple):
-    """A tool as the model is told of it. `schema` is the JSON Schema of its input."""
+    """The description of a tool for the model. `schema` is the JSON Schema of its input."""
 
     name: str
     description: str

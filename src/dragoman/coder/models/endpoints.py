@@ -75,7 +75,7 @@ class ProviderAddress(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """One model's place in the world."""
+    """The address of a model, its key, and its provider's configuration."""
 
     family: Family
     provider: str

@@ -269,7 +269,7 @@ def _plain_error(body: object) -> dict[str, object]:
 
 
 def _words(error: BaseException, endpoint: Endpoint) -> str:
-    """Return what the provider said, if it said something a person can read."""
+    """Return the provider's message, if a person can read it."""
     body = error.body if isinstance(error, ModelAPIError) else None
     if body is None and isinstance(error, ModelAPIError) and error.in_stream:
         body = error.message  # an event in the stream, of which the library has kept the sentence alone

@@ -298,7 +298,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def _model(endpoint: Endpoint, client: httpx2.AsyncClient) -> LibraryModel:
-    """Return the library's model for this place. Everything is said explicitly, so that no variable is asked."""
+    """Return the library's model for this place. With every setting, so that it reads no environment variable."""
     name, url = endpoint.model, endpoint.base_url
     key = endpoint.key.reveal() if endpoint.key else _NO_KEY
     match endpoint.family:

@@ -226,7 +226,7 @@ def _action_of(command: str, context: ToolContext) -> tuple[Action, str]:
 
 
 def _act(command: str, context: ToolContext) -> Action:
-    """Return what running it is, as far as its text tells."""
+    """Return the action of running a command, judged by its text."""
     parsed = parse(command)
     blocked_reason = is_unrecoverable(command)
     reads = paths_of(parsed)

@@ -19,7 +19,7 @@ from dragoman.vocabulary.tools import Location, ToolContent
 
 
 class BadInput(Exception):
-    """The model called a tool wrongly; the text tells it how to do better."""
+    """The model called a tool wrongly; the text says how to do better."""
 
 
 class OutOfReach(BadInput):
@@ -66,7 +66,7 @@ class ToolContext(NamedTuple):
 
 
 class Tool(Protocol):
-    """One thing the model can do."""
+    """A tool that the model can call."""
 
     name: str
     # One of the kinds of the vocabulary; for display only, never an input to a decision.

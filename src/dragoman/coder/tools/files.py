@@ -45,7 +45,7 @@ class Loaded(NamedTuple):
 
 
 def placed(call: JudgedCall, context: ToolContext, *, write: bool = False) -> Place:
-    """Return where the path argument leads; outside of the roots is a mistake the model is told of."""
+    """Return where the path argument leads. Raises `BadInput`, with a text for the model, outside of the roots."""
     path = text_input(call, "path")
     try:
         place = context.roots.place(path, write=write)

@@ -138,12 +138,12 @@ class _Outflow:
 
 
 def said_of(tool: Tool) -> object:
-    """Return what the server said of a tool, word for word."""
+    """Return the definition of a tool as the server sent it."""
     return (tool.meta or {}).get(_SAID)
 
 
 def _mended(tool: object) -> dict[str, Any] | None:
-    """Return a tool that the SDK takes, with what was said of it inside.
+    """Return a tool that the SDK accepts, with the server's definition inside.
 
     It needs the properties to make headers of them.
     """
