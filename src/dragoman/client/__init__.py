@@ -1,1 +1,1 @@
-"""Being an ACP client, for any face."""
+"""Being an ACP client, for any user interface."""

@@ -118,7 +118,7 @@ def judge(request: GuardedRequest, policy: PermissionPolicy, where: PathPosition
     if isinstance(request, RequestPermission):
         found = _with_matches(found, where)
     if isinstance(request, WriteTextFile):
-        where = replace(where, credential=lambda path: "")  # it is told nothing of what was there
+        where = replace(where, credential=lambda path: "")  # a write shows nothing of what was there
     if policy.deny_all:
         return Verdict("reject", "the policy denies everything")
     for effect in ("reject", "ask"):
@@ -189,7 +189,7 @@ def _covers(rule: PermissionRule, found: CallFacts, where: PathPosition) -> bool
     if rule.kind and found.also - {rule.kind, "read"}:
         return False  # it changes or reaches for something beside that
     if (found.kind == "execute" and not found.commands) or (found.kind == "fetch" and not found.addresses):
-        return rule.kind == found.kind and not (rule.command or rule.path)  # what it runs or fetches is not told
+        return rule.kind == found.kind and not (rule.command or rule.path)  # what it runs or fetches is not known
     if found.commands and not (rule.command or rule.kind == "execute"):
         return False
     if found.addresses and rule.kind != "fetch":

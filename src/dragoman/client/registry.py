@@ -72,7 +72,7 @@ class AgentRegistry:
         # Why `default` is no agent, or nothing; and what in the files is perhaps not meant.
         self.default_mistake: Final = file.default_mistake
         self.remarks: Final = file.remarks
-        self._left_out = left_out
+        self._missing_file = left_out
         self._changed = changed
         self._environment = environment
         self._agents = {name: _RegisteredAgent(one, environment, self._check) for name, one in file.entries.items()}
@@ -213,7 +213,7 @@ class AgentRegistry:
         if name in self.mistakes:
             raise UsageError(self.mistakes[name])
         if agent is None:
-            left_out = self._left_out()
+            left_out = self._missing_file()
             why = "".join(f". {reason}" for reason in (*self.remarks, left_out) if reason is not None)
             raise UsageError(f"there is no agent {name!r}; there are {', '.join(self.names())}{why}")
         return agent

@@ -1,4 +1,4 @@
-"""Tells whether a command line starts the agent here, or has it carried elsewhere. Looks links up; reads no file.
+"""Finds out whether a command line starts the agent here or elsewhere. Looks links up; reads no file.
 
 `dragoman run` lets an agent that works here read the working folder without a question. An agent on another machine, in
 a container, in a sandbox or under another user is no such agent: its paths are not ours, or what it may see was
@@ -113,7 +113,7 @@ _HOST_OPTION: Final = re.compile(r"--?((acp|agent|remote|peer|target|ssh)-)?(hos
 _SWITCH: Final = re.compile(r"--|-[A-Za-z0-9]|--(yes|verbose|debug|quiet|stdio|acp|experimental-acp|insecure|no-.*)")
 # A command line that starts an agent has some dozen words; a text for an interpreter may be long.
 _WORDS: Final = 256
-# Words between a program and what it is told to do: options, and the groups of its commands.
+# Words between a program and its subcommand: options, and the groups of its commands.
 _BEHIND: Final = 32
 _CHARACTERS: Final = 128 * 1024
 
@@ -134,7 +134,7 @@ def remote_launch_reason(command: Sequence[str], environment: Mapping[str, str])
             ours = ours or name in _OURS
     words = [part for word in command for part in word.split()]
     by_word = _short_carrier(command) or _by_subcommand(command, environment)
-    return by_word or _under_another_user(words) or _to_an_address(words) or _told_to_a_shell(command)
+    return by_word or _under_another_user(words) or _to_an_address(words) or _run_by_shell(command)
 
 
 def _short_carrier(words: Sequence[str]) -> str:
@@ -146,7 +146,7 @@ def _short_carrier(words: Sequence[str]) -> str:
 
 
 def _by_subcommand(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Say which program is told to take the agent elsewhere by a word behind it, before any `--`."""
+    """Return which program starts the agent elsewhere because of a word behind it, before any `--`; empty: none."""
     words: list[tuple[str, list[str]]] = []  # each with the names of programs that it may be
     for word in command:
         if _BLANK.search(word):
@@ -211,8 +211,8 @@ def _name(path: str) -> str:
     return os.path.basename(path).lower().removesuffix(".exe")
 
 
-def _told_to_a_shell(command: Sequence[str]) -> str:
-    """Say what a shell is told to run that carries an agent away, quotes taken off, or that comes out of a variable."""
+def _run_by_shell(command: Sequence[str]) -> str:
+    """Return what a shell would run that starts the agent elsewhere, or comes out of a variable; empty: nothing."""
     if not any(_name(word) in SHELLS | {"env"} for word in command):
         return ""  # in a text for an interpreter every name was looked at
     unknown = "it is not known what the shell is told to run"

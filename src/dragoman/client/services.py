@@ -31,7 +31,7 @@ from dragoman.vocabulary.session_ids import session_of
 if TYPE_CHECKING:
     from dragoman.client.conversation import ConversationState
 
-# How often a question is asked because more was told of its call while it was answered.
+# How often a question is asked again because its call has grown while it was answered.
 _SHOWN_AGAIN: Final = 3
 
 
@@ -92,12 +92,12 @@ class Services:
         return self.questions.ask(session_id, work, dismissed)
 
     async def _permission(self, request: RequestPermission) -> Reply:
-        """Ask with everything that was told of the call. A yes is for that: if more is told meanwhile, ask again."""
+        """Ask with everything that is known of the call. A yes is for that: if the call grows meanwhile, ask again."""
         try:
             for _ in range(_SHOWN_AGAIN):
                 shown = self._whole(request)
                 reply = await self._handlers.answer(shown)
-                if not _allows(shown, reply) or not _tells_more(request, shown, self._whole(request)):
+                if not _allows(shown, reply) or not _has_grown(request, shown, self._whole(request)):
                     return reply
         except Exception as error:
             self._on_bug(error)
@@ -122,8 +122,8 @@ def _allows(request: RequestPermission, reply: Reply) -> bool:
     return any(option.option_id == chosen and not option.kind.startswith("reject") for option in request.options)
 
 
-def _tells_more(request: RequestPermission, shown: RequestPermission, now: RequestPermission) -> bool:
-    """Return whether more is known of a call than was shown. Nothing is known any more of one that has ended."""
+def _has_grown(request: RequestPermission, shown: RequestPermission, now: RequestPermission) -> bool:
+    """Return whether more is known of a call than was shown. Of one that has ended nothing is known any more."""
     if now is request or not isinstance(shown.subject, ToolCallSubject) or not isinstance(now.subject, ToolCallSubject):
         return False
     before, after = shown.subject.tool_call, now.subject.tool_call

@@ -1,6 +1,6 @@
 """Terminals for an agent: real processes in groups of their own, with output that is bounded and ends that are certain.
 
-A command is run as it was judged and shown (`command_lines`). Of its output the end is kept. A terminal belongs to the
+A command is run as it was judged and shown (`command_lines`). Of its output the end is tail. A terminal belongs to the
 session that made it; to any other it does not exist.
 """
 
@@ -133,24 +133,24 @@ class _Terminal:
 
     def __init__(self, argv: list[str], cwd: str, environment: Mapping[str, str], limit: int) -> None:
         self._limit = limit
-        self._kept = bytearray()
+        self._tail = bytearray()
         self._cut = False
-        self._child = Child.start(argv, cwd=cwd, env=environment, on_stderr=self._keep)
+        self._child = Child.start(argv, cwd=cwd, env=environment, on_stderr=self._append)
         self._child.close_stdin()  # no input ever comes: a command that asks for a password fails instead of waiting
-        self._output = PolledReadEnd(self._child.stdout, self._keep, lambda error: None)
+        self._output = PolledReadEnd(self._child.stdout, self._append, lambda error: None)
         self._output.resume()
         self._child.on_exit(self._output.finish)
         self._ending: asyncio.Task[None] | None = None
 
     def text(self) -> TerminalText:
         """Return the end of the output, from a whole character on."""
-        kept = bytes(self._kept[-self._limit :]) if self._limit else b""
-        cut = self._cut or len(kept) < len(self._kept)
+        tail = bytes(self._tail[-self._limit :]) if self._limit else b""
+        cut = self._cut or len(tail) < len(self._tail)
         if cut:
-            kept = kept[_continuation(kept) :]
+            tail = tail[_continuation(tail) :]
         exited = self._child.has_exited
         # While it runs, half a character at the end is one that is still being written.
-        text = codecs.getincrementaldecoder("utf-8")(errors="replace").decode(kept, final=exited)
+        text = codecs.getincrementaldecoder("utf-8")(errors="replace").decode(tail, final=exited)
         return TerminalText(text, cut, self._status() if exited else None)
 
     async def exit_status(self) -> ExitStatus:
@@ -177,10 +177,10 @@ class _Terminal:
         except ValueError:
             return ExitStatus(None, str(-code))
 
-    def _keep(self, data: bytes) -> None:
-        self._kept += data
-        if len(self._kept) > 2 * self._limit:  # seldom, so that a flood is not moved each time
-            del self._kept[: len(self._kept) - self._limit]
+    def _append(self, data: bytes) -> None:
+        self._tail += data
+        if len(self._tail) > 2 * self._limit:  # seldom, so that a flood is not moved each time
+            del self._tail[: len(self._tail) - self._limit]
             self._cut = True
 
 
