@@ -1,6 +1,6 @@
 """Terminals for an agent: real processes in groups of their own, with output that is bounded and ends that are certain.
 
-A command is run as it was judged and shown (`command_lines`). Of its output the end is tail. A terminal belongs to the
+A command is run as it was judged and shown (`command_lines`). Of its output the end is kept. A terminal belongs to the
 session that made it; to any other it does not exist.
 """
 
