@@ -67,7 +67,8 @@ def test_a_session_is_seen_in_the_log_and_the_wire_stays_as_it_is(
     assert [one.get("id", one.get("method")) for one in received if one.get("method") != "session/update"] == [0, 1, 2]
     assert [line for line in logged_lines if not LINE.fullmatch(line)] == []
     loggers = {line.split()[2].rstrip(":") for line in logged_lines}
-    assert {"dragoman.coder.session", "dragoman.coder.runtime", "dragoman.coder.model_calls"} <= loggers
+    assert {"dragoman.link.link", "dragoman.coder.session", "dragoman.coder.runtime"} <= loggers
+    assert "dragoman.coder.model_calls" in loggers
     written = "\n".join(logged_lines)
     assert [word for word in (SECRET, PROMPT, ANSWER) if word in written] == []
 
