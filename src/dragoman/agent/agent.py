@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dragoman.agent.handlers import (
+from dragoman.agent.author_handlers import (
     AgentCore,
     check_agent,
     check_auth_methods,
@@ -35,9 +35,7 @@ from dragoman.vocabulary.options import Command, CommandInput, Option
 
 # `initialize` is answered before the rest is imported (see `run`): an author's program pays for what stands above.
 if TYPE_CHECKING:
-    from dragoman.agent.connection import ClientConnection
-    from dragoman.agent.first_request import Opening
-    from dragoman.agent.handlers import (
+    from dragoman.agent.author_handlers import (
         AuthStatusHandler,
         ExtensionHandler,
         LoginHandler,
@@ -47,6 +45,8 @@ if TYPE_CHECKING:
         PromptHandler,
         SessionHandler,
     )
+    from dragoman.agent.connection import ClientConnection
+    from dragoman.agent.first_request import Opening
     from dragoman.dialects.handshake.first_bytes import InitializeAnswer
     from dragoman.link import Trace
     from dragoman.store.contract import Store

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 from dragoman import limits
+from dragoman.agent.author_handlers import AgentCore, warn
 from dragoman.agent.event_sink import TextSink
-from dragoman.agent.handlers import AgentCore, warn
 from dragoman.agent.journal import session_is_busy, session_not_found
 from dragoman.agent.options import set_option
 from dragoman.agent.session import CALLER, Prompt, caller, new_id

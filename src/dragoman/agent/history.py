@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dragoman.agent.handlers import warn
+from dragoman.agent.author_handlers import warn
 from dragoman.errors import LinkClosed
 from dragoman.store.entries import Entry, EventEntry, TextEntry
 from dragoman.vocabulary import events

@@ -16,7 +16,7 @@ from dragoman.vocabulary.asking import Reply
 from dragoman.vocabulary.options import Choice, Option, Select, Toggle
 
 if TYPE_CHECKING:
-    from dragoman.agent.handlers import AgentCore
+    from dragoman.agent.author_handlers import AgentCore
     from dragoman.agent.turn import SessionCore
 
 # Values named in an error about an unknown one: a sentence, not a page.

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, UnsetType
 
 from dragoman.agent import checks
+from dragoman.agent.author_handlers import extension_name
 from dragoman.agent.checks import exact_text, plain, plain_text
 from dragoman.agent.event_sink import check_turn
-from dragoman.agent.handlers import extension_name
 from dragoman.agent.permission import (
     NOTE,
     Permission,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import UNSET
 
-from dragoman.agent.handlers import AgentCore
+from dragoman.agent.author_handlers import AgentCore
 from dragoman.agent.history import History, replay_after_reply, replay_history, report_damage
 from dragoman.agent.journal import (
     Journal,

@@ -111,7 +111,7 @@ def _mode(given: str | None, set_: str, rules: DialectRules) -> str:
 
 
 def _print_remark(text: str) -> None:
-    from dragoman.agent.handlers import warn
+    from dragoman.agent.author_handlers import warn
 
     warn(text)
 

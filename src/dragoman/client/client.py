@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from msgspec import UNSET
 
-from dragoman.client.callbacks import check_text, folder_of, listed
+from dragoman.client.checks import check_text, folder_of, listed
 from dragoman.client.connection import AgentConnection, State
 from dragoman.client.conversation import Conversation
 from dragoman.dialects.contract import FORWARDED_PREFIXES

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from dragoman import limits
 from dragoman.client.ask_user import AskUserCallback
-from dragoman.client.callbacks import check_plain
+from dragoman.client.checks import check_plain
 from dragoman.client.client import Client
 from dragoman.client.connection import AgentConnection, ConnectionSettings, EventCallback, State
 from dragoman.client.handlers import (

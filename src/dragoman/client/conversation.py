@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from dragoman.client.callbacks import check_text, folder_of
+from dragoman.client.checks import check_text, folder_of
 from dragoman.client.tool_calls import ToolCalls
 from dragoman.client.turn import Answer, Turn, TurnEvents, TurnState
 from dragoman.errors import UsageError

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from msgspec import UNSET
 
 from dragoman.client.ask_user import ADVERTISED, AskUserCallback, answer_question, asks_user
-from dragoman.client.callbacks import check_async, check_plain
+from dragoman.client.checks import check_async, check_plain
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed, UsageError
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
 from dragoman.vocabulary.hello import ClientCapabilities

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dragoman.agent.handlers import warn
+from dragoman.agent.author_handlers import warn
 from dragoman.agent.permission import YES_OR_NO
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import AsyncGenerator, Iterator
 from typing import Final
 
-from dragoman.agent.handlers import warn
+from dragoman.agent.author_handlers import warn
 from dragoman.coder.context import ContextAssistantMessage, ContextSummary, ContextToolResult, ContextUserMessage, Item
 from dragoman.coder.models.contract import (
     ModelRequest,
