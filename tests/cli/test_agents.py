@@ -1,4 +1,4 @@
-"""`dragoman agents`: the fleet on the command line."""
+"""`dragoman agents`: the registry on the command line."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Gemini CLI as the fleet knows it, offline: what is lent to it lets it make files."""
+"""Gemini CLI as the registry knows it, offline: what is lent to it lets it make files."""
 
 import os
 import shlex
@@ -25,7 +25,7 @@ async def test_it_makes_a_new_file_and_changes_one_that_is_there(tmp_path: Path)
     program.write_text(f'#!/bin/sh\nexec {shlex.join(GEMINI_CLI.command())} "$@"\n')
     program.chmod(0o755)
     path = {"PATH": f"{programs}:{os.environ['PATH']}"}
-    fleet = AgentRegistry.read(home, environment={**os.environ, **path})
+    registry = AgentRegistry.read(home, environment={**os.environ, **path})
     permissions = PermissionHandler(PermissionPolicy("edit"), [work])
     new, old = work / "new.txt", work / "old.txt"
     old.write_text("before\n")
@@ -35,7 +35,7 @@ async def test_it_makes_a_new_file_and_changes_one_that_is_there(tmp_path: Path)
         Workspace([work], environment=os.environ, permissions=permissions) as workspace,
     ):
         env = GEMINI_CLI.environment(home, server.url) | path
-        async with fleet.connect(
+        async with registry.connect(
             "gemini", cwd=str(work), permission=permissions, env=env, **workspace.callbacks()
         ) as client:
             await client.login("gemini-api-key")

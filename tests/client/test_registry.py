@@ -1,4 +1,4 @@
-"""The fleet: agents by name, their states, restarts within bounds, errors that stay visible."""
+"""The registry: agents by name, their states, restarts within bounds, errors that stay visible."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.client import registry as fleet_module
+from dragoman.client import registry as registry_module
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.registry import AgentRegistry
 from dragoman.client.registry_file import RegistryFileInvalid
@@ -47,18 +47,18 @@ async def quick(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         waited.append(seconds)
         await real(seconds / 100)
 
-    monkeypatch.setattr(fleet_module, "_sleep", sleep)
+    monkeypatch.setattr(registry_module, "_sleep", sleep)
     return waited
 
 
 async def test_an_agent_is_connected_to_by_its_name(tmp_path: Path) -> None:
-    fleet = written(tmp_path, mine=server())
-    assert (fleet.status("mine").state, fleet.status("mine").installed) == ("configured", True)
-    async with fleet.connect("mine") as client:
-        assert fleet.status("mine").state == "ready"
+    registry = written(tmp_path, mine=server())
+    assert (registry.status("mine").state, registry.status("mine").installed) == ("configured", True)
+    async with registry.connect("mine") as client:
+        assert registry.status("mine").state == "ready"
         session = await client.new_session(tmp_path)
         assert (await session.ask("go")).text == "done"
-    assert fleet.status("mine").state == "stopped"
+    assert registry.status("mine").state == "stopped"
 
 
 async def test_environment_and_folder_come_from_the_entry(tmp_path: Path) -> None:
@@ -66,11 +66,11 @@ async def test_environment_and_folder_come_from_the_entry(tmp_path: Path) -> Non
     entry = {"command": sys.executable, "args": ["-c", script, "${WORD}"], "env": {"GIVEN": "<$WORD>"}, "cwd": "sub"}
     (tmp_path / "sub").mkdir()
     (tmp_path / "acp.json").write_text(json.dumps({"servers": {"mine": entry}}))
-    fleet = AgentRegistry.read(tmp_path, environment={**os.environ, "WORD": "w"})
+    registry = AgentRegistry.read(tmp_path, environment={**os.environ, "WORD": "w"})
     with pytest.raises(LinkClosed):
-        async with fleet.connect("mine"):
+        async with registry.connect("mine"):
             pass
-    assert fleet.status("mine").stderr_tail == f"{tmp_path / 'sub'} <w> w"
+    assert registry.status("mine").stderr_tail == f"{tmp_path / 'sub'} <w> w"
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ async def test_an_agent_is_offered_what_its_entry_says(
     async def fill(request: Elicit) -> None:
         return None
 
-    fleet = written(tmp_path, mine=server("lent", capabilities=capabilities))
+    registry = written(tmp_path, mine=server("lent", capabilities=capabilities))
     async with Workspace([tmp_path], environment=os.environ) as workspace:
-        async with fleet.connect("mine", elicitation=fill, **workspace.callbacks()) as client:
+        async with registry.connect("mine", elicitation=fill, **workspace.callbacks()) as client:
             said = (await (await client.new_session(tmp_path)).ask("go")).text
-        kept = await fleet.client("mine", elicitation=fill, **workspace.callbacks())
+        kept = await registry.client("mine", elicitation=fill, **workspace.callbacks())
         again = (await (await kept.new_session(tmp_path)).ask("go")).text
-        await fleet.close()
+        await registry.close()
     offered = json.loads(said.removesuffix("done"))
     fs = offered.get("fs") or {}
     assert [fs.get("readTextFile", False), fs.get("writeTextFile", False)] == files
@@ -103,19 +103,19 @@ async def test_an_agent_is_offered_what_its_entry_says(
 
 
 async def test_known_agents_are_there_and_say_how_to_get_them(tmp_path: Path) -> None:
-    fleet = AgentRegistry.read(tmp_path, environment={"PATH": str(tmp_path)})
-    assert set(KNOWN) <= set(fleet.names())
-    assert fleet.status("gemini").installed is False
+    registry = AgentRegistry.read(tmp_path, environment={"PATH": str(tmp_path)})
+    assert set(KNOWN) <= set(registry.names())
+    assert registry.status("gemini").installed is False
     with pytest.raises(StartFailed, match=r"gemini is not installed\. Install it with: npm install"):
-        fleet.connect("gemini")
+        registry.connect("gemini")
 
 
 async def test_an_unknown_name_and_a_missing_variable_are_named(tmp_path: Path) -> None:
-    fleet = written(tmp_path, mine=server(env={"KEY": "$NO_SUCH_VARIABLE"}))
+    registry = written(tmp_path, mine=server(env={"KEY": "$NO_SUCH_VARIABLE"}))
     with pytest.raises(UsageError, match=r"there is no agent 'gemnii'; there are claude, "):
-        fleet.connect("gemnii")
+        registry.connect("gemnii")
     with pytest.raises(UsageError, match="NO_SUCH_VARIABLE, which is not set"):
-        fleet.connect("mine")
+        registry.connect("mine")
 
 
 async def test_a_projects_agents_come_after_trust_and_win_over_the_users(tmp_path: Path) -> None:
@@ -136,21 +136,21 @@ async def test_a_projects_agent_is_looked_at_again_before_every_start(tmp_path: 
     (project / "agent.sh").chmod(0o755)
     (project / "acp.json").write_text('{"servers": {"theirs": {"command": "./agent.sh"}}}')
     trust(home / "trust.json", project, named=named_files(str(project), [Launch("./agent.sh")], os.environ))
-    async with AgentRegistry.read(home, environment=os.environ, folder=project) as fleet:
-        assert (await fleet.client("theirs")).state == "ready"
-        await fleet.stop("theirs")
+    async with AgentRegistry.read(home, environment=os.environ, folder=project) as registry:
+        assert (await registry.client("theirs")).state == "ready"
+        await registry.stop("theirs")
         with (project / "agent.sh").open("a") as script:
             script.write("# changed\n")
         with pytest.raises(StartFailed, match=r"theirs is not started: .*agent\.sh has changed since it was trusted"):
-            fleet.connect("theirs")
+            registry.connect("theirs")
         with pytest.raises(StartFailed, match=r"agent\.sh has changed"):
-            fleet.check_trust("theirs")
+            registry.check_trust("theirs")
 
 
 @pytest.mark.parametrize(("dialect", "version"), [("v1", 1), ("agentao", 1), ("simse", 1)])
 async def test_a_dialect_pins_what_is_spoken(tmp_path: Path, dialect: str, version: int) -> None:
-    fleet = written(tmp_path, mine=server(dialect=dialect))
-    async with fleet.connect("mine") as client:
+    registry = written(tmp_path, mine=server(dialect=dialect))
+    async with registry.connect("mine") as client:
         assert client.protocol_version == version
 
 
@@ -161,56 +161,56 @@ async def test_a_file_with_a_mistake_is_no_fleet(tmp_path: Path) -> None:
 
 
 async def test_timeouts_come_from_the_entry(tmp_path: Path) -> None:
-    fleet = written(tmp_path, dumb=server("dumb", startupTimeoutMs=300), mute=server("mute", timeoutMs=300))
+    registry = written(tmp_path, dumb=server("dumb", startupTimeoutMs=300), mute=server("mute", timeoutMs=300))
     with pytest.raises(TimedOut, match=r"initialize within 0\.3 s"):
-        async with fleet.connect("dumb"):
+        async with registry.connect("dumb"):
             pass
-    async with fleet.connect("mute") as client:
+    async with registry.connect("mute") as client:
         with pytest.raises(TimedOut, match=r"ListSessions within 0\.3 s"):
             await client.list_sessions()
 
 
-# -- the fleet's own connections -------------------------------------------------------------------------------------
+# -- the registry's own connections -----------------------------------------------------------------------------------
 
 
 async def test_a_kept_connection_is_started_once(tmp_path: Path) -> None:
-    async with written(tmp_path, mine=server()) as fleet:
-        first, second = await asyncio.gather(fleet.client("mine"), fleet.client("mine"))
+    async with written(tmp_path, mine=server()) as registry:
+        first, second = await asyncio.gather(registry.client("mine"), registry.client("mine"))
         assert first is second
-        assert fleet.status("mine").state == "ready"
+        assert registry.status("mine").state == "ready"
         pid = _pid(first)
     assert not lives(pid)
 
 
 async def test_an_agent_that_died_is_started_again_so_often_as_allowed(tmp_path: Path, quick: list[float]) -> None:
-    async with written(tmp_path, mine=server("dies", maxRecoverableRestarts=2)) as fleet:
+    async with written(tmp_path, mine=server("dies", maxRecoverableRestarts=2)) as registry:
         for restarts in range(3):
-            client = await fleet.client("mine")
-            assert (fleet.status("mine").state, fleet.status("mine").restarts) == ("ready", restarts)
+            client = await registry.client("mine")
+            assert (registry.status("mine").state, registry.status("mine").restarts) == ("ready", restarts)
             session = await client.new_session(tmp_path)
             with pytest.raises(LinkClosed):
                 await session.ask("go")
-            assert fleet.status("mine").state == "failed"
+            assert registry.status("mine").state == "failed"
         with pytest.raises(AgentFailed, match=r"(?s)has failed 3 times.*exited with code 7.*I cannot go on"):
-            await fleet.client("mine")
-        status = fleet.status("mine")
+            await registry.client("mine")
+        status = registry.status("mine")
         assert (status.state, quick) == ("failed", [0.5, 1.0])
         assert "exited with code 7" in status.last_error
         assert status.stderr_tail == "I cannot go on\n"
         # A stop by hand forgives everything.
-        await fleet.stop("mine")
-        await fleet.client("mine")
-        assert (fleet.status("mine").state, fleet.status("mine").restarts) == ("ready", 0)
+        await registry.stop("mine")
+        await registry.client("mine")
+        assert (registry.status("mine").state, registry.status("mine").restarts) == ("ready", 0)
 
 
 async def test_an_agent_that_never_starts_is_not_tried_for_ever(tmp_path: Path, quick: list[float]) -> None:
-    async with written(tmp_path, mine=server("stillborn")) as fleet:
+    async with written(tmp_path, mine=server("stillborn")) as registry:
         with pytest.raises(AgentFailed, match=r"(?s)has failed 4 times.*no configuration found"):
-            await fleet.client("mine")
+            await registry.client("mine")
         assert quick == [0.5, 1.0, 2.0]
-        assert fleet.status("mine").state == "failed"
+        assert registry.status("mine").state == "failed"
         with pytest.raises(AgentFailed):
-            await fleet.client("mine")
+            await registry.client("mine")
         assert quick == [0.5, 1.0, 2.0]  # no further try
 
 
@@ -221,20 +221,20 @@ async def test_starting_all_is_held_up_by_none(tmp_path: Path) -> None:
         "missing": {"command": "no-such-program"},
         "later": server(autoStart=False),
     }
-    async with written(tmp_path, **servers) as fleet:
-        failed = await fleet.start()
+    async with written(tmp_path, **servers) as registry:
+        failed = await registry.start()
         assert sorted(failed) == ["bad", "missing"]
-        states = {name: fleet.status(name).state for name in servers}
+        states = {name: registry.status(name).state for name in servers}
         assert states == {"good": "ready", "bad": "failed", "missing": "failed", "later": "configured"}
 
 
 async def test_health_is_a_hello(tmp_path: Path) -> None:
-    fleet = written(tmp_path, good=server(), bad=server("stillborn"))
-    await fleet.check("good", seconds=60)
+    registry = written(tmp_path, good=server(), bad=server("stillborn"))
+    await registry.check("good", seconds=60)
     with pytest.raises(LinkClosed):
-        await fleet.check("bad", seconds=60)
-    assert (fleet.status("good").state, fleet.status("bad").state) == ("ready", "failed")
-    assert fleet.status("bad").stderr_tail == "no configuration found\n"
+        await registry.check("bad", seconds=60)
+    assert (registry.status("good").state, registry.status("bad").state) == ("ready", "failed")
+    assert registry.status("bad").stderr_tail == "no configuration found\n"
 
 
 def _pid(client: Any) -> int:

@@ -132,20 +132,20 @@ def test_a_file_with_a_key_twice_is_not_written_over(tmp_path: Path) -> None:
 
 def test_a_default_that_there_is_not_leaves_the_servers(tmp_path: Path) -> None:
     (tmp_path / "acp.json").write_text(f'{{"servers": {{{FINE}}},\n"defaultServer": "z"}}')
-    fleet = AgentRegistry.read(tmp_path, environment=os.environ)
-    assert fleet.entry("fine").command == "x"
-    assert fleet.default_mistake == (
+    registry = AgentRegistry.read(tmp_path, environment=os.environ)
+    assert registry.entry("fine").command == "x"
+    assert registry.default_mistake == (
         f"{tmp_path}/acp.json, line 2: there is no server 'z' in this file (defaultServer)"
     )
 
 
 def test_an_empty_list_of_servers_is_told(tmp_path: Path) -> None:
     (tmp_path / "acp.json").write_text('{\n"servers": []}')
-    fleet = AgentRegistry.read(tmp_path, environment=os.environ)
+    registry = AgentRegistry.read(tmp_path, environment=os.environ)
     remark = f"{tmp_path}/acp.json, line 2: the list of servers is empty (servers)"
-    assert list(fleet.remarks) == [remark]
+    assert list(registry.remarks) == [remark]
     with pytest.raises(UsageError) as wrong:
-        fleet.entry("fine")
+        registry.entry("fine")
     assert str(wrong.value).endswith(f". {remark}")
     (tmp_path / "acp.json").write_text('{"servers": {}}')
     assert list(AgentRegistry.read(tmp_path, environment=os.environ).remarks) == []

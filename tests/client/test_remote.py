@@ -174,15 +174,15 @@ async def test_an_agent_of_the_fleet_may_be_elsewhere(scheme: str, tmp_path: Pat
         (tmp_path / "acp.json").write_text(json.dumps({"servers": servers}))
         (tmp_path / "token").touch(mode=0o600)
         (tmp_path / "token").write_text(far.token)
-        fleet = AgentRegistry.read(tmp_path, environment={"WHERE": address(far, scheme), "TOKEN": far.token})
+        registry = AgentRegistry.read(tmp_path, environment={"WHERE": address(far, scheme), "TOKEN": far.token})
         async with Workspace([tmp_path], environment=os.environ) as workspace:
             for name in ("file", "variable"):
-                assert (fleet.status(name).installed, fleet.status(name).state) == (True, "configured")
-                async with fleet.connect(name, **workspace.callbacks()) as client:
+                assert (registry.status(name).installed, registry.status(name).state) == (True, "configured")
+                async with registry.connect(name, **workspace.callbacks()) as client:
                     session = await client.new_session(tmp_path)
                     assert (await session.ask("hello")).text == "You said hello."
-                assert fleet.status(name).state == "stopped"
+                assert registry.status(name).state == "stopped"
         with pytest.raises(TimedOut):
-            async with fleet.connect("nobody"):
+            async with registry.connect("nobody"):
                 pass
-        assert fleet.status("nobody").state == "failed"
+        assert registry.status("nobody").state == "failed"

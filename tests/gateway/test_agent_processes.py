@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.served_agent import fleet_agent
+from dragoman.cli.served_agent import registry_agent
 from dragoman.errors import UsageError
 from dragoman.gateway import agent_restart
 from dragoman.gateway.agent_source import AgentSource, spawned
@@ -257,8 +257,8 @@ def test_the_entry_of_the_fleet_says_how_it_runs(tmp_path: Path, monkeypatch: py
     mine = {"command": sys.executable, "process": "session", "idleTimeoutMs": 2000, "maxRecoverableRestarts": 1}
     servers = {"mine": mine | {"dialect": "v1"}, "plain": {"command": sys.executable}, "not": {"command": "no-such-x"}}
     (tmp_path / "acp.json").write_text(json.dumps({"servers": servers}))
-    agents = fleet_agent("mine").agents
+    agents = registry_agent("mine").agents
     assert agents[1:] == ((1,), "", True, 2.0, 1, 64, 60.0, True)
-    assert fleet_agent("plain").agents[1:] == ((), "", False, 900.0, 3, 64, 60.0, True)
+    assert registry_agent("plain").agents[1:] == ((), "", False, 900.0, 3, 64, 60.0, True)
     with pytest.raises(UsageError, match="no-such-x is not installed"):
-        fleet_agent("not")
+        registry_agent("not")

@@ -195,7 +195,7 @@ def test_the_limits_that_are_told_are_the_limits() -> None:
         "a peer that is gone without a word": f"about {probing} s, by TCP keep-alive",
         "a connection whose client does not come back": f"{connections.KEPT_SECONDS / 60:g} minutes",
         "a question without a client that may answer it": f"{open_questions.ALONE_SECONDS / 60:g} minutes",
-        "processes of a fleet agent": f"{agent_source.PROCESSES}",
+        "processes of a registry agent": f"{agent_source.PROCESSES}",
         "a stop": f"`--grace`, {server.GRACE_SECONDS:g} s; then turns are cancelled, {hub._CANCEL_SECONDS:g} s",
     }
     assert {name: rows.get(name) for name in expected} == expected

@@ -38,14 +38,14 @@ class Desk:
 
     def __init__(self, agent: RealAgent, folder: Path) -> None:
         self.agent = agent
-        self.work, self.home, self.fleet = folder / "work", folder / "home", folder / "fleet"
+        self.work, self.home, self.registry_folder = folder / "work", folder / "home", folder / "registry"
         self.made = self.work / "made.txt"
         self.model = FakeModel(agent.voice)
         self.answer = "allow_once"
         self.asked: list[RequestPermission] = []
         self.outside: list[AnyEvent] = []
         self.noise: list[str] = []
-        for each in (self.work, self.home, self.fleet):
+        for each in (self.work, self.home, self.registry_folder):
             each.mkdir()
 
     async def user(self, request: RequestPermission) -> PermissionOption | None:
@@ -59,7 +59,7 @@ class Desk:
     ) -> AsyncIterator[Client]:
         """The agent, logged in. Whatever it sends that we have to skip fails the test, and so does what it leaves.
 
-        `by_name`: as an entry of a fleet, which says everything that `connect` is told otherwise.
+        `by_name`: as an entry of `acp.json`, which says everything that `connect` is told otherwise.
         """
         heard = {
             "permission": permissions or self.user,
@@ -97,8 +97,8 @@ class Desk:
             "dialect": self.agent.dialect,
             "startupTimeoutMs": int(START_SECONDS * 1000),
         }
-        (self.fleet / "acp.json").write_text(json.dumps({"servers": {"theirs": entry}}))
-        return AgentRegistry.read(self.fleet, environment=os.environ).connect("theirs", **settings)
+        (self.registry_folder / "acp.json").write_text(json.dumps({"servers": {"theirs": entry}}))
+        return AgentRegistry.read(self.registry_folder, environment=os.environ).connect("theirs", **settings)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The two real agents that a dialect is named after, driven by `dragoman.connect` and by a fleet entry, offline.
+"""The two real agents that a dialect is named after, driven by `dragoman.connect` and by a registry entry, offline.
 
 What the programs put on the wire is not always what their documents say: the dialects take both, and these tests fail
 where they do not.
@@ -25,7 +25,7 @@ from tests.support.real_agents import AGENTAO, IAC_CODE, RealAgent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.interop]
 both_agents = pytest.mark.parametrize("agent", [AGENTAO, IAC_CODE], ids=str)
-both_ways = pytest.mark.parametrize("by_name", [False, True], ids=["connect", "fleet"])
+both_ways = pytest.mark.parametrize("by_name", [False, True], ids=["connect", "registry"])
 
 # How long an agent may go on listening to a model that nobody wants to hear any more.
 LEFT_SECONDS = 10.0
@@ -209,7 +209,7 @@ async def test_the_sessions_of_the_program_stay_with_it(desk: Desk) -> None:
         await events_of(session, "greet")
     kept = files_of(desk)
     assert kept
-    environment = {"HOME": str(desk.home), "DRAGOMAN_HOME": str(desk.fleet)}
+    environment = {"HOME": str(desk.home), "DRAGOMAN_HOME": str(desk.registry)}
     ours = [*DRAGOMAN, "acp", "--dialect", agent.name, "--model", "offline"]
     async with connect(ours, cwd=str(desk.work), env=environment, dialect=agent.dialect) as client:
         with pytest.raises(RequestFailed):

@@ -1,4 +1,6 @@
-"""What the author of an agent has set and registered (`AgentCore`), checked where it is given.
+"""The handlers and settings that the author of an agent has given it (`AgentCore`), checked where they are given.
+
+Requests of a client do not arrive here: `connection` maps them to functions.
 
 A mistake of the author's shows before a client is there: every check raises a `UsageError` that names the fix.
 

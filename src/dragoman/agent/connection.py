@@ -253,9 +253,13 @@ class ClientConnection:
                     # begin the next turn.
                     core.queue.reject_all()
                     core.turn.cancel()
+                else:
+                    _log.debug("cancel of session %s ignored: no turn of it runs", note.session_id[:80])
             case ExtensionNote():
                 handler = self._agent.notifications.get(note.method)
                 if handler is None:
+                    # Not noise: a client may send extensions that only some agents know.
+                    _log.debug("notification %s ignored: the agent has no handler for it", note.method[:80])
                     return
                 # Every running turn is a task too.
                 if len(self._tasks) - len(self._turns) < _NOTES:

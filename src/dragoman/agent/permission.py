@@ -316,7 +316,7 @@ async def _ask_permission(core: "SessionCore", request: RequestPermission, needs
 
 
 async def ask_form(core: "SessionCore", message: str, schema: dict[str, object]) -> dict[str, object] | None:
-    """Return the form as the user filled it in; None: the user declined, or is gone."""
+    """Return the form as the user filled it in; None: the user declined or dismissed it."""
     if not core.sink.client.elicitation_form:
         raise UsageError("the client cannot show forms; look at session.client.elicitation_form first")
     check_text(message, "a question", 'session.ask_user("Which one?", schema)')

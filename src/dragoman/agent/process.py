@@ -216,7 +216,7 @@ def _call_at_shutdown(call: Callable[[], None]) -> None:
         threading.main_thread().join()
         call()
 
-    threading.Thread(target=wait_for_main_thread, daemon=True).start()
+    threading.Thread(target=wait_for_main_thread, name="dragoman-exit", daemon=True).start()
 
 
 class Serving(Protocol):

@@ -159,7 +159,7 @@ class Session:
 
     @property
     def title(self) -> str:
-        """The title; empty if the session has none yet. `set_title` changes it."""
+        """The title: the first line of the first prompt, until `set_title` or the client changes it; else empty."""
         return self._core.title
 
     @property
@@ -330,7 +330,8 @@ class Session:
         With `options` of your own only `remember` keeps an answer. `needs`: what the identity that says yes has to be
         allowed; a gateway puts the question to no other.
 
-        There is no timeout: the user may be away. A cancelled turn ends the question with `CancelledError`.
+        There is no timeout: the user may be away. A cancelled turn ends the question with `CancelledError`, and a
+        client that disconnects ends it with `LinkClosed`: neither is a yes.
         """
         checks.check_shown(title, "a question", 'session.ask_permission("Run make?", command="make")')
         # All arguments are checked before the session is put into `requires_action`.
@@ -357,7 +358,7 @@ class Session:
         await self._core.record_note(NOTE, self._core.answers.forget(covers))
 
     async def ask_user(self, message: str, schema: dict[str, object]) -> dict[str, object] | None:
-        """Ask the user to fill a form, a flat JSON Schema object, and wait. None: the user declined, or went away.
+        """Ask the user to fill a form, a flat JSON Schema object, and wait. None: the user declined or dismissed it.
 
         `UsageError` where the client cannot show forms: look at `session.client.elicitation_form` first.
         """

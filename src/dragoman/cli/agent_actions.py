@@ -35,26 +35,26 @@ _DEEPER: Final = "    "
 
 def list_agents(arguments: argparse.Namespace) -> int:
     """Print the agents, a line or an object each."""
-    fleet = AgentRegistry.read(home(), environment=os.environ, folder=".")
+    registry = AgentRegistry.read(home(), environment=os.environ, folder=".")
     if arguments.check:
         try:
             hide_keys()
         except SettingsError as error:
             return print_error(str(error))
-        background.run(_check(fleet))
-    found = [fleet.status(name) for name in fleet.names()]
+        background.run(_check(registry))
+    found = [registry.status(name) for name in registry.names()]
     if arguments.json:
-        print(harmless_json(json.dumps([_as_json(one, fleet) for one in found], indent=2).encode()))
+        print(harmless_json(json.dumps([_as_json(one, registry) for one in found], indent=2).encode()))
     else:
         _print_table(found)
     left_out = untrusted(home(), Path())
     if left_out is not None:
         print(harmless_line(str(left_out)), file=sys.stderr)
-    for remark in fleet.remarks:
+    for remark in registry.remarks:
         print_warning(remark)
-    for sentence in fleet.complaints():
+    for sentence in registry.complaints():
         print_error(sentence)
-    return NOT_DONE if fleet.complaints() else 0
+    return NOT_DONE if registry.complaints() else 0
 
 
 def add_agent(arguments: argparse.Namespace) -> int:
@@ -98,27 +98,27 @@ def remove_agent(arguments: argparse.Namespace) -> int:
     return print_error(f"there is no agent {name} in {home() / NAME}", NOT_DONE)
 
 
-async def _check(fleet: AgentRegistry) -> None:
+async def _check(registry: AgentRegistry) -> None:
     """Say hello to every agent that is installed; what came of it stays in its status."""
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def check(name: str) -> None:
         async with room:
             try:
-                await fleet.check(name, seconds=_CHECK_SECONDS)
+                await registry.check(name, seconds=_CHECK_SECONDS)
             except DragomanError:
                 pass  # it is in the status
 
-    await asyncio.gather(*(check(name) for name in fleet.names() if fleet.status(name).installed))
+    await asyncio.gather(*(check(name) for name in registry.names() if registry.status(name).installed))
 
 
-def _as_json(status: AgentStatus, fleet: AgentRegistry) -> dict[str, object]:
+def _as_json(status: AgentStatus, registry: AgentRegistry) -> dict[str, object]:
     entry = status.entry
     body: dict[str, object] = {
         "name": status.name,
         "state": status.state,
         "installed": status.installed,
-        "default": status.name == fleet.default,
+        "default": status.name == registry.default,
         "command": entry.command,
         "args": list(entry.args),
         "description": entry.description,

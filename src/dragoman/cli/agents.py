@@ -1,4 +1,4 @@
-"""`dragoman agents`: the fleet; list the agents there are, add one, remove one."""
+"""`dragoman agents`: the agents of `acp.json`; list them, add one, remove one."""
 
 import argparse
 from typing import TYPE_CHECKING

@@ -1,4 +1,6 @@
-"""What a command says when it cannot do what it was told, and whether there is a person to ask.
+"""Print the errors and warnings of commands; say whether there is a person to ask.
+
+The exit code is 2 unless a caller gives another one; `one_turn` has those of `dragoman run`.
 
 Sentences hold names from files, agents and folders. What acts on a terminal is spelled out here, so no caller can
 forget it.

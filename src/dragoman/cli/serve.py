@@ -53,7 +53,13 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     )
     parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificate chain")
     parser.add_argument("--key", metavar="FILE", help="TLS: its private key")
-    parser.add_argument("--agent", metavar="NAME", action="append", default=[], help="an agent of the fleet")
+    parser.add_argument(
+        "--agent",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="an agent of `dragoman agents`, in place of our own",
+    )
     parser.add_argument(
         "--model", metavar="M", help="model to use: provider/name, offline, local:FILE.gguf, script:FILE"
     )

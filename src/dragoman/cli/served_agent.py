@@ -1,4 +1,4 @@
-"""The agent that `dragoman serve` serves: our own, in this process, or one of the fleet, and what is known of its
+"""The agent that `dragoman serve` serves: our own, in this process, or one of the registry, and what is known of its
 stored sessions. Raises `UsageError` for what can be seen to be wrong before a client comes."""
 
 import argparse
@@ -61,14 +61,14 @@ def our_agent(
     return ServedAgent(AgentSource(opened, core.spoken), is_stored, folder_of, _our_modes())
 
 
-def fleet_agent(name: str) -> ServedAgent:
-    """Return an agent of the fleet, which is started, or called at its address, when a client needs it."""
+def registry_agent(name: str) -> ServedAgent:
+    """Return an agent of the registry, which is started, or called at its address, when a client needs it."""
     from dragoman.client.registry import AgentRegistry, find_program
     from dragoman.transports.remote import remote_opener
     from dragoman.transports.token import read_token
 
-    fleet = AgentRegistry.read(home(), environment=os.environ, folder=".")
-    entry = fleet.entry(name).expanded(os.environ)
+    registry = AgentRegistry.read(home(), environment=os.environ, folder=".")
+    entry = registry.entry(name).expanded(os.environ)
     if entry.url:
         token = entry.token or (read_token(Path(entry.token_file).expanduser()) if entry.token_file else None)
         opened = remote_opener(entry.url, token)
@@ -76,7 +76,7 @@ def fleet_agent(name: str) -> ServedAgent:
         raise UsageError(f"{entry.command} is not installed. {entry.install}".strip())
     else:
         # It is started again and again, and a project's files may change meanwhile.
-        check = partial(fleet.check_trust, name)
+        check = partial(registry.check_trust, name)
         opened = spawned(entry.command_line(), cwd=entry.cwd or None, env=entry.env, before=check)
     versions, dialect = spoken_in(entry.dialect)
     agents = AgentSource(

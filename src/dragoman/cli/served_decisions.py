@@ -1,4 +1,4 @@
-"""Who allowed and refused what to an agent of the fleet, through `dragoman serve`.
+"""Who allowed and refused what to an agent of the registry, through `dragoman serve`.
 
 The lines stand in the file of `decisions`, among those of `run` and `chat`, with the same fields: `session` is the id
 by which clients know the session, `principal` and `token` are those of the client that answered. `dragoman sessions

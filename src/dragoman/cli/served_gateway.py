@@ -74,7 +74,7 @@ class PreparedGateway:
 def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook") -> PreparedGateway:
     """Check a command line and choose the agent. Raise `CommandError` or `UsageError` for what is wrong."""
     from dragoman.cli.key_variables import hide_keys
-    from dragoman.cli.served_agent import fleet_agent, our_agent
+    from dragoman.cli.served_agent import our_agent, registry_agent
     from dragoman.cli.settings import SettingsError
     from dragoman.cli.token_fields import server_limits
     from dragoman.gateway.ceilings import Ceilings
@@ -98,7 +98,7 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
     _check_home(arguments, tokens)
     limits = server_limits(arguments)
     if arguments.agent:
-        served = fleet_agent(arguments.agent[0])
+        served = registry_agent(arguments.agent[0])
     else:
         served = our_agent(arguments, _private(arguments, tokens), error_reporter(log))
     return PreparedGateway(arguments, tokens, log, served, Ceilings(limits, served.modes))
@@ -178,7 +178,7 @@ def _who_needs_no_token() -> str:
 
 
 def _recorder(arguments: argparse.Namespace) -> "OnPermission | None":
-    """Return what records the answers to an agent of the fleet; our own records them with its sessions."""
+    """Return what records the answers to an agent of the registry; our own records them with its sessions."""
     if not arguments.agent:
         return None
     from dragoman.cli.served_decisions import ServedDecisionRecorder

@@ -1,7 +1,7 @@
-"""Text of strangers on a terminal: nothing that comes through here moves the cursor, rings, colours or turns round.
+"""Measure, cut and pad text by the columns that it has on a terminal.
 
-A session holds what models, users and programs wrote. Characters that act instead of showing are shown as escapes, by
-the one table of `host.text`; here is how wide the rest is.
+The text has to be harmless first (`host.text`, whose functions can be imported from here as well): characters that move
+the cursor have no width.
 """
 
 import unicodedata

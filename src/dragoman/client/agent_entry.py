@@ -1,4 +1,4 @@
-"""One agent of the fleet, as it is configured: a value."""
+"""One agent of `acp.json`, as it is configured: a value."""
 
 import os
 import shlex

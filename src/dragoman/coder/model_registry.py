@@ -1,5 +1,7 @@
 """Which models there are for this user, and whether they can be used: names, keys, and being logged in or out.
 
+Which one is used where none is named says `models.factory.find_default_model`.
+
 Made cheaply at the start; what it reads, it reads with the first session.
 """
 

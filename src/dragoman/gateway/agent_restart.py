@@ -1,4 +1,7 @@
-"""An agent's process is started again: what its clients get if that fails, and what is set in the new process. Pure."""
+"""Values for starting an agent's process again: the errors for its clients, the wait, the options to set. Pure.
+
+`AgentSide.ensure_ready` (`agent_side`) starts the process.
+"""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Paths inside the roots, and nowhere else.
+"""Resolve paths inside the roots, and read and write files there, a write whole or not at all.
 
 A path is resolved once, links and all. What it resolves to must lie in a root; then it is opened from that root,
 component by component, without following any link: if a link is put in the way meanwhile, opening fails. So

@@ -20,7 +20,7 @@ from dragoman.host.private_file import write_private
 from dragoman.host.regular_file import read_regular
 from dragoman.host.scripts import shown_name, states
 
-# What can start programs: a fleet of agents, MCP servers.
+# What can start programs: agents (`acp.json`) and MCP servers.
 COVERED: Final = ("acp.json", ".mcp.json", ".dragoman/acp.json", ".dragoman/mcp.json")
 _LIST_BYTES: Final = 16 * 1024 * 1024
 

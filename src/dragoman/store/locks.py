@@ -1,4 +1,4 @@
-"""Locks between processes. The kernel has them, and releases them however a process ends."""
+"""Locks between processes: leases of sessions. The kernel has them, and releases them however a process ends."""
 
 import fcntl
 import os
