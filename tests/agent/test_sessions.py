@@ -208,6 +208,24 @@ async def test_extensions_are_answered_and_their_notifications_heard(version: in
 
 
 @both_versions
+async def test_the_log_says_which_notifications_were_ignored_and_not_what_they_hold(
+    version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "dragoman.agent.connection")
+    async with served(quiet_agent(), version) as wire:
+        session_id = await opened(wire)
+        wire.say({"method": "_other", "params": {"key": "secret"}})
+        wire.say({"method": "session/cancel", "params": {"sessionId": session_id}})
+        wire.say({"id": 9, "method": "_none"})
+        await wire.answer(9)
+    ignored = [record.getMessage() for record in caplog.records if "ignored" in record.getMessage()]
+    assert ignored == [
+        "notification _other ignored: the agent has no handler for it",
+        f"cancel of session {session_id} ignored: no turn of it runs",
+    ]
+
+
+@both_versions
 async def test_notifications_that_pile_up_are_dropped_and_one_that_fails_is_reported(
     version: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,7 +58,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         metavar="NAME",
         action="append",
         default=[],
-        help="an agent of `dragoman agents`, in place of our own",
+        help="serve this agent of `dragoman agents` in place of our own",
     )
     parser.add_argument(
         "--model", metavar="M", help="model to use: provider/name, offline, local:FILE.gguf, script:FILE"
