@@ -137,6 +137,25 @@ async def test_a_client_that_comes_back_in_time_may_still_answer(monkeypatch: py
     assert await within(question.answer) == ALLOWED
 
 
+async def test_where_a_client_has_failed_and_all_are_gone_another_may_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_questions, "ALONE_SECONDS", 600.0)
+    first, second = Client(), Client()
+    question = Question(PERMISSION, first, second)
+    await asked(first, second)
+    first.reply.set_exception(ERROR)
+    await _failed(question, first)
+    question.subscribers.remove(first)
+    question.question.recheck()
+    question.unsubscribe(second)
+    await asyncio.wait([cast(Any, question.question)._tasks[second]])
+    third = Client()
+    question.subscribers.append(third)
+    question.question.recheck()
+    await asked(third)
+    third.reply.set_result(ALLOWED)
+    assert await within(question.answer) == ALLOWED
+
+
 async def test_a_request_for_one_client_fails_with_it_and_goes_on_where_it_has_left() -> None:
     first, second = Client(), Client()
     question = Question(ReadTextFile("s", "/f"), first, second)

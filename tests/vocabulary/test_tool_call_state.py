@@ -66,6 +66,15 @@ def test_parts_that_could_not_be_read_are_marked_until_the_content_is_told_again
     assert state_of(ToolCallUpdate("c", extras=Extras({"other": 1}))).content is UNSET
 
 
+def test_locations_that_could_not_be_read_are_marked_until_locations_are_sent_again() -> None:
+    unread = ToolCallUpdate("c", extras=Extras({"locations": 1}))
+    assert state_of(unread, ToolCallUpdate("c", content=[TWO])).content == [TWO, incomplete()]
+    assert state_of(unread, ToolCallUpdate("c", content=None)).content == [incomplete()]
+    assert state_of(unread, ToolCallUpdate("c", content=[TWO], locations=[])).content == [TWO]
+    half = ToolCallUpdate("c", locations=[], extras=Extras({"locations": 1}))
+    assert state_of(half, ToolCallUpdate("c", content=[TWO])).content == [TWO, incomplete()]
+
+
 PATCHES = st.fixed_dictionaries(
     {},
     optional={

@@ -117,8 +117,10 @@ class OpenQuestion:
             self._timer = self._loop.call_later(ALONE_SECONDS, self._reject)
         for subscriber in self._in_order():
             self.send_to(subscriber)
-        if self._failed and not self._is_pending:
-            self._reject()  # clients are there, and none of them can answer it: to wait for another would be no help
+        # Clients are there, and none of them can answer it: to wait for another would be no help. Where those that have
+        # failed are gone as well, another may come, and the timer runs.
+        if not self._is_pending and not self._failed.isdisjoint(self._shared.subscribers):
+            self._reject()
 
     def cancel(self) -> None:
         """Cancel the wait for an answer, the timer, and the request at every client that has not answered it."""

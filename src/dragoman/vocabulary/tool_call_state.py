@@ -52,11 +52,12 @@ class ToolCallState(msgspec.Struct, gc=False):
     _call: ToolCallUpdate | None = None  # without its content; None: no field is known
     _content: list[ToolContent] | None = None  # None: no event has named it, or it was cleared
     _size: int = 0
-    _incomplete: bool = False
+    _incomplete: bool = False  # content was sent that is not in `_content`
+    _has_unread_locations: bool = False  # beside those in `_call`
 
     def __repr__(self) -> str:
-        items = len(self._content or ())
-        return f"<ToolCallState {self.tool_call_id!r} items={items} incomplete={self._incomplete}>"
+        items, is_incomplete = len(self._content or ()), self._incomplete or self._has_unread_locations
+        return f"<ToolCallState {self.tool_call_id!r} items={items} incomplete={is_incomplete}>"
 
     def apply(self, event: ToolCallUpdate | ToolCallContentChunk) -> None:
         """Fold one event of this call into the state."""
@@ -70,8 +71,13 @@ class ToolCallState(msgspec.Struct, gc=False):
                 self._content = []
                 for item in event.content:
                     self._append(item)
-        if self.bounded and has_unread_parts(event):
-            self._incomplete = True
+        # Each mark stays until its own field is sent again: a new content says nothing about where the call works.
+        if event.locations is not UNSET:
+            self._has_unread_locations = False
+        if self.bounded and isinstance(event.extras, Extras):
+            unread = _READ_BY_JUDGES.intersection(event.extras.fields)
+            self._has_unread_locations |= "locations" in unread
+            self._incomplete |= bool(unread - {"locations"})
 
     @property
     def size(self) -> int:
@@ -96,7 +102,7 @@ class ToolCallState(msgspec.Struct, gc=False):
     @property
     def value(self) -> ToolCallUpdate:
         """The call as one update; a field that no event has named, or that was cleared, is UNSET."""
-        if self._incomplete:
+        if self._incomplete or self._has_unread_locations:
             return replace(self.header, content=[*(self._content or ()), incomplete()])
         return self.header if self._content is None else replace(self.header, content=list(self._content))
 
