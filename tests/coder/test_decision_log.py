@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.agent.connection import ClientSink
 from dragoman.agent.permission import Permission
-from dragoman.agent.turn import SessionCore
+from dragoman.agent.session_core import SessionCore
 from dragoman.coder.decision_log import DECISION, answered_by
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.store.entries import NoteEntry

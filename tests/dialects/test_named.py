@@ -28,7 +28,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
 @pytest.mark.parametrize(("name", "spoken"), [("v1", (1,)), ("v2", (2,))])
 def test_the_name_of_a_version_pins_it(name: str, spoken: tuple[int, ...]) -> None:
     agent = Agent("a", dialect=name)
-    assert (agent_core(agent).spoken, agent_core(agent).dialect) == (spoken, "")
+    assert (agent_core(agent).versions, agent_core(agent).dialect) == (spoken, "")
 
 
 @pytest.mark.parametrize("name", MODULES)

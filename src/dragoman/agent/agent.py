@@ -102,7 +102,7 @@ class Agent:
             steering=steering,
             dialect=named,
             rules=rules,
-            spoken=_spoken(protocol if pinned is None else pinned),
+            versions=_versions(protocol if pinned is None else pinned),
         )
 
     def __repr__(self) -> str:
@@ -271,7 +271,7 @@ class Agent:
     def _greet(self, opening: Opening) -> None:
         from dragoman.dialects.handshake.first_bytes import answer_initialize
 
-        opening.answer_first_request(lambda data: answer_initialize(data, self._core.spoken, self._core.hello))
+        opening.answer_first_request(lambda data: answer_initialize(data, self._core.versions, self._core.hello))
 
     def _connection(
         self,
@@ -350,7 +350,7 @@ def _with_store(store: object, can: AgentCapabilities) -> AgentCapabilities:
     return replace(can, additional_directories=True, **dict.fromkeys(names, True))
 
 
-def _spoken(protocol: int | None) -> tuple[int, ...]:
+def _versions(protocol: int | None) -> tuple[int, ...]:
     from dragoman.dialects.handshake.initialize import SPOKEN
 
     if protocol is None:

@@ -66,7 +66,7 @@ class AgentCore:
         steering: bool,
         dialect: str,
         rules: DialectRules,
-        spoken: tuple[int, ...],
+        versions: tuple[int, ...],
     ) -> None:
         self.info = info
         self.options: Final = options
@@ -77,7 +77,7 @@ class AgentCore:
         # An agent that was given a dialect by name speaks that and nothing else; empty: the client's version decides.
         self.dialect: Final = dialect
         self.rules: Final = rules
-        self.spoken: Final = spoken
+        self.versions: Final = versions
         # The ids of the sessions that are open on any connection.
         self.open_sessions: Final[set[str]] = set()
         self.prompt_handler: PromptHandler | None = None

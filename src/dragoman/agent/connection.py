@@ -15,8 +15,9 @@ from dragoman.agent.event_sink import TextSink
 from dragoman.agent.journal import session_is_busy, session_not_found
 from dragoman.agent.options import set_option
 from dragoman.agent.session import CALLER, Prompt, caller, new_id
+from dragoman.agent.session_core import QueuedPrompt, SessionCore
 from dragoman.agent.sessions import OpenSessions
-from dragoman.agent.turn import QueuedPrompt, RunningTurn, SessionCore
+from dragoman.agent.turn import RunningTurn
 from dragoman.dialects.contract import Id
 from dragoman.dialects.handshake.first_bytes import InitializeAnswer
 from dragoman.errors import (
@@ -160,7 +161,7 @@ class ClientConnection:
         self._turns: set[RunningTurn] = set()
         self._noises = 0
         self.link: Final = Link(
-            transport, self, "agent", spoken=agent.spoken, trace=trace, greeted=greeted, dialect=agent.dialect
+            transport, self, "agent", spoken=agent.versions, trace=trace, greeted=greeted, dialect=agent.dialect
         )
         self.sink: Final = ClientSink(self.link, self.hello.capabilities)
         self.sessions: Final = OpenSessions(agent, self.sink, trusted=trusted)

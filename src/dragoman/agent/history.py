@@ -23,7 +23,7 @@ from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, ExitStatus, T
 
 if TYPE_CHECKING:
     from dragoman.agent.event_sink import EventSink
-    from dragoman.agent.turn import SessionCore
+    from dragoman.agent.session_core import SessionCore
 
 INTERRUPTED: Final = "interrupted"
 _MESSAGES: Final[dict[str, type[AnyMessage]]] = {

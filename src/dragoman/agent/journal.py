@@ -51,7 +51,7 @@ from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.options import Option, Select, Toggle
 
 if TYPE_CHECKING:
-    from dragoman.agent.turn import SessionCore
+    from dragoman.agent.session_core import SessionCore
 
 _log: Final = logging.getLogger(__name__)
 

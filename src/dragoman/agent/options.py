@@ -17,7 +17,7 @@ from dragoman.vocabulary.options import Choice, Option, Select, Toggle
 
 if TYPE_CHECKING:
     from dragoman.agent.author_handlers import AgentCore
-    from dragoman.agent.turn import SessionCore
+    from dragoman.agent.session_core import SessionCore
 
 # Values named in an error about an unknown one: a sentence, not a page.
 _NAMED: Final = 20

@@ -47,7 +47,7 @@ from dragoman.vocabulary.services import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.agent.turn import SessionCore
+    from dragoman.agent.session_core import SessionCore
 
 # How the notes are called in a log.
 NOTE: Final = "remembered permission"

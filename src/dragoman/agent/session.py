@@ -1,6 +1,7 @@
 """A session as the author of an agent sees it: say, think, show tool calls, ask.
 
-`Session` is the author's surface and checks what it is handed; the state behind it is a `SessionCore` (`turn.py`).
+`Session` is the author's surface and checks what it is handed; the state behind it is a `SessionCore`
+(`session_core.py`).
 Everything emitted inside a turn belongs to that turn: once the turn has ended, code of it that still runs gets
 `CancelledError` and nothing of it leaves.
 
@@ -59,7 +60,7 @@ from dragoman.vocabulary.services import PermissionOption
 from dragoman.vocabulary.tools import Location, ToolContent, ToolKind, ToolStatus
 
 if TYPE_CHECKING:
-    from dragoman.agent.turn import SessionCore
+    from dragoman.agent.session_core import SessionCore
     from dragoman.vocabulary.requests import McpServer
 
 # Authors have all three from here.

@@ -34,7 +34,7 @@ from dragoman.agent.journal import (
 )
 from dragoman.agent.listing import list_sessions, newest_session
 from dragoman.agent.session import new_session_id
-from dragoman.agent.turn import SessionCore
+from dragoman.agent.session_core import SessionCore
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed
 from dragoman.link.deadline import LOGS, SESSIONS, Deadline
 from dragoman.store.contract import Log, SessionMeta, SessionOpenHere, Store, StoreFailed

@@ -58,7 +58,7 @@ def our_agent(
             return ""
 
     opened = in_process(partial(agent.serve, trusted=True), report)
-    return ServedAgent(AgentSource(opened, core.spoken), is_stored, folder_of, _our_modes())
+    return ServedAgent(AgentSource(opened, core.versions), is_stored, folder_of, _our_modes())
 
 
 def registry_agent(name: str) -> ServedAgent:

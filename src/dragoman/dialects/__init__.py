@@ -33,15 +33,15 @@ def dialect_for(
     return dialect
 
 
-def handshake_for(name: str, spoken: tuple[int, ...]) -> "NamedDialect | PlainHandshake":
-    """Return how `initialize` is encoded and decoded: in the dialect of this name, or in the versions `spoken`."""
+def handshake_for(name: str, versions: tuple[int, ...]) -> "NamedDialect | PlainHandshake":
+    """Return how `initialize` is encoded and decoded: in the dialect of this name, or in one of `versions`."""
     if name:
         from dragoman.dialects.vendors.named import named
 
         return named(name)
     from dragoman.dialects.handshake.initialize import PlainHandshake
 
-    return PlainHandshake(spoken)
+    return PlainHandshake(versions)
 
 
 def _make_dialect(

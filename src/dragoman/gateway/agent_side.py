@@ -72,7 +72,7 @@ class AgentSide:
         self._source = pool.source
         self._monitor = pool.monitor
         # In the version of the client where the agent can speak it: then nothing is lost between the two.
-        self._spoken = pool.source.versions_for(origin.connection.version) or SPOKEN
+        self._versions = pool.source.versions_for(origin.connection.version) or SPOKEN
         self._hello: ClientHello | None = None
         self._events = AgentEvents(self)
         self._is_reserved = False  # its process is for one session, which may not be open yet
@@ -94,7 +94,7 @@ class AgentSide:
 
     def _start_process(self) -> None:
         self._gate = ReadGate(self._source.open())
-        self.link = Link(self._gate, self._events, "client", spoken=self._spoken, dialect=self._source.dialect)
+        self.link = Link(self._gate, self._events, "client", spoken=self._versions, dialect=self._source.dialect)
         self.state = ProcessState.RUNNING
         self.process_number += 1
         self._started_at = self._used_at = self._loop.time()

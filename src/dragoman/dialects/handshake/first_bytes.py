@@ -26,7 +26,9 @@ class InitializeAnswer(NamedTuple):
     agent: AgentHello
 
 
-def answer_initialize(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello]) -> InitializeAnswer | None:
+def answer_initialize(
+    data: bytes, versions: tuple[int, ...], hello: Callable[[], AgentHello]
+) -> InitializeAnswer | None:
     """Return the answer, if `data` is an `initialize` and no whole message is behind it; None: leave it to the link."""
     framer = Framer(limit=limits.FRAME_BYTES)
     frames = framer.feed(data)
@@ -38,7 +40,7 @@ def answer_initialize(data: bytes, spoken: tuple[int, ...], hello: Callable[[], 
     if not isinstance(request, RequestEnvelope) or request.method != "initialize":
         return None
     try:
-        version, client, name = decoded = decode_client(request.params, spoken)
+        version, client, name = decoded = decode_client(request.params, versions)
         check_hello_id(request.id, decoded)
     except PeerMistake:
         return None  # the link reads the same bytes again, and answers with the error

@@ -59,7 +59,7 @@ class DecodedAgentHello(NamedTuple):
 
 
 class PlainHandshake:
-    """`initialize` where no dialect is named: any version in `spoken`, and the peer chooses among them.
+    """`initialize` where no dialect is named: any of `versions`, and the peer chooses among them.
 
     It has the attributes of a `NamedDialect` that a link uses, so that the link need not tell the two apart.
     """
@@ -70,49 +70,49 @@ class PlainHandshake:
     agent_adapter: Final = None
     client_adapter: Final = None
 
-    def __init__(self, spoken: tuple[int, ...]) -> None:
-        self._spoken = spoken
+    def __init__(self, versions: tuple[int, ...]) -> None:
+        self._versions = versions
 
     def decode_client(self, params: msgspec.Raw) -> DecodedClientHello:
         """Read `initialize`, and settle the version."""
-        return decode_client(params, self._spoken)
+        return decode_client(params, self._versions)
 
     def encode_agent(self, agent: AgentHello, client: ClientHello) -> bytes:
         """Encode the agent's answer, in the highest version spoken: once one is settled, it is the only one."""
-        return encode_agent(max(self._spoken), agent, client)
+        return encode_agent(max(self._versions), agent, client)
 
     def encode_client(self, hello: ClientHello) -> bytes:
         """Encode `initialize`, in the shapes of all versions spoken."""
-        return encode_client(hello, self._spoken)
+        return encode_client(hello, self._versions)
 
     def decode_agent(self, result: msgspec.Raw) -> DecodedAgentHello:
         """Read the agent's answer; raise `VersionMismatch` if its version is none of ours."""
-        return decode_agent(result, self._spoken)
+        return decode_agent(result, self._versions)
 
 
 # -- the agent's side ------------------------------------------------------------------------------------------------
 
 
-def decode_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedClientHello:
-    """Decode `initialize` and settle the version: the highest of `spoken` that is at or below the requested one.
+def decode_client(params: msgspec.Raw, versions: tuple[int, ...] = SPOKEN) -> DecodedClientHello:
+    """Decode `initialize` and settle the version: the highest of `versions` that is at or below the requested one.
 
     `PeerMistake` if there is none, or the request is malformed.
     """
     requested, body = requested_version(params)
-    candidates = [version for version in spoken if version <= requested]
+    candidates = [version for version in versions if version <= requested]
     # Asked for more than we speak, we answer our own highest: the official tests probe with 65535 and fail an agent
     # that echoes it. Asked for less than we speak (0 was a pre-release), there is no version to answer with.
     if not candidates:
         raise PeerMistake(
             UNSUPPORTED_VERSION,
             "Unsupported protocol version",
-            {"requested": requested, "supported": list(spoken)},
+            {"requested": requested, "supported": list(versions)},
         )
     version = max(candidates)
     if version == 2 and requested == 2 and not isinstance(body.get("info"), dict):
         # `info` is required today. Without it, this is the June draft, or the body of a version 1 client that asks for
         # the highest number it has heard of: that one has version 1's capabilities.
-        if 1 not in spoken or not object_field(body, "clientCapabilities"):
+        if 1 not in versions or not object_field(body, "clientCapabilities"):
             return DecodedClientHello(2, client_hello_june(body), JUNE)
         version = 1
     return DecodedClientHello(version, client_hello_1(body) if version == 1 else _client_hello_2(body))
@@ -269,25 +269,25 @@ def session_markers(can: AgentCapabilities) -> list[tuple[str, bool]]:
 # -- the client's side -----------------------------------------------------------------------------------------------
 
 
-def encode_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes:
+def encode_client(hello: ClientHello, versions: tuple[int, ...] = SPOKEN) -> bytes:
     """Encode `initialize`, in the shapes of both versions at once where both are spoken.
 
     Every agent that was tried reads the one it knows and ignores the other, so no second handshake is needed.
     """
     info = hello.info or Implementation("dragoman", "0")
     # The number is the latest we speak, as the schema wants it; an agent of version 1 answers 1 and reads its own half.
-    body: JsonDict = {"protocolVersion": max(spoken)}
-    if 1 in spoken:
+    body: JsonDict = {"protocolVersion": max(versions)}
+    if 1 in versions:
         body["clientCapabilities"] = _client_capabilities_1(hello.capabilities)
         body["clientInfo"] = encode_implementation(info)
-    if 2 in spoken:
+    if 2 in versions:
         body["capabilities"] = _client_capabilities_2(hello.capabilities)
         body["info"] = encode_implementation(info)
     return msgspec.json.encode(with_unknown_fields(body, hello))
 
 
-def decode_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedAgentHello:
-    """Decode the answer; `VersionMismatch` for a version that is not in `spoken`.
+def decode_agent(result: msgspec.Raw, versions: tuple[int, ...] = SPOKEN) -> DecodedAgentHello:
+    """Decode the answer; `VersionMismatch` for a version that is not in `versions`.
 
     The body's shape decides, not the number: agents exist that echo any number they are sent.
     """
@@ -295,15 +295,15 @@ def decode_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> Decod
     number = body.get("protocolVersion")
     if type(number) is not int:
         raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer")
-    if number == 2 and 2 in spoken and isinstance(body.get("capabilities"), dict) and "info" not in body:
+    if number == 2 and 2 in versions and isinstance(body.get("capabilities"), dict) and "info" not in body:
         # Today's agents have `info`; this one answers in the June draft, and is spoken to in it from now on.
         from dragoman.dialects.v2_june.agent import decode_agent as decode_june_agent
 
         return decode_june_agent(result)
     # An agent that echoes the number 2 and has no `info` answers in version 1's shape, and is one.
     shape = 2 if number >= 2 and isinstance(body.get("info"), dict) else 1
-    if shape not in spoken or number < 1 or (shape == 2 and number != 2):
-        raise VersionMismatch(f"the agent speaks protocol version {number}; we speak {_words(spoken)}")
+    if shape not in versions or number < 1 or (shape == 2 and number != 2):
+        raise VersionMismatch(f"the agent speaks protocol version {number}; we speak {_words(versions)}")
     return DecodedAgentHello(shape, decode_agent_1(body) if shape == 1 else _decode_agent_2(body))
 
 
@@ -432,5 +432,5 @@ def encode_implementation(info: Implementation) -> JsonDict:
     return with_unknown_fields(body, info)
 
 
-def _words(spoken: tuple[int, ...]) -> str:
-    return " and ".join(str(version) for version in spoken)
+def _words(versions: tuple[int, ...]) -> str:
+    return " and ".join(str(version) for version in versions)

@@ -1,0 +1,309 @@
+"""What one session of an agent is: its state (`SessionCore`) and the prompts that wait for it (`PromptQueue`).
+
+A session has at most one turn at a time (`turn.py`). Prompts that arrive while it runs wait in the queue. An agent
+accepts them with `session.queued_prompts()` where it can process new input. A prompt that the turn did not accept
+begins the next turn, unless the turn was cancelled or the session closed: then its request is answered with the error
+"Cancelled".
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from dragoman import limits
+from dragoman.agent import checks
+from dragoman.agent.event_sink import EventSink, TextSink, check_turn, current_turn, too_late
+from dragoman.agent.permission import RememberedAnswers
+from dragoman.agent.session import Prompt, Session, new_id
+from dragoman.errors import CANCELLED, RequestFailed, UsageError
+from dragoman.vocabulary.content import Content, Text
+from dragoman.vocabulary.events import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    AnyEvent,
+    Event,
+    OptionsChanged,
+    SessionInfoChanged,
+    TerminalOutputChunk,
+    ToolCallUpdate,
+    Usage,
+    UserMessage,
+)
+from dragoman.vocabulary.options import AnyCommand, Option
+from dragoman.vocabulary.requests import NewSession, PromptAccepted
+
+if TYPE_CHECKING:
+    from dragoman.agent.journal import Journal
+    from dragoman.agent.turn import RunningTurn
+
+# What a list can show of a first prompt.
+TITLE_CHARACTERS: Final = 80
+
+
+class SessionCore:
+    """The internals of one session, for `agent/` and our own coding agent. An author sees `session` instead.
+
+    It knows no wire and no version: it emits vocabulary into its sink. The sink is the journal where the agent has a
+    store (what is emitted is persisted first), and the client's sink where it has none.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        request: NewSession,
+        client_sink: EventSink,
+        *,
+        journal: "Journal | None" = None,
+        options: Iterable[Option] = (),
+    ) -> None:
+        self.id: Final = id
+        self.request = request  # how the client opened it: folders and MCP servers
+        self.journal: Final = journal
+        self.client_sink: Final = client_sink
+        self.sink: Final[EventSink] = client_sink if journal is None else journal
+        self.options: list[Option] = list(options)
+        # Values that the options had when the session was last open, by their ids; empty for a new session.
+        self.stored_options: Mapping[str, object] = {}
+        self.commands: list[AnyCommand] = []
+        self.title = ""
+        self.usage: Usage | None = None
+        # Whether an answer to a question says whose it is, and that is believed: the peer is a gateway of ours.
+        self.trusts_identities = False
+        self.turn: RunningTurn | None = None
+        self.queue: Final = PromptQueue()
+        # What the user has said "always" to.
+        self.answers: Final = RememberedAnswers(id)
+        # What the client may stop without stopping the turn, by the id of the tool call or terminal.
+        self.stoppable: Final[dict[str, Callable[[], object]]] = {}
+        # The history being sent behind the answer that opened the session. A turn waits for its end: on a wire without
+        # message ids the client could not tell the two apart.
+        self.replay_task: asyncio.Task[None] | None = None
+        self._accepting: asyncio.Task[None] | None = None
+        self._text: TextSink | None = None  # the message that the next piece of text continues
+        self._text_kind = ""
+        self._message_id = ""
+        self.session: Final = Session(self)
+
+    def __repr__(self) -> str:
+        state = "idle" if self.turn is None else repr(self.turn)
+        return f"<SessionCore {self.id} {state} queued={len(self.queue)} stored={self.journal is not None}>"
+
+    @property
+    def cwd(self) -> str:
+        """The folder the session was opened in."""
+        return self.request.cwd
+
+    def set_directories(self, more: list[str] | UnsetType) -> None:
+        """Replace the additional directories: a client that opens the session again names all of them anew."""
+        self.request = replace(self.request, additional_directories=more)
+
+    async def close(self) -> None:
+        """Cancel the running turn, if there is one, and wait for its end. Queued prompts are rejected."""
+        self.queue.reject_all()
+        if self.replay_task is not None:
+            self.replay_task.cancel()
+        turn = self.turn
+        if turn is not None:
+            turn.cancel()
+            await asyncio.wait([turn.over])
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    async def emit_text(self, kind: str, content: str | Content) -> None:
+        """Emit a piece of a message; pieces of one kind without another event between them are one message."""
+        # By the hundred thousand: plain text takes the sink's fast way and makes no event.
+        if content.__class__ is str and len(content) < limits.WRITE_BYTES:
+            text = self._text_sink(kind)
+            if text.put(content):
+                await text.breathe()
+            return
+        named = checks.check_block(content) if not isinstance(content, str) else Text(content)
+        block = checks.plain(named, "what is said")
+        self._text_sink(kind)
+        chunk = AgentMessageChunk if kind == "agent_message_chunk" else AgentThoughtChunk
+        await self.sink.send_event(self.id, chunk(block, message_id=self._message_id))
+
+    def _text_sink(self, kind: str) -> TextSink:
+        """Return where the next piece of text goes: the message of this kind that is open, or a new one."""
+        turn = current_turn()
+        if turn is not None and turn.ended:
+            raise too_late()
+        text = self._text
+        if text is None or self._text_kind != kind:
+            self._message_id = new_id("msg")
+            self._text_kind = kind
+            text = self._text = self.sink.text_stream(self.id, kind, self._message_id)
+        return text
+
+    async def emit(self, event: AnyEvent) -> None:
+        """Emit an event of the author's. `CancelledError` if it belongs to a turn that has ended."""
+        if isinstance(event, (AgentMessageChunk, AgentThoughtChunk)) and not event.message_id:
+            # The event has no message id: it continues the current message, or begins one with a new id.
+            kind = "agent_message_chunk" if event.__class__ is AgentMessageChunk else "agent_thought_chunk"
+            content = event.content
+            if content.__class__ is Text and _is_bare(content) and len(content.text) < limits.WRITE_BYTES:
+                text = self._text_sink(kind)
+                if text.put(content.text):
+                    await text.breathe()
+            else:
+                await self.emit_text(kind, content)
+            return
+        check_turn()
+        if not isinstance(event, Event):
+            raise UsageError(f"a session emits events, not {type(event).__name__}: use `session.say(...)` for text")
+        # Output of a terminal is ours already: base64 text under an id, by the thousand.
+        await self.record(event if event.__class__ is TerminalOutputChunk else checks.plain(event, _name_of(event)))
+
+    async def record(self, event: AnyEvent) -> None:
+        """Emit an event in the name of the session itself, whichever turn the caller belongs to."""
+        self._text = None  # the next piece of text begins a new message
+        await self.sink.send_event(self.id, event)
+
+    async def record_note(self, kind: str, value: object) -> None:
+        """Write a note to the session's log; does nothing without a store."""
+        if self.journal is not None:
+            await self.journal.record_note(kind, value)
+
+    async def show_options(self, options: Callable[[], Iterable[Option]]) -> None:
+        """Announce options whose choices have changed, and no value: nothing of it is written to the log.
+
+        `options` is called when everything before it was sent, so that no value is sent that was set meanwhile.
+        """
+        if self.journal is not None:
+            await self.journal.drain()
+        self.options = list(options())
+        # Not through `record`: a message that is being streamed goes on.
+        await self.client_sink.send_event(self.id, OptionsChanged(self.options))
+
+    # -- prompts -----------------------------------------------------------------------------------------------------
+
+    async def accept_prompt(self, prompt: Prompt, accepted: Callable[[], None]) -> None:
+        """Persist a prompt, call `accepted`, and show it, in that order: a prompt that was accepted is on disk."""
+        message = UserMessage(prompt.message_id, prompt.content)
+        if self.journal is not None:
+            await self.journal.persist(message)
+        accepted()
+        await asyncio.sleep(0)  # lets the task that `accepted` woke send the reply before the message is shown
+        if self.journal is None:
+            await self.record(message)
+        else:
+            self._text = None
+            await self.journal.send_persisted(message)
+
+    async def accept_queued_prompts(self) -> list[Prompt]:
+        """Accept every prompt that arrived since the turn began, in order, and return them."""
+        accepted: list[Prompt] = []
+        while (queued := self.queue.pop()) is not None:
+            # In a task of its own: the prompt has left the queue, so if a cancel stopped us here, nothing else would
+            # answer its request; and its entry may be on disk already, so it cannot be rejected any more either.
+            work = self._accepting = asyncio.ensure_future(self._accept_queued(queued))
+            work.add_done_callback(retrieve_exception)
+            await asyncio.shield(work)
+            accepted.append(queued.prompt)
+        return accepted
+
+    async def _accept_queued(self, queued: "QueuedPrompt") -> None:
+        try:
+            await self.accept_prompt(queued.prompt, queued.accept)
+        except BaseException as error:
+            queued.fail(error)
+            raise
+
+    async def wait_until_accepted(self) -> None:
+        """Wait for a queued prompt that is being accepted: its message must not be sent behind the turn's end."""
+        work, self._accepting = self._accepting, None
+        if work is not None:
+            await asyncio.wait([work])
+
+    async def set_default_title(self, prompt: str) -> None:
+        """Name a stored session that has no title after this prompt, unless that only shows or sets something."""
+        if self.journal is not None and not self.title and not _is_order(prompt, self.commands, self.options):
+            self.title = title_from(prompt)
+            await self.journal.log.change(title=self.title)
+            await self.record(SessionInfoChanged(title=self.title))
+
+
+class QueuedPrompt(NamedTuple):
+    """A prompt that waits, and the future with the reply to its request."""
+
+    prompt: Prompt
+    reply: "asyncio.Future[PromptAccepted]"
+
+    @classmethod
+    def of(cls, prompt: Prompt) -> "QueuedPrompt":
+        """Return `prompt` with a future that is not done yet. Needs a running event loop."""
+        return cls(prompt, asyncio.get_running_loop().create_future())
+
+    def accept(self) -> None:
+        """Reply that the prompt stands in the conversation."""
+        if not self.reply.done():  # done: the request was cancelled
+            self.reply.set_result(PromptAccepted(self.prompt.message_id))
+
+    def fail(self, error: BaseException) -> None:
+        """Reply with an error; without effect if the prompt was accepted before."""
+        if not self.reply.done():
+            cancelled = isinstance(error, asyncio.CancelledError)
+            self.reply.set_exception(RequestFailed(CANCELLED, "Cancelled") if cancelled else error)
+
+
+class PromptQueue:
+    """The queued prompts of one session, in order of arrival."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[QueuedPrompt] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def wait_until_accepted(self, prompt: Prompt) -> PromptAccepted:
+        """Queue a prompt and wait for its reply. `RequestFailed` if the turn is cancelled before it is accepted."""
+        queued = QueuedPrompt.of(prompt)
+        self._waiting.append(queued)
+        try:
+            return await queued.reply
+        finally:
+            if queued in self._waiting:  # the request was cancelled
+                self._waiting.remove(queued)
+
+    def pop(self) -> QueuedPrompt | None:
+        """Remove and return the oldest one; None if there is none. The caller must accept or fail it."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def reject_all(self) -> None:
+        """Answer every waiting prompt with the error "Cancelled", and empty the queue."""
+        while (queued := self.pop()) is not None:
+            queued.fail(asyncio.CancelledError())
+
+
+def retrieve_exception(work: "asyncio.Task[Any]") -> None:
+    """Mark the exception of a task as retrieved: asyncio would log a traceback when the task is collected."""
+    if not work.cancelled():
+        work.exception()
+
+
+def _name_of(event: Event) -> str:
+    """Return how an event is called in an error."""
+    return "the tool call" if isinstance(event, ToolCallUpdate) else type(event).__name__
+
+
+def _is_bare(text: Text) -> bool:
+    """Whether a block has nothing but its text."""
+    return text.annotations is UNSET and text.meta is UNSET and text.extras is UNSET
+
+
+def title_from(prompt: str) -> str:
+    """Return a title: the first line of a prompt, shortened to `TITLE_CHARACTERS`."""
+    line = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
+    return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1].rstrip() + "…"
+
+
+def _is_order(prompt: str, commands: Iterable[AnyCommand], options: Iterable[Option]) -> bool:
+    """Whether a prompt is a slash command that only shows or sets something: no title can be made of it."""
+    name, *arguments = prompt.split(maxsplit=1) or [""]
+    if not name.startswith("/") or not any(getattr(one, "name", "") == name[1:] for one in commands):
+        return False
+    return not arguments or any(getattr(one, "config_id", "") == name[1:] for one in options)
