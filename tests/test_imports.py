@@ -1,7 +1,8 @@
 """The arrows of the design, read from every import statement of the package.
 
-`ARROWS` is the whole rule: a part may import itself, the parts named beside it, `errors`, `limits` and `version`, and
-nothing else of Dragoman. Imports inside functions and under TYPE_CHECKING count: knowing a type is knowing a neighbour.
+`ARROWS` is the whole rule: a part may import itself, the parts named beside it, `errors`, `limits`, `surrogates` and
+`version`, and nothing else of Dragoman. Imports inside functions and under TYPE_CHECKING count: knowing a type is
+knowing a neighbour.
 """
 
 import ast
@@ -20,6 +21,7 @@ EDGE = {"transports", "dialects", "wire", "vocabulary"}
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "limits": set(),
+    "surrogates": set(),
     "version": set(),
     "background": set(),
     "vocabulary": set(),
@@ -45,13 +47,13 @@ ARROWS: dict[str, set[str]] = {
     "dragoman": {"agent", "bridge", "client", "store", "transports", "vocabulary"},
     "__main__": {"cli"},
 }
-FOR_ALL = {"errors", "limits", "version"}
+FOR_ALL = {"errors", "limits", "surrogates", "version"}
 
 # Nothing between the edges knows which version is on the wire.
 VERSIONS = ("dragoman.wire.v1", "dragoman.wire.v2")
 KNOW_VERSIONS = {"wire", "dialects"}
 
-PURE = {"errors", "limits", "vocabulary", "wire", "dialects"}
+PURE = {"errors", "limits", "surrogates", "vocabulary", "wire", "dialects"}
 IMPURE_MODULES = {
     *("asyncio", "concurrent", "multiprocessing", "selectors", "signal", "socket", "ssl", "subprocess", "threading"),
     *("logging", "os", "pathlib", "random", "secrets", "tempfile", "time"),

@@ -84,3 +84,6 @@ RECONNECT_SECONDS: Final = 600.0
 CONFIG_BYTES: Final = 1 * MIB
 # A folder has no more folders above it: each takes two bytes of its path.
 PARENT_FOLDERS: Final = PATH_BYTES // 2
+# What logs and lists show of a session's id: `sess_` and eight digits, a prefix that is unique among some ten thousand
+# sessions, and that `dragoman sessions show` accepts. A whole id stays out of logs: with it a client opens the session.
+SHORT_ID_CHARACTERS: Final = 13

@@ -92,7 +92,7 @@ def plain_text(text: str) -> str:
     if whole.isascii():
         return whole
     # Here and not at the top: an author who names `Session` in an annotation must not pay for `wire` at the start.
-    from dragoman.wire.soundness import replace_lone_surrogates
+    from dragoman.surrogates import replace_lone_surrogates
 
     return replace_lone_surrogates(whole)
 
@@ -252,7 +252,10 @@ def tool_content(content: object) -> ToolContent:
         return content
     if isinstance(content, Content):
         return ContentItem(check_block(content))
-    hint = "write `await call.add(terminal.item)`" if hasattr(content, "item") else "write `await call.add('text')`"
+    from dragoman.agent.terminal import ClientTerminal, DisplayTerminal  # imports this module
+
+    is_terminal = isinstance(content, DisplayTerminal | ClientTerminal)
+    hint = "write `await call.add(terminal.item)`" if is_terminal else "write `await call.add('text')`"
     raise UsageError(f"a tool call shows text, content blocks, diffs and terminals, not {_shorten(content)}: {hint}")
 
 

@@ -37,7 +37,7 @@ from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
 from dragoman.vocabulary.identity import Identity, identity_in
-from dragoman.vocabulary.services import Elicit, SessionScope
+from dragoman.vocabulary.session_ids import session_of
 
 _log: Final = logging.getLogger(__name__)
 
@@ -96,8 +96,8 @@ class ClientSink:
 
     async def ask(self, request: Request[R]) -> R:
         """Ask the client and wait. `UsageError` about a session that it does not know: it could show no question."""
-        scope = request.scope if isinstance(request, Elicit) else request
-        session_id = getattr(scope, "session_id", None) if not isinstance(scope, SessionScope) else scope.session_id
+        # An extension's params are the author's own: what they name is not looked at.
+        session_id = None if isinstance(request, Extension) else session_of(request)
         if session_id is not None and session_id not in self._known:
             raise UsageError("the client does not know this session yet: ask in the prompt handler")
         return await self._link.ask(request)

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from dragoman import limits
 from dragoman.agent.event_sink import EventSink, TextSink
 from dragoman.agent.history import History
 from dragoman.agent.permission import NOTE as PERMISSIONS
@@ -208,7 +209,9 @@ class Journal:
         """
         if self._failed is None:
             return
-        _log.warning("session %s: repairing the log after a failed commit", self.log.meta.id)
+        _log.warning(
+            "session %s: repairing the log after a failed commit", self.log.meta.id[: limits.SHORT_ID_CHARACTERS]
+        )
         history = History()
         async for records in self.log.read():
             history.apply(record.entry for record in records)
@@ -236,7 +239,7 @@ class Journal:
             # What is not on disk is not sent; what was committed before it still is. Later appends fail with the same
             # commit (a log has no holes), so this is called again for each of them and finds nothing left to drop.
             if self._failed is None:
-                _log.warning("session %s: a commit failed: %s", self.log.meta.id, error)
+                _log.warning("session %s: a commit failed: %s", self.log.meta.id[: limits.SHORT_ID_CHARACTERS], error)
                 self._failed = error
                 if self._gathered is not None:
                     self._waiting -= len(self._gathered.texts)

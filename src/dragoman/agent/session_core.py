@@ -33,7 +33,7 @@ from dragoman.vocabulary.events import (
     Usage,
     UserMessage,
 )
-from dragoman.vocabulary.options import AnyCommand, Option
+from dragoman.vocabulary.options import AnyCommand, Command, Option, Select, Toggle
 from dragoman.vocabulary.requests import NewSession, PromptAccepted
 
 if TYPE_CHECKING:
@@ -304,6 +304,6 @@ def title_from(prompt: str) -> str:
 def _is_order(prompt: str, commands: Iterable[AnyCommand], options: Iterable[Option]) -> bool:
     """Whether a prompt is a slash command that only shows or sets something: no title can be made of it."""
     name, *arguments = prompt.split(maxsplit=1) or [""]
-    if not name.startswith("/") or not any(getattr(one, "name", "") == name[1:] for one in commands):
+    if not name.startswith("/") or not any(isinstance(one, Command) and one.name == name[1:] for one in commands):
         return False
-    return not arguments or any(getattr(one, "config_id", "") == name[1:] for one in options)
+    return not arguments or any(isinstance(one, Select | Toggle) and one.config_id == name[1:] for one in options)

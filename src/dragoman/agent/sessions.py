@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import UNSET
 
+from dragoman import limits
 from dragoman.agent.author_handlers import AgentCore
 from dragoman.agent.history import History, replay_after_reply, replay_history, report_damage
 from dragoman.agent.journal import (
@@ -258,7 +259,11 @@ class OpenSessions:
             # we do this leaves a log that is repaired in the same way the next time.
             repairs = history.repairs()
             if repairs:
-                _log.warning("session %s: its last turn was cut off; %d entries added", session_id, len(repairs))
+                _log.warning(
+                    "session %s: its last turn was cut off; %d entries added",
+                    session_id[: limits.SHORT_ID_CHARACTERS],
+                    len(repairs),
+                )
                 # `flush` raises what the callback would get.
                 log.append(repairs, lambda error: None)
                 with client_errors(session_id):
@@ -298,7 +303,9 @@ class OpenSessions:
         # session that is half open.
         self.open[session_id] = core
         self._agent.open_sessions.add(session_id)
-        _log.debug("session %s opened%s", session_id, " with a log" if log is not None else "")
+        _log.debug(
+            "session %s opened%s", session_id[: limits.SHORT_ID_CHARACTERS], " with a log" if log is not None else ""
+        )
         return core
 
     def _check_servers(self, known: object, request: ask.NewSession | ask.ResumeSession) -> None:
@@ -319,7 +326,7 @@ class OpenSessions:
                 if core.journal is not None:
                     with client_errors(session_id):
                         await core.journal.log.release()
-                _log.debug("session %s closed", session_id)
+                _log.debug("session %s closed", session_id[: limits.SHORT_ID_CHARACTERS])
         return Done()
 
     def _remove(self, session_id: str) -> SessionCore | None:

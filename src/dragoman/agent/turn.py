@@ -8,8 +8,8 @@ How a turn moves, and never back (`RunningTurnState`)
     OVER        The end has its place in the outbox: the session may be prompted again.
 
 `cancel` is possible in every state, and is no state: before RUNNING it keeps the handler from being started, and after
-ENDED it changes nothing. A kill at any point leaves a log whose last turn has no end; opening the session again adds one
-(`History.repairs`).
+ENDED it changes nothing. A kill at any point leaves a log whose last turn has no end; opening the session again adds
+one (`History.repairs`).
 """
 
 import asyncio
@@ -114,7 +114,7 @@ class RunningTurn:
         """Emit the turn from its first event to its last. Raises nothing of the handler's."""
         core = self._core
         core.usage = None  # that was the turn before
-        _log.debug("session %s: turn %s begins", core.id, self.prompt.message_id)
+        _log.debug("session %s: turn %s begins", core.id[: limits.SHORT_ID_CHARACTERS], self.prompt.message_id)
         try:
             if core.replay_task is not None:
                 await asyncio.wait([core.replay_task])
@@ -134,11 +134,20 @@ class RunningTurn:
             await core.record(end)
             if core.journal is not None:
                 await core.journal.drain()
-            _log.debug("session %s: turn %s ended: %s", core.id, self.prompt.message_id, end.stop_reason)
+            _log.debug(
+                "session %s: turn %s ended: %s",
+                core.id[: limits.SHORT_ID_CHARACTERS],
+                self.prompt.message_id,
+                end.stop_reason,
+            )
         except LinkClosed:
             pass  # the client is gone
         except StoreFailed as error:
-            _log.warning("session %s: the turn ends because nothing can be stored: %s", core.id, error)
+            _log.warning(
+                "session %s: the turn ends because nothing can be stored: %s",
+                core.id[: limits.SHORT_ID_CHARACTERS],
+                error,
+            )
             await self._end_unstored(error)
         finally:
             self._enter(RunningTurnState.ENDED)  # here already, unless the client is gone or the task was cancelled
@@ -236,7 +245,10 @@ class RunningTurn:
         work = self._work
         if work is not None:
             if not work.done():
-                _log.warning("session %s: the handler goes on after its turn has ended", self._core.id)
+                _log.warning(
+                    "session %s: the handler goes on after its turn has ended",
+                    self._core.id[: limits.SHORT_ID_CHARACTERS],
+                )
                 _left_behind.add(work)
                 work.cancel()
             work.add_done_callback(_discard)

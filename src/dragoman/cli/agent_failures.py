@@ -3,7 +3,7 @@
 from typing import Final
 
 from dragoman.cli.target import Target
-from dragoman.errors import INTERNAL_ERROR, AuthRequired, DragomanError, RequestFailed
+from dragoman.errors import INTERNAL_ERROR, AuthRequired, ChildExited, DragomanError, RequestFailed
 from dragoman.host.failure_text import failure_text
 
 USAGE: Final = 2
@@ -13,10 +13,9 @@ _STORE: Final = ("session store", "session's file", "the disk", "cannot be store
 
 def refusal_of_own_agent(error: DragomanError, target: Target) -> str | None:
     """Return why our own agent refused its command line; None if it failed otherwise."""
-    if not target.ours or getattr(error, "exit_code", None) != USAGE:
+    if not target.ours or not isinstance(error, ChildExited) or error.exit_code != USAGE:
         return None
-    stderr_text = str(getattr(error, "stderr_tail", "")).strip()
-    return stderr_text.removeprefix("dragoman: ") or None
+    return error.stderr_tail.strip().removeprefix("dragoman: ") or None
 
 
 def failure_sentence(error: DragomanError, target: Target, *, greeted: bool) -> str:
@@ -28,7 +27,7 @@ def failure_sentence(error: DragomanError, target: Target, *, greeted: bool) -> 
             return sentence + withheld
         how = "`dragoman login` helps" if target.ours else "log in with the agent's own program"
         return f"{sentence.rstrip('.')}: {how}{withheld}"
-    if not greeted and not target.ours and hasattr(error, "exit_code"):
+    if not greeted and not target.ours and isinstance(error, ChildExited):
         ending, newline, rest = sentence.partition("\n")
         ending = ending.removesuffix(" It last wrote to stderr:").removesuffix(".")
         stderr_text = f" It last wrote to stderr:\n{rest}" if newline else ""

@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
 
+from dragoman import limits
 from dragoman.cli.text_width import fit, harmless_line, pad
 from dragoman.store.contract import SessionMeta, Store, StoreFailed
 
-# `sess_` and eight digits: a prefix that is unique among some ten thousand sessions. It grows if it must.
-SHORT: Final = 13
+# The column grows if two ids begin alike.
+SHORT: Final = limits.SHORT_ID_CHARACTERS
 _WHEN: Final = 16
 _GAP: Final = "  "
 # A folder is known by its last part, a title by its first words; on a narrow terminal both get something.

@@ -30,7 +30,7 @@ from dragoman.host.launch_names import Launch, runs_more
 from dragoman.host.scripts import named_files, shown_name
 from dragoman.host.trust import TrustState
 from dragoman.host.variables import hide_words, secret_variables, variables_in
-from dragoman.vocabulary.requests import McpServer, McpStdio
+from dragoman.vocabulary.requests import McpHttp, McpServer, McpSse, McpStdio
 
 # Label and text.
 Row = tuple[str, str]
@@ -205,7 +205,7 @@ def _servers(folder: Path, file: str, data: bytes, environment: Mapping[str, str
         rows = [*server_rows(server), *_filled_in(texts_of(server), environment)]
         rows += [*_files(folder, launches, environment), *_wanted(secrets)]
         name = name_of(server)
-        url = described_url(getattr(server, "url", ""))
+        url = described_url(server.url if isinstance(server, McpHttp | McpSse) else "")
         yield ConfigPart(f"MCP server {shown_name_of(name)}", rows, server_part(name), secrets, url, launches)
 
 

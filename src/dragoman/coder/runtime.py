@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
+from dragoman import limits
 from dragoman.agent.session import Prompt, Session, session_core
 from dragoman.coder import loop, slash_actions, slash_commands
 from dragoman.coder.changes import Changes
@@ -99,7 +100,7 @@ class SessionRuntime:
 
     def __repr__(self) -> str:
         items = "not loaded" if self._loaded is None else f"{len(self._loaded.context.items)} items"
-        return f"<SessionRuntime {self.session.id[:13]} mode {self.mode()}, {items}>"
+        return f"<SessionRuntime {self.session.id[: limits.SHORT_ID_CHARACTERS]} mode {self.mode()}, {items}>"
 
     def _make_sandbox(self, home: str) -> Sandbox:
         environment, limits = self._command_environment(), self._setup.sandbox_limits
@@ -178,7 +179,12 @@ class SessionRuntime:
             spending=spending,
             queued_prompts=self._queued_prompts,
         )
-        _log.debug("turn of session %.13s begins: model %s, mode %s", self.session.id, model.name, self.mode())
+        _log.debug(
+            "turn of session %s begins: model %s, mode %s",
+            self.session.id[: limits.SHORT_ID_CHARACTERS],
+            model.name,
+            self.mode(),
+        )
         end = "stopped before its end"
         try:
             async with aclosing(turn) as events:
@@ -190,7 +196,12 @@ class SessionRuntime:
                             await self._report_sandbox(context)
                     yield event
         finally:
-            _log.info("turn of session %.13s: %s after %.1f s", self.session.id, end, time.monotonic() - began)
+            _log.info(
+                "turn of session %s: %s after %.1f s",
+                self.session.id[: limits.SHORT_ID_CHARACTERS],
+                end,
+                time.monotonic() - began,
+            )
             if self._sandbox is not None:
                 self._sandbox.leave()
                 await self._report_sandbox(context)

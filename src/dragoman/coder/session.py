@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from dragoman import limits
 from dragoman.agent.session import Prompt, Session, caller, session_core
 from dragoman.coder import slash_commands
 from dragoman.coder.identity_limits import check_folders, check_mode, check_not_private
@@ -91,7 +92,12 @@ class CodingSession:
                 is_strange=lambda config: id(config) in public_only,
             )
             self._servers.start()
-        _log.info("session %.13s opened: model %s, %d MCP servers", self.session.id, model.name, len(configs))
+        _log.info(
+            "session %s opened: model %s, %d MCP servers",
+            self.session.id[: limits.SHORT_ID_CHARACTERS],
+            model.name,
+            len(configs),
+        )
         if self.setup.models.lists_due():
             self._listing = asyncio.get_running_loop().create_task(_ignore_failures(self._list_models()))
 
@@ -117,11 +123,11 @@ class CodingSession:
         if self._runtime is not None:
             await self._runtime.close()
         await self.options.close_models()
-        _log.info("session %.13s closed", self.session.id)
+        _log.info("session %s closed", self.session.id[: limits.SHORT_ID_CHARACTERS])
 
     def __repr__(self) -> str:
         state = "opened" if self._runtime is None else "prompted"
-        return f"<CodingSession {self.session.id[:13]} {state}, servers: {self._servers!r}>"
+        return f"<CodingSession {self.session.id[: limits.SHORT_ID_CHARACTERS]} {state}, servers: {self._servers!r}>"
 
     def _prepare(self, model: Model) -> None:
         """Begin to load a model that takes a while, before the first prompt; the session does not wait for it."""

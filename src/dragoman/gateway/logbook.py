@@ -16,6 +16,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from dragoman import limits
+
 Level = Literal["error", "info", "debug"]
 LEVELS: Final[tuple[Level, ...]] = ("error", "info", "debug")
 # Lines that may wait for a disk or a pipe that is slow: some seconds of a busy server, a few MiB.
@@ -26,8 +28,6 @@ _REFUSALS: Final = 20
 _LAST_SECONDS: Final = 1.0
 # Of a connection: enough to follow it through the lines, 96 of its 128 bits too few to use it.
 _CONNECTION_LENGTH: Final = 8
-# Of a session: what `dragoman sessions show` takes for a unique beginning.
-_SESSION_LENGTH: Final = 13
 
 
 class Logbook:
@@ -125,7 +125,7 @@ def connection_name(connection_id: str) -> str:
 
 def session_name(session_id: str) -> str:
     """Return a session as the log names it."""
-    return session_id[:_SESSION_LENGTH]
+    return session_id[: limits.SHORT_ID_CHARACTERS]
 
 
 def principal_name(principal: str) -> str:

@@ -21,10 +21,10 @@ from msgspec.json import Encoder
 
 from dragoman import limits
 from dragoman.errors import LinkClosed, UsageError
+from dragoman.surrogates import replace_lone_surrogates
 from dragoman.transports.contract import Transport
 from dragoman.wire.framing import Style, frame
 from dragoman.wire.jsonrpc import notification_size
-from dragoman.wire.soundness import replace_lone_surrogates
 
 Trace = Callable[[Literal["in", "out"], bytes], None]
 

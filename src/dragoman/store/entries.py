@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from dragoman.surrogates import replace_lone_surrogates
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import CHUNK_TYPES, AnyEvent
 from dragoman.vocabulary.word import Extras
@@ -97,8 +98,7 @@ def _encode_text(entry: TextEntry) -> bytes:
         return _ENCODE([entry.message_id, entry.text])
     except UnicodeEncodeError:
         # Half of a surrogate pair: two halves in neighbouring pieces become what was meant, a lone one U+FFFD.
-        text = entry.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return _ENCODE([entry.message_id, text])
+        return _ENCODE([entry.message_id, replace_lone_surrogates(entry.text)])
 
 
 def decode_entry(kind: str, body: bytes) -> Entry:

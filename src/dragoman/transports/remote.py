@@ -314,18 +314,20 @@ def place_of(url: str) -> str:
 
 def plain_reason(error: BaseException) -> str:
     """Return why a server could not be reached, in the words of the system and not in those of a library."""
+    import ssl  # here: a client over plain pipes or http never needs it
+
     cause: BaseException | None = error
     for _ in range(_CAUSES):
         if cause is None:
             break
         if isinstance(cause, socket.gaierror):
             return "no machine of that name is known"
-        distrust = getattr(cause, "verify_message", None)
-        if distrust:
-            return f"its certificate is not trusted: {distrust}"
+        if isinstance(cause, ssl.SSLCertVerificationError) and cause.verify_message:
+            return f"its certificate is not trusted: {cause.verify_message}"
         if isinstance(cause, TimeoutError):
             return "no answer in time"
-        if isinstance(cause, OSError) and cause.errno and getattr(cause, "library", None) is None:
+        # The number of an SSL error is one of OpenSSL's, and not of the system's.
+        if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
             return os.strerror(cause.errno).lower()
         cause = cause.__cause__ or cause.__context__
     return str(error) or type(error).__name__

@@ -66,6 +66,11 @@ Option = Select | Toggle | UnknownOption
 MODE_CATEGORY = "mode"
 
 
+def category_of(option: Option) -> str | None:
+    """Return the category of an option; None if it has none, or is of a type that is not known here."""
+    return (option.category or None) if isinstance(option, Select | Toggle) else None
+
+
 class CommandInput(Word, frozen=True, gc=False, tag_field="type", tag="text"):
     """A command accepts text; the hint describes it."""
 

@@ -21,6 +21,7 @@ from dragoman.errors import (
     PeerMistake,
     UsageError,
 )
+from dragoman.surrogates import replace_lone_surrogates
 from dragoman.wire.envelope import (
     BadMessage,
     ErrorResponse,
@@ -31,7 +32,6 @@ from dragoman.wire.envelope import (
     answered_id,
     parse,
 )
-from dragoman.wire.soundness import replace_lone_surrogates
 
 __all__ = [
     "Answered",

@@ -4,6 +4,7 @@ Everything written here is inert already, or ours. The line with the clock is dr
 """
 
 import asyncio
+import io
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -60,9 +61,8 @@ def size() -> tuple[int, int]:
 
 def prepare(stream: TextIO | None) -> None:
     """Show letters that the encoding of a stream lacks as escapes: a terminal may know ASCII alone."""
-    reconfigure: Callable[..., None] | None = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
 
 
 class TurnScreen:

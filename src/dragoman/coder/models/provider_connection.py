@@ -32,6 +32,7 @@ from pydantic_ai.models import ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
+from dragoman.coder.context import ContextAssistantMessage
 from dragoman.coder.models.abilities import OFF, Abilities
 from dragoman.coder.models.contract import (
     ModelFailed,
@@ -204,7 +205,7 @@ def _calls(
     answer: ModelResponse, request: ModelRequest, provider_name: str, *, cut_off: bool
 ) -> list[ToolCallRequested]:
     """Return the calls, each with an id of its own in this session; the answer's parts are given the same ids."""
-    used_ids = {call.id for item in request.items for call in getattr(item, "calls", ())}
+    used_ids = {call.id for item in request.items if isinstance(item, ContextAssistantMessage) for call in item.calls}
     calls: list[ToolCallRequested] = []
     for part in [part for part in answer.parts if isinstance(part, ToolCallPart)]:
         arguments = _arguments(part.args)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from dragoman.agent.free_text import USER_UNAVAILABLE, ask_free_text, can_ask_free_text
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import Action, ActKind
@@ -11,16 +12,12 @@ from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOu
 from dragoman.coder.tools.result_text import title_text
 from dragoman.errors import PeerError
 from dragoman.host.text import harmless
-from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.options import PlanEntry
 
 # A user does not read a longer plan.
 STEPS: Final = 200
 _PRIORITIES: Final = ("high", "medium", "low")
 _STATUSES: Final = ("pending", "in_progress", "completed")
-_ASK_USER: Final = "_agentao.cn/ask_user"
-# What that method's clients answer when the user is away; models know it by this very text.
-_USER_UNAVAILABLE: Final = "(user unavailable)"
 _UNANSWERED: Final = "The user did not answer."
 
 
@@ -83,12 +80,12 @@ class AskUser:
         session = context.session
         if session.client.elicitation_form:
             answer = await _by_form(session, question, choices)
-        elif _advertises(session.client, _ASK_USER):
+        elif can_ask_free_text(session.client):
             answer = await _by_extension(session, question, choices)
         else:
             await session.say("\n".join([question, *(f"{n}. {choice}" for n, choice in enumerate(choices, 1))]) + "\n")
             return ToolOutcome("The question was shown. The user answers with the next prompt: end your turn now.")
-        if answer is None or answer == _USER_UNAVAILABLE:
+        if answer is None or answer == USER_UNAVAILABLE:
             return ToolOutcome(answer or _UNANSWERED, failed=True)
         return ToolOutcome(answer, raw={"answer": answer})
 
@@ -120,14 +117,6 @@ def _choices(call: JudgedCall) -> list[str]:
     return options
 
 
-def _advertises(client: ClientCapabilities, method: str) -> bool:
-    """Return whether a client names an extension method of this family in its capabilities."""
-    known = client.meta.get("_agentao.cn/extensions") if isinstance(client.meta, dict) else None
-    return isinstance(known, list) and any(
-        entry == method or (isinstance(entry, dict) and entry.get("method") == method) for entry in known
-    )
-
-
 async def _by_form(session: Session, question: str, choices: list[str]) -> str | None:
     answer: dict[str, object] = {"type": "string", "title": "Answer"}
     if choices:
@@ -143,20 +132,7 @@ async def _by_form(session: Session, question: str, choices: list[str]) -> str |
 
 
 async def _by_extension(session: Session, question: str, choices: list[str]) -> str | None:
-    """Ask by the extension method. None: no answer; `_USER_UNAVAILABLE` where the client says so."""
-    params = {"sessionId": session.id, "question": question, **({"options": choices} if choices else {})}
     try:
-        result = await session.request(_ASK_USER, params)
+        return await ask_free_text(session, question, choices)
     except PeerError:
         return None
-    if isinstance(result, str):
-        given: object = result
-    elif isinstance(result, dict):
-        given = next((result[name] for name in ("answer", "text") if isinstance(result.get(name), str)), None)
-        if result.get("outcome") == "unavailable":
-            return _USER_UNAVAILABLE
-        if result.get("outcome") in ("cancelled", "declined") and given != _USER_UNAVAILABLE:
-            return None
-    else:
-        given = None
-    return given if isinstance(given, str) else None

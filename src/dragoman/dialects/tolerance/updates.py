@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from dragoman.dialects.handshake.json_fields import JsonDict
 from dragoman.vocabulary.events import CHUNK_TYPES, ToolCallUpdate
-from dragoman.vocabulary.options import Choice, Option, Select
+from dragoman.vocabulary.options import Choice, Option, Select, category_of
 from dragoman.vocabulary.word import Extras
 
 # Updates under the names of their classes in the official Python SDK, as iac-code's document has them (row 8.1.15).
@@ -175,7 +175,7 @@ def model_option(extras: Any, known: list[Option]) -> Select | None:
 
     The protocol had `models` before it had options, and iac-code still sends them (row 8.1.4).
     """
-    if not isinstance(extras, Extras) or any(getattr(option, "category", None) == _MODEL for option in known):
+    if not isinstance(extras, Extras) or any(category_of(option) == _MODEL for option in known):
         return None
     models = extras.fields.get("models")
     if not isinstance(models, dict) or not isinstance(models.get("currentModelId"), str):

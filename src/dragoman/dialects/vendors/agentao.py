@@ -203,7 +203,7 @@ class AgentAgentao(VendorAgent):
 
     def _encode_options(self, found: list[options.Option]) -> Any:
         """Encode the model option, and no other: the appendix has only that."""
-        return super()._encode_options([option for option in found if getattr(option, "category", None) == _CATEGORY])
+        return super()._encode_options([one for one in found if options.category_of(one) == _CATEGORY])
 
     def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does, but the tool call of a permission is `pending` and always has a kind."""

@@ -82,6 +82,12 @@ class QuestionExtension(Protocol):
     def encode_answer(self, text: str | None) -> dict[str, str]:
         """Return the result; None: there is no answer."""
 
+    def encode(self, question: UserQuestion) -> dict[str, object]:
+        """Return the parameters of the request."""
+
+    def decode_answer(self, result: object) -> str | None:
+        """Return the user's text; `UNAVAILABLE` where the client says that there is no user; None: no answer."""
+
 
 class _AskUser:
     """Agentao's `ask_user`: agents asked so before the protocol had forms (row 8.4.21)."""
@@ -100,6 +106,23 @@ class _AskUser:
             return {"answer": UNAVAILABLE, "outcome": "cancelled", "text": UNAVAILABLE}
         return {"answer": text, "outcome": "answered", "text": text}
 
+    def encode(self, question: UserQuestion) -> dict[str, object]:
+        options = {"options": list(question.options)} if question.options else {}
+        return {"sessionId": question.session_id, "question": question.question, **options}
+
+    def decode_answer(self, result: object) -> str | None:
+        if isinstance(result, str):
+            return result
+        if not isinstance(result, dict):
+            return None
+        given = next((result[name] for name in ("answer", "text") if isinstance(result.get(name), str)), None)
+        match result.get("outcome"):
+            case "unavailable":
+                return UNAVAILABLE
+            case "cancelled" | "declined" if given != UNAVAILABLE:  # a text beside it is not the user's
+                return None
+        return given
+
 
 def _label(option: object) -> str:
     # An option is a text in the appendix; agents send objects as well, with the text under one of three names.
@@ -109,6 +132,16 @@ def _label(option: object) -> str:
 
 
 QUESTION_EXTENSIONS: Final[Mapping[str, QuestionExtension]] = {ASK_USER: _AskUser()}
+
+
+def advertised_question(meta: object) -> str | None:
+    """Return the first question method that a client names in the `_meta` of its capabilities; None: it names none."""
+    named = meta.get(EXTENSIONS) if isinstance(meta, dict) else None
+    listed = named if isinstance(named, list) else []
+    methods = [entry.get("method") if isinstance(entry, dict) else entry for entry in listed]
+    return next((method for method in QUESTION_EXTENSIONS if method in methods), None)
+
+
 # `_meta` of the capabilities of a client whose user can be asked: an agent must not ask where this is missing.
 QUESTIONS_ADVERTISED: Final[dict[str, object]] = {
     EXTENSIONS: [{"method": ASK_USER, "description": "Ask the user a question in free text"}]
