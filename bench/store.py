@@ -139,7 +139,7 @@ class Names:
         self.folder = folder
         self._count = count
 
-    def names(self) -> Iterator[str]:
+    def ids(self) -> Iterator[str]:
         source = self.folder / "source"
         for number in range(self._count):
             if number % LINKS == 0:
@@ -148,7 +148,7 @@ class Names:
             os.link(source, self.folder / f"s{number:06}.session")
             yield f"s{number:06}"
 
-    def look(self, session_id: str) -> SessionMeta:
+    def read_meta(self, session_id: str) -> SessionMeta:
         number = int(session_id[1:])
         return SessionMeta(session_id, f"/project/{number % 500}", (), f"Session {number}", number + 1, number + 1)
 
@@ -159,7 +159,7 @@ class Names:
 def listing(folder: Path, count: int) -> Iterator[Line]:
     folder.mkdir()
     index = Index(folder / "index", Names(folder, count), Holder(folder / "holders"))
-    index.look("s000000")  # makes it
+    index.read_meta("s000000")  # makes it
     index.close()
     cold = []
     for _ in range(REPETITIONS):

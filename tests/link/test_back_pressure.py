@@ -44,7 +44,7 @@ async def test_a_client_that_never_reads_pauses_the_producer_and_it_goes_on_when
             text = end.link.text_stream("s", "agent_message_chunk", "m")
             for _ in range(8_000):
                 if text.put("x" * 1000):
-                    await text.breathe()
+                    await text.wait_for_room()
                 told += 1
 
         producing = asyncio.ensure_future(stream())

@@ -191,7 +191,7 @@ async def test_a_busy_producer_lets_the_loop_turn_for_every_pipes_worth() -> Non
     ticker = asyncio.ensure_future(tick())
     for _ in range(10 * limits.WRITE_BYTES // 1024):
         if stream.put("x" * 1000):
-            await stream.breathe()
+            await stream.wait_for_room()
     assert len(others) >= 9
     ticking = False
     await ticker
@@ -204,7 +204,7 @@ async def test_below_a_full_outbox_a_slow_peer_costs_no_turn_for_each_piece() ->
     while box.size < limits.OUTBOX_BYTES // 2:
         if stream.put("x" * 1000):
             breaths += 1
-            await stream.breathe()
+            await stream.wait_for_room()
     assert breaths <= limits.OUTBOX_BYTES // 2 // limits.WRITE_BYTES + 1
 
 
@@ -271,7 +271,7 @@ async def test_closing_wakes_everybody_with_the_reason_and_drops_what_waits() ->
     stream = TextStream(box, b"", b"")
     assert stream.put("nobody")
     with pytest.raises(LinkClosed):
-        await stream.breathe()
+        await stream.wait_for_room()
     assert pipe.writes == []
 
 

@@ -66,13 +66,13 @@ async def test_the_length_of_a_log_is_the_number_of_its_last_entry(store: Store,
 
 async def test_sessions_are_found_by_the_beginning_of_their_id(store: Store, place: Place) -> None:
     other = place()
-    assert await other.names() == []
+    assert await other.ids() == []
     for name in ("ab1", "ab", "b", "ab2"):
         await store.create(meta(name))
-    assert await other.names("ab") == ["ab", "ab1", "ab2"]
-    assert await other.names() == ["ab", "ab1", "ab2", "b"]
+    assert await other.ids("ab") == ["ab", "ab1", "ab2"]
+    assert await other.ids() == ["ab", "ab1", "ab2", "b"]
     for no_name in [*NO_NAMES, "c"]:
-        assert await other.names(no_name or "c") == []
+        assert await other.ids(no_name or "c") == []
     await other.close()
 
 
@@ -269,7 +269,7 @@ async def test_a_session_is_there_for_another_when_it_is_created(store: Store, p
     assert log.meta == SessionMeta("a", "/work", ("/more", "/ä"), "A title", log.meta.created, log.meta.created)
     assert log.salvaged is None
     other = place()
-    assert await other.look("a") == log.meta
+    assert await other.read_meta("a") == log.meta
     assert (await other.list()).sessions == [log.meta]
     await other.close()
 
@@ -280,7 +280,7 @@ async def test_a_session_is_created_once(store: Store) -> None:
     await first.release()
     with pytest.raises(StoreFailed):
         await store.create(meta("a", "/elsewhere"))
-    assert (await store.look("a")).cwd == "/work"
+    assert (await store.read_meta("a")).cwd == "/work"
     assert await numbers_in(store.read("a")) == [1]
 
 
@@ -296,7 +296,7 @@ async def test_a_stored_session_goes_on_where_it_stopped(place: Place) -> None:
 
 
 async def test_the_missing_are_missing(store: Store) -> None:
-    for work in (store.open("a"), store.look("a"), store.change("a", title="x"), store.fork("a", meta("b"))):
+    for work in (store.open("a"), store.read_meta("a"), store.change("a", title="x"), store.fork("a", meta("b"))):
         with pytest.raises(SessionMissing):
             await work
     with pytest.raises(SessionMissing):
@@ -308,7 +308,7 @@ async def test_the_missing_are_missing(store: Store) -> None:
 @pytest.mark.parametrize("name", NO_NAMES)
 async def test_what_is_no_name_is_missing(store: Store, name: str) -> None:
     await store.create(meta("a"))
-    for work in (store.create(meta(name)), store.open(name), store.look(name), store.change(name, title="x")):
+    for work in (store.create(meta(name)), store.open(name), store.read_meta(name), store.change(name, title="x")):
         with pytest.raises(SessionMissing):
             await work
     with pytest.raises(SessionMissing):
@@ -341,7 +341,7 @@ async def test_what_the_list_shows_can_be_changed(store: Store) -> None:
     assert (changed.title, changed.archived, changed.activity) == ("New", False, log.meta.activity)
     await log.release()
     assert await store.change("a", archived=True) == changed._replace(archived=True)
-    assert await store.look("a") == changed._replace(archived=True)
+    assert await store.read_meta("a") == changed._replace(archived=True)
     assert await listed(store) == []
     assert await store.change("a", title="Newer", archived=False) == changed._replace(title="Newer")
     assert (await store.list()).sessions == [changed._replace(title="Newer")]
@@ -355,7 +355,7 @@ async def test_a_deleted_session_is_gone_for_all(store: Store, place: Place) -> 
     other = place()
     for each in (store, other):
         with pytest.raises(SessionMissing):
-            await each.look("a")
+            await each.read_meta("a")
         assert await listed(each) == []
     await other.close()
 
@@ -406,7 +406,7 @@ async def test_a_closed_store_holds_nothing_and_has_everything(place: Place) -> 
     log.append((note(1),), lambda error: None)
     await store.close()
     await store.close()
-    for work in (store.look("a"), store.list(), store.create(meta("b"))):
+    for work in (store.read_meta("a"), store.list(), store.create(meta("b"))):
         with pytest.raises(StoreFailed):
             await work
     assert isinstance(await tried(log, note(2)), StoreFailed)
@@ -500,6 +500,6 @@ async def test_time_that_goes_back_changes_no_order(place: Place) -> None:
     await write(reopened, note(1))
     await reopened.touch()
     assert await listed(other) == ["a", "d", "c", "b"]
-    assert logs[1].meta.activity < (await other.look("c")).activity < (await other.look("d")).activity
+    assert logs[1].meta.activity < (await other.read_meta("c")).activity < (await other.read_meta("d")).activity
     await store.close()
     await other.close()

@@ -162,17 +162,17 @@ async def test_what_a_session_is_can_be_restored_from_the_list(store: SqliteStor
     """The bit is in the cwd, which nothing but a checksum can notice."""
     file = folder / "a.session"
     file.write_bytes(file.read_bytes().replace(b"/work", b"/wosk", 1))
-    assert (await store.look("a")).cwd == "/work"
+    assert (await store.read_meta("a")).cwd == "/work"
     outcome = await opened_or_damaged(store)
     assert outcome == (TRUTH, "the session's file was damaged; the log is whole")
-    assert (await store.look("a"))[:4] == ("a", "/work", (), "A")
+    assert (await store.read_meta("a"))[:4] == ("a", "/work", (), "A")
 
 
 async def test_a_file_of_another_session_is_not_taken_for_this_one(store: SqliteStore, folder: Path) -> None:
     shutil.copy(folder / "b.session", folder / "a.session")
     shutil.copy(folder / "b.session", folder / "z.session")
     with pytest.raises(SessionDamaged):
-        await store.look("z")
+        await store.read_meta("z")
     for name in ("a", "z"):
         with pytest.raises(SessionDamaged):
             await store.open(name)
@@ -190,7 +190,7 @@ async def test_garbage_is_told_and_stays_where_it_is(store: SqliteStore, folder:
     with pytest.raises(SessionDamaged):
         await store.fork("a", meta("c"))
     with pytest.raises(SessionMissing):
-        await store.look("c")
+        await store.read_meta("c")
     await check_others(store)
     assert await store.delete("a") is True
     assert await listed(store) == ["b"]

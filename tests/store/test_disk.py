@@ -92,7 +92,7 @@ async def test_a_disk_with_little_room_keeps_what_was_acknowledged(small_disk: P
         await store.create(meta("b"))
     except StoreFailed:
         with pytest.raises(SessionMissing):
-            await store.look("b")
+            await store.read_meta("b")
     await store.close()
     store = SqliteStore(small_disk / "sessions")
     (small_disk / "ballast").unlink()
@@ -136,7 +136,7 @@ def test_a_folder_or_file_that_may_not_be_written_is_told(open_folder: Path) -> 
         "file: open StoreFailed",
         "file: change StoreFailed",
         "file: others unharmed",
-        "unreadable: look StoreFailed",
+        "unreadable: read_meta StoreFailed",
         "unreadable: others unharmed",
         "worked again",
     ]
@@ -193,7 +193,7 @@ async def live(store: SqliteStore) -> tuple[list[int], list[str], list[StoreFail
             failures.append(failure)
         elif log is not None:
             kept.append(number)
-    for work in (store.change("b", title="New"), store.list(), store.look("a")):
+    for work in (store.change("b", title="New"), store.list(), store.read_meta("a")):
         try:
             await work
         except StoreFailed as error:
@@ -322,7 +322,7 @@ async def test_no_failure_ends_the_thread(tmp_path: Path, monkeypatch: pytest.Mo
         assert failure is not None and str(failure) == "the session store failed"
         patch.setattr(store._engine._files, "look", broken)
         with pytest.raises(ZeroDivisionError):
-            await store.look("a")
+            await store.read_meta("a")
     assert await tried(log, note(2)) is None
     assert await asyncio.wait_for(numbers_in(log.read()), 30) == [2]
     await store.close()

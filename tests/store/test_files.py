@@ -112,7 +112,7 @@ def test_a_session_that_another_process_opens_meanwhile_is_looked_at_again(
     kept.close()
     looks = [True, False]
     monkeypatch.setattr(files, "is_at_rest", lambda path: looks.pop(0))
-    assert kept.look("sess_1").title == "here"
+    assert kept.read_meta("sess_1").title == "here"
     assert looks == []
     holder.end()
 

@@ -228,7 +228,7 @@ async def test_one_bad_file_does_not_keep_the_list_from_being_made(store: Sqlite
 async def test_a_session_out_of_reach_is_listed_when_it_can_be_reached_again(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = store._engine._files.look
+    look = store._engine._files.read_meta
 
     def failing(session_id: str) -> object:
         if session_id == "b":
@@ -251,10 +251,10 @@ class NoFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def names(self) -> list[str]:
+    def ids(self) -> list[str]:
         return []
 
-    def look(self, session_id: str) -> object:
+    def read_meta(self, session_id: str) -> object:
         raise AssertionError(session_id)
 
     def exists(self, session_id: str) -> bool:

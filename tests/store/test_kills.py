@@ -46,7 +46,7 @@ async def check(folder: Path, lines: Iterable[str]) -> None:
         assert "written b" not in told or len(found) == len(TRUTH) + 1
     for name in {"a", "b", "c"} - set(there):
         with pytest.raises(SessionMissing):
-            await store.look(name)
+            await store.read_meta(name)
     await store.close()
     # Nothing half made stays behind where it could be taken for something.
     assert {file.name for file in folder.glob("*.session")} <= {"a.session", "b.session", "c.session"}

@@ -29,7 +29,7 @@ async def test_what_another_process_holds_can_be_looked_at_and_not_taken(store: 
     for work in (store.open("a"), store.change("a", title="x"), store.delete("a")):
         with pytest.raises(SessionHeld):
             await work
-    assert (await store.look("a")).title == ""
+    assert (await store.read_meta("a")).title == ""
     assert await numbers_in(store.read("a")) == []
     process.communicate("\n", timeout=30)
     assert await numbers_in((await store.open("a")).read()) == [1]

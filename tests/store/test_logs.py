@@ -51,7 +51,7 @@ async def test_a_session_that_nobody_waits_for_any_more_is_let_go(sqlite_store: 
         with pytest.raises(asyncio.CancelledError):
             await opening
     while sqlite_store._opening:
-        await sqlite_store.names()
+        await sqlite_store.ids()
     assert (await sqlite_store.open("sess_1")).meta.id == "sess_1"
 
 

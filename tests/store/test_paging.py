@@ -50,7 +50,7 @@ class World:
             log = await store.open(name)
             await write(log, note(1))
             await log.release()
-            self.sessions[name] = await store.look(name)
+            self.sessions[name] = await store.read_meta(name)
         elif what == "delete":
             await store.delete(name)
             del self.sessions[name]

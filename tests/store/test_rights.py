@@ -50,7 +50,7 @@ async def test_a_folder_that_others_may_enter_is_closed(tmp_path: Path) -> None:
 async def test_what_is_no_name_does_not_reach_the_disk(tmp_path: Path, name: str) -> None:
     (tmp_path / "x.session").write_text("precious")
     store = SqliteStore(tmp_path / "sessions")
-    for work in (store.create(meta(name)), store.open(name), store.look(name), store.change(name, title="x")):
+    for work in (store.create(meta(name)), store.open(name), store.read_meta(name), store.change(name, title="x")):
         with pytest.raises(SessionMissing):
             await work
     with pytest.raises(SessionMissing):
@@ -66,7 +66,7 @@ async def test_what_is_no_name_does_not_reach_the_disk(tmp_path: Path, name: str
 async def test_failures_name_no_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = SqliteStore(tmp_path / "file" / "sessions")
-    for work in (store.create(meta("a")), store.list(), store.look("a"), store.open("a")):
+    for work in (store.create(meta("a")), store.list(), store.read_meta("a"), store.open("a")):
         with pytest.raises(StoreFailed) as failure:
             await work
         assert "/" not in str(failure.value)
@@ -83,5 +83,5 @@ async def test_any_title_is_kept_or_refused(tmp_path: Path, text: str) -> None:
         assert text == "\ud83d"
     else:
         assert (await store.list()).sessions[0].title == text
-    assert (await store.look("a")).title in (text, "")
+    assert (await store.read_meta("a")).title in (text, "")
     await store.close()

@@ -180,7 +180,7 @@ async def test_a_caller_that_is_cancelled_stops_no_work(tmp_path: Path) -> None:
     changing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await changing
-    assert (await store.look("a")).title == "New"
+    assert (await store.read_meta("a")).title == "New"
     waiting = asyncio.create_task(log.flush())
     await asyncio.sleep(0)
     waiting.cancel()

@@ -242,7 +242,7 @@ async def be_refused(folder: str) -> None:
     await tell("file: change", store.change("a", title="x"))
     await unharmed("file", other)
     (place / "a.session").chmod(0)
-    await tell("unreadable: look", store.look("a"))
+    await tell("unreadable: read_meta", store.read_meta("a"))
     await unharmed("unreadable", other)
     (place / "a.session").chmod(0o600)
     await write(await store.open("a"), note(2))

@@ -135,9 +135,9 @@ class _HeldText:
             self._stream = self._sink.text_stream(session_id, kind, message_id)
         return self._stream.put(text)
 
-    async def breathe(self) -> None:
+    async def wait_for_room(self) -> None:
         if self._stream is not None:
-            await self._stream.breathe()
+            await self._stream.wait_for_room()
 
 
 class ClientConnection:

@@ -18,9 +18,9 @@ class TextSink(Protocol):
     """One message being sent in pieces."""
 
     def put(self, text: str) -> bool:
-        """Send a piece. True: the queue is full, `breathe` before the next one."""
+        """Send a piece. True: the queue is full, `wait_for_room` before the next one."""
 
-    async def breathe(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until the queue has room; the event loop runs other tasks meanwhile."""
 
 

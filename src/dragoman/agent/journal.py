@@ -284,7 +284,7 @@ class Journal:
             put = stream.put
             for text in entry.texts:
                 if put(text):
-                    await stream.breathe()
+                    await stream.wait_for_room()
         elif isinstance(entry, EventEntry):
             await self._sink.send_event(self.log.meta.id, entry.event)
 
@@ -319,10 +319,10 @@ class JournalStream:
         self._message_id = message_id
 
     def put(self, text: str) -> bool:
-        """Append a piece. True: the queue is full, `breathe` before the next one."""
+        """Append a piece. True: the queue is full, `wait_for_room` before the next one."""
         return self._journal.append_text(self._kind, self._message_id, text)
 
-    async def breathe(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until the disk and the client have caught up."""
         await self._journal.wait_for_room()
 

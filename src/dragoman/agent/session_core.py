@@ -119,7 +119,7 @@ class SessionCore:
         if content.__class__ is str and len(content) < limits.WRITE_BYTES:
             text = self._text_sink(kind)
             if text.put(content):
-                await text.breathe()
+                await text.wait_for_room()
             return
         named = checks.check_block(content) if not isinstance(content, str) else Text(content)
         block = checks.plain(named, "what is said")
@@ -148,7 +148,7 @@ class SessionCore:
             if content.__class__ is Text and _is_bare(content) and len(content.text) < limits.WRITE_BYTES:
                 text = self._text_sink(kind)
                 if text.put(content.text):
-                    await text.breathe()
+                    await text.wait_for_room()
             else:
                 await self.emit_text(kind, content)
             return

@@ -206,7 +206,7 @@ class OpenSessions:
             if source is not None and source.journal is not None:
                 # The store copies what is on disk; what the client has seen is, what is being written may not be.
                 await source.journal.log.flush()
-            meta = await store.look(request.session_id)
+            meta = await store.read_meta(request.session_id)
             copy = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()), meta.title)
             log = await store.fork(request.session_id, copy)
         opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
@@ -409,7 +409,7 @@ class OpenSessions:
         if core is not None:
             return ask.SessionStatus("open", Running() if core.turn is not None else Idle())
         with client_errors(session_id):
-            await self._store(session_id).look(session_id)
+            await self._store(session_id).read_meta(session_id)
         return ask.SessionStatus("saved")
 
     async def set_title(self, session_id: str, title: str) -> ask.TitleSet:

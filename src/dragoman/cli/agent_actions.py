@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from dragoman import background
-from dragoman.cli.errors import print_error, print_warning
+from dragoman.cli.errors import NOT_DONE, print_error, print_warning
 from dragoman.cli.home import home
 from dragoman.cli.key_variables import hide_keys
 from dragoman.cli.settings import SettingsError
@@ -24,7 +24,6 @@ from dragoman.client.registry_file import NAME, untrusted
 from dragoman.client.targets import is_address
 from dragoman.errors import DragomanError, UsageError
 
-NOT_DONE: Final = 1
 # The time limit of `--check` for one agent; one that downloads itself first takes longer.
 _CHECK_SECONDS: Final = 20.0
 # Started at the same time: each may be a runtime of its own.

@@ -54,7 +54,7 @@ async def find_own_session(given: str, folder: str = ".") -> tuple[str, str]:
 
     store = open_store()
     try:
-        meta = await store.look(await find_session(store, given, folder))
+        meta = await store.read_meta(await find_session(store, given, folder))
         return meta.id, meta.cwd
     except StoreFailed as failure:
         raise CommandError(f"session {given}: {failure}") from None

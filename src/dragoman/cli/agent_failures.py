@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from dragoman.cli.errors import USAGE
 from dragoman.cli.target import Target
 from dragoman.errors import INTERNAL_ERROR, AuthRequired, ChildExited, DragomanError, RequestFailed
 from dragoman.host.failure_text import failure_text
 
-USAGE: Final = 2
 # Of what our own store and its kin say, the part that a person can mend is where they are.
 _STORE: Final = ("session store", "session's file", "the disk", "cannot be stored")
 

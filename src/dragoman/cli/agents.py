@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dragoman.cli.common_options import add_action
-from dragoman.cli.errors import print_error
+from dragoman.cli.errors import NOT_DONE, print_error
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -22,7 +22,6 @@ _EPILOG = """\
   dragoman agents add far --token-file ~/.far-token https://agents.example.org
   dragoman agents remove mine
 """
-NOT_DONE = 1
 
 
 def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:

@@ -7,6 +7,12 @@ forget it.
 """
 
 import sys
+from typing import Final
+
+# Exit codes that several commands have: it was not done; the command line asks for what cannot be; the agent failed.
+NOT_DONE: Final = 1
+USAGE: Final = 2
+FAILED: Final = 6
 
 
 class CommandError(Exception):

@@ -24,9 +24,9 @@ async def find_session(store: Store, given: str, folder: str) -> str:
 
     A title that a session of `folder` has is looked for only there, else in all folders; archived sessions count.
     """
-    found = await store.names(given) if given else ()
+    found = await store.ids(given) if given else ()
     if given and not found:
-        found = await store.names(f"{_KIND}{given}")
+        found = await store.ids(f"{_KIND}{given}")
     if given in found or len(found) == 1:
         return found[0]  # sorted: a whole id stands before longer ones
     if found:
@@ -49,7 +49,7 @@ async def find_session(store: Store, given: str, folder: str) -> str:
 async def _find_by_title(store: Store, given: str) -> list[SessionMeta]:
     """Return the sessions of all folders that have this title, the newest first."""
     title = harmless_line(given)
-    if not title or not await store.names():
+    if not title or not await store.ids():
         return []  # where nothing is stored, no list is made
     found: list[SessionMeta] = []
     cursor = None
@@ -64,7 +64,7 @@ async def _find_by_title(store: Store, given: str) -> list[SessionMeta]:
 async def _short(store: Store, session_id: str) -> str:
     """Return a beginning of an id that is enough to name the session."""
     short = session_id[:SHORT]
-    return short if len(await store.names(short)) == 1 else session_id
+    return short if len(await store.ids(short)) == 1 else session_id
 
 
 def _choices_text(ids: Sequence[str]) -> str:

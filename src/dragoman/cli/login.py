@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from dragoman.cli.errors import print_error
+from dragoman.cli.errors import NOT_DONE, print_error
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -17,7 +17,6 @@ terminal:
 
   dragoman login anthropic < key.txt
 """
-NOT_DONE = 1
 
 
 def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:

@@ -3,12 +3,10 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from dragoman.cli.errors import print_error
+from dragoman.cli.errors import NOT_DONE, print_error
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
-
-NOT_DONE = 1
 
 
 def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Ask = Callable[[RequestPermission], Awaitable[PermissionOption | str | None]]
 
 # How often a person wants to see something new.
-_LOOK_SECONDS: Final = 0.2
+_REFRESH_SECONDS: Final = 0.2
 
 
 class Offer:
@@ -142,7 +142,7 @@ class Offer:
     async def _watch(self, session_id: str, terminal_id: str) -> None:
         ended = False
         while not ended:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_REFRESH_SECONDS)
             ended = await self._look(session_id, terminal_id)
 
     async def _look(self, session_id: str, terminal_id: str, *, ended: bool = False) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.cli.agent_connection import connect_to, find_own_session, reopen_session, set_mode_and_model
 from dragoman.cli.agent_failures import error_fields, failure_sentence, is_a_bug, refusal_of_own_agent
-from dragoman.cli.errors import CommandError, print_error
+from dragoman.cli.errors import FAILED, USAGE, CommandError, print_error
 from dragoman.cli.failed_changes import FailedChanges
 from dragoman.cli.offered_services import Offer, denial_summary
 from dragoman.cli.target import Target
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
 # The exit codes of `dragoman run`, which are a promise to scripts: its `--help` lists them.
 OK: Final = 0
 UNWRITTEN: Final = 1
-USAGE: Final = 2
 DENIED: Final = 5
-FAILED: Final = 6
 TIMED_OUT: Final = 124
 CANCELLED: Final = 130
 _CODES: Final = {"end_turn": OK, "refusal": 3, "max_tokens": 4, "max_turn_requests": 4, "cancelled": CANCELLED}

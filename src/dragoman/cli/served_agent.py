@@ -53,7 +53,7 @@ def our_agent(
         store = core.open_store()
         assert store is not None
         try:
-            return (await store.look(session_id)).cwd
+            return (await store.read_meta(session_id)).cwd
         except StoreFailed:
             return ""
 

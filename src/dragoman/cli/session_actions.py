@@ -75,7 +75,7 @@ async def _list(task: _Task) -> int:
     arguments, store, output, progress = task
     if arguments.cwd is not None:
         arguments.cwd = os.path.abspath(os.path.expanduser(arguments.cwd))
-    names = await store.names()
+    names = await store.ids()
     sessions = _sessions(arguments, store, progress, len(names))
     if arguments.json:
         await output.array(info_json(meta) async for meta in sessions)
@@ -126,7 +126,7 @@ async def _show(task: _Task) -> int:
         await task.output.array(_updates(log))
         return 0
     coloured = task.output.coloured
-    task.output.write(heading(await task.store.look(session_id), coloured=coloured))
+    task.output.write(heading(await task.store.read_meta(session_id), coloured=coloured))
     async for part in parts(log):
         task.output.write(as_text(part, full=task.arguments.full, coloured=coloured))
     return 0
@@ -136,7 +136,7 @@ async def _export(task: _Task) -> int:
     session_id = await _resolved(task.store, task.arguments.id)
     log = _log(task, session_id)
     if task.arguments.format == "markdown":
-        task.output.write(markdown_heading(await task.store.look(session_id)))
+        task.output.write(markdown_heading(await task.store.read_meta(session_id)))
         async for part in parts(log):
             task.output.write(as_markdown(part))
         decisions = [decision_text(value) async for value in _decisions(_log(task, session_id))]
@@ -211,7 +211,7 @@ async def _updates(log: AsyncIterator[Sequence[Record]]) -> AsyncIterator[bytes]
 
 async def _fork(task: _Task) -> int:
     source = await _resolved(task.store, task.arguments.id)
-    meta = await task.store.look(source)
+    meta = await task.store.read_meta(source)
     task.progress.at("Copying the session", 0, 0)
     log = await task.store.fork(source, meta._replace(id=new_session_id(), created=0, archived=False))
     copy = log.meta

@@ -59,7 +59,7 @@ def markdown_heading(meta: SessionMeta) -> str:
 async def summary(store: Store, session_id: str) -> str:
     """Return one session in a line, whatever state it is in."""
     try:
-        meta = await store.look(session_id)
+        meta = await store.read_meta(session_id)
     except StoreFailed as failure:
         return f"{session_id} ({failure})"
     return f"{meta.id}{_GAP}{when(meta)}{_GAP}{folder_of(meta)}{_GAP}{title_of(meta)}"

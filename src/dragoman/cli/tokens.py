@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.cli.common_options import add_action
-from dragoman.cli.errors import print_error
+from dragoman.cli.errors import NOT_DONE, print_error
 from dragoman.cli.home import home
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ with either, its holder can run commands as the user the server runs as.
 Modes by reach: read-only and plan, safe, sandbox, workspace-write, ask,
 full-access. --max-mode allows that one and all before it.
 """
-NOT_DONE = 1
 
 
 def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:

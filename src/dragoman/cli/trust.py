@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.errors import can_ask_user, discard_typed_input, print_error
+from dragoman.cli.errors import NOT_DONE, can_ask_user, discard_typed_input, print_error
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -22,7 +22,6 @@ and you are asked. For a secret of yours that it names (a key in a variable, a
 file with a token) you are asked once more; without that yes, what wants it is
 not used.
 """
-NOT_DONE = 1
 _LABEL: Final = 11
 # Columns that a label and the mark of what goes on need.
 _NARROWEST: Final = 20

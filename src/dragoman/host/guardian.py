@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # How long to look for a child that was announced and not seen, and how often.
 _EXPECT_SECONDS: Final = 0.5
-_LOOK_SECONDS: Final = 0.02
+_CHECK_SECONDS: Final = 0.02
 _IGNORED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -132,7 +132,7 @@ def _end_expected(marks: set[str]) -> None:
                 continue
             for mark in [mark for mark in marks if mark.encode() in known]:
                 _Orphans(process.pid, mark).end(grace=0)
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_CHECK_SECONDS)
 
 
 if __name__ == "__main__":

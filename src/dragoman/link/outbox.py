@@ -311,7 +311,7 @@ class TextStream:
         self._tail = tail
 
     def put(self, text: str) -> bool:
-        """Send a piece. Return whether much is waiting: then `breathe` before the next one."""
+        """Send a piece. Return whether much is waiting: then `wait_for_room` before the next one."""
         try:
             piece = _encode(text)
         except UnicodeEncodeError:
@@ -320,7 +320,7 @@ class TextStream:
         outbox.put(self._head + piece + self._tail)
         return outbox.size >= outbox.wait_above
 
-    async def breathe(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until there is room in the outbox, and let the loop turn."""
         admitted = self._outbox.enqueue(0, ())
         if admitted is not None:

@@ -123,10 +123,10 @@ class Store(Protocol):
         raised, and nothing has changed. The log itself is not read yet: its first `read` verifies it.
         """
 
-    async def look(self, session_id: str) -> SessionMeta:
+    async def read_meta(self, session_id: str) -> SessionMeta:
         """Return the metadata of a session, without holding it."""
 
-    async def names(self, prefix: str = "") -> Sequence[str]:
+    async def ids(self, prefix: str = "") -> Sequence[str]:
         """Return the sorted ids of all sessions that begin with `prefix`. Nothing but the ids is read."""
 
     async def length(self, session_id: str) -> int:

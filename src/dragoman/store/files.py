@@ -154,7 +154,7 @@ class SessionFiles:
                     raise SessionDamaged("a folder stands where the session's file should be") from None
         return there
 
-    def names(self) -> Iterator[str]:
+    def ids(self) -> Iterator[str]:
         """Yield the ids of all sessions in the folder."""
         with store_errors():
             try:
@@ -176,7 +176,7 @@ class SessionFiles:
 
     # -- one session -------------------------------------------------------------------------------------------------
 
-    def look(self, session_id: str) -> SessionMeta:
+    def read_meta(self, session_id: str) -> SessionMeta:
         """Return the metadata of a session."""
         path = self._path(session_id)
         with store_errors():

@@ -40,8 +40,8 @@ class SessionFileList(Protocol):
 
     @property
     def folder(self) -> Path: ...
-    def names(self) -> Iterable[str]: ...
-    def look(self, session_id: str) -> SessionMeta: ...
+    def ids(self) -> Iterable[str]: ...
+    def read_meta(self, session_id: str) -> SessionMeta: ...
     def exists(self, session_id: str) -> bool: ...
 
 
@@ -85,9 +85,9 @@ class Index:
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
-    def look(self, session_id: str) -> SessionMeta | None:
+    def read_meta(self, session_id: str) -> SessionMeta | None:
         """Return what the list has of a session; None: nothing."""
-        return self._do(lambda file: listing.look(file, session_id))
+        return self._do(lambda file: listing.read_meta(file, session_id))
 
     def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> SessionPage:
         """Return the page behind a cursor, or the first one."""
@@ -111,7 +111,7 @@ class Index:
         """Look at the sessions that a process was busy with when it died."""
         for session_id in self._do(lambda file: listing.orphaned(file, self._holder.lives)):
             try:
-                self.put(self._sessions.look(session_id))
+                self.put(self._sessions.read_meta(session_id))
             except SessionMissing:
                 self.drop(session_id)
             except SessionDamaged:
@@ -198,7 +198,7 @@ class Index:
     def _fill(self, file: sqlite3.Connection, identity: os.stat_result) -> None:
         with transaction(file):
             listing.create(file, os.urandom(8).hex(), identity.st_ino, _boot())
-            names = list(self._sessions.names())
+            names = list(self._sessions.ids())
             for number, name in enumerate(names):
                 # Called for every session, since making the list of ten thousand takes seconds and a person may wait
                 # for it.
@@ -240,7 +240,7 @@ class Index:
         """Once after a start of the machine: it may have stopped before the last changes reached the disk."""
         with transaction(file):
             known = listing.known(file)
-            there = set(self._sessions.names())
+            there = set(self._sessions.ids())
             for session_id in known - there:
                 listing.drop(file, session_id)
             for number, session_id in enumerate(new := there - known):
@@ -251,7 +251,7 @@ class Index:
     def _add(self, file: sqlite3.Connection, session_id: str) -> None:
         """A session the list does not know. A bad file harms one session."""
         try:
-            listing.put(file, self._sessions.look(session_id))
+            listing.put(file, self._sessions.read_meta(session_id))
         except (SessionMissing, SessionDamaged):
             pass
         except StoreFailed:

@@ -121,7 +121,7 @@ def create(file: Connection, generation: str, inode: int, boot: str) -> None:
 # -- sessions --------------------------------------------------------------------------------------------------------
 
 
-def look(file: Connection, session_id: str) -> SessionMeta | None:
+def read_meta(file: Connection, session_id: str) -> SessionMeta | None:
     """What the list knows of a session."""
     row = file.execute(f"SELECT {COLUMNS} FROM sessions WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else meta_of(row)

@@ -87,13 +87,13 @@ class SqliteStore:
         """
         return await self._open_log(session_id, lambda: self._engine.acquire(session_id, check))
 
-    async def look(self, session_id: str) -> SessionMeta:
+    async def read_meta(self, session_id: str) -> SessionMeta:
         """Return the title, folder and times of a session, without its lease. Wait for the disk."""
-        return await self._engine.run(lambda: self._engine.look(session_id))
+        return await self._engine.run(lambda: self._engine.read_meta(session_id))
 
-    async def names(self, prefix: str = "") -> Sequence[str]:
+    async def ids(self, prefix: str = "") -> Sequence[str]:
         """Return the ids of all sessions that begin with `prefix`, sorted. Wait for the disk."""
-        return await self._engine.run(lambda: self._engine.names(prefix))
+        return await self._engine.run(lambda: self._engine.ids(prefix))
 
     async def length(self, session_id: str) -> int:
         """Return the sequence number of a session's last entry; 0 if it has none. Wait for the disk."""
@@ -262,7 +262,7 @@ class _Engine:
     def create(self, meta: SessionMeta, source: str | None) -> _Acquired:
         self._files.check_name(meta.id)
         if source is not None:
-            self._files.look(source)
+            self._files.read_meta(source)
         # Marked before the file is there. A kill between the two leaves a mark without a file, which the next page
         # removes.
         now = self._now(self._index.mark(meta.id))
@@ -283,17 +283,17 @@ class _Engine:
             self._put_into_index(meta)
         return meta, lost
 
-    def look(self, session_id: str) -> SessionMeta:
+    def read_meta(self, session_id: str) -> SessionMeta:
         try:
-            return self._files.look(session_id)
+            return self._files.read_meta(session_id)
         except SessionDamaged:
             remembered = self._indexed_meta(session_id)
             if remembered is None:
                 raise
             return remembered
 
-    def names(self, prefix: str) -> Sequence[str]:
-        return sorted(name for name in self._files.names() if name.startswith(prefix))
+    def ids(self, prefix: str) -> Sequence[str]:
+        return sorted(name for name in self._files.ids() if name.startswith(prefix))
 
     def length(self, session_id: str) -> int:
         return self._files.length(session_id)
@@ -315,7 +315,7 @@ class _Engine:
         return self._files.append(session_id, entries, self._now(newest))
 
     def update_index(self, session_id: str) -> SessionMeta:
-        meta = self._files.look(session_id)
+        meta = self._files.read_meta(session_id)
         self._index.put(meta)
         return meta
 
@@ -361,7 +361,7 @@ class _Engine:
     def _indexed_meta(self, session_id: str) -> SessionMeta | None:
         self._files.check_name(session_id)
         try:
-            return self._index.look(session_id)
+            return self._index.read_meta(session_id)
         except StoreFailed:
             return None
 

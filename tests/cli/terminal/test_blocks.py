@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.terminal.blocks import BLOCK_LENGTH, LINE_LENGTH, Block, Blocks
+from dragoman.cli.terminal.blocks import BLOCK_LENGTH, Block, Blocks
+from dragoman.cli.terminal.sanitize import LINE_LENGTH
 
 LINES = st.sampled_from(
     ["", "words", "# title", "- item", "  more of it", "1. first", "```python", "```", "~~~", "> quote", "| a | b |"]

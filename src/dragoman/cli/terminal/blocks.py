@@ -7,9 +7,10 @@ within a bound is ended there: a block is laid out as a whole, and that must not
 import re
 from typing import Final, NamedTuple
 
+from dragoman.cli.terminal.sanitize import LINE_LENGTH
+
 # Prose seldom has paragraphs of a tenth of this; laying out more than this takes a noticeable time.
 BLOCK_LENGTH: Final = 16 * 1024
-LINE_LENGTH: Final = 4 * 1024
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^`\n]*)$")
 _ITEM: Final = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
 

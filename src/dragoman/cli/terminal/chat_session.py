@@ -12,7 +12,7 @@ from typing import Final
 
 from dragoman.cli.agent_connection import connect_to, find_own_session, reopen_session, set_mode_and_model
 from dragoman.cli.agent_failures import failure_sentence, is_a_bug, refusal_of_own_agent
-from dragoman.cli.errors import CommandError, print_error
+from dragoman.cli.errors import FAILED, USAGE, CommandError, print_error
 from dragoman.cli.home import home
 from dragoman.cli.offered_services import Offer
 from dragoman.cli.target import Target
@@ -52,8 +52,6 @@ from dragoman.host.failure_text import failure_text
 from dragoman.vocabulary.events import AnyEvent, CommandsChanged
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
-FAILED: Final = 6
-USAGE: Final = 2
 # How long a word with a slash waits for an agent that has not announced any command yet.
 ANNOUNCE_SECONDS: Final = 2.0
 _ENDS: Final = {

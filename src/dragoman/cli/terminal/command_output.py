@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from dragoman.cli.terminal.sanitize import sanitize_output
+from dragoman.cli.terminal.sanitize import LINE_LENGTH, sanitize_output
 from dragoman.vocabulary.events import TerminalOutputChunk, TerminalUpdate
 from dragoman.vocabulary.state import output_bytes
 from dragoman.vocabulary.tools import ExitStatus, TerminalOutput
@@ -17,8 +17,6 @@ from dragoman.vocabulary.tools import ExitStatus, TerminalOutput
 # Lines of one command shown as they come; after that only the last ones, when it ends.
 LIVE_LINES: Final = 40
 LAST_LINES: Final = 5
-# A line that goes on beyond this is shown in parts.
-LINE_LENGTH: Final = 4 * 1024
 # Screens of one turn that are followed.
 SCREENS: Final = 1000
 

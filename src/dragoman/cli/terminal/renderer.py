@@ -19,7 +19,7 @@ from rich.text import Text
 from dragoman.cli.terminal.blocks import Block, Blocks
 from dragoman.cli.terminal.event_text import StyledText
 from dragoman.cli.terminal.sanitize import sanitize
-from dragoman.cli.terminal.turn_screen import columns, prepare
+from dragoman.cli.terminal.turn_screen import LEADS, SPINNER, columns, prepare
 from dragoman.cli.text_width import fit
 
 # What is laid out again and again while it grows; of more only the end is shown until the block is whole.
@@ -27,8 +27,6 @@ _TAIL_LENGTH: Final = 4 * 1024
 _TAIL_LINES: Final = 12
 # Nothing is drawn over on a dumb terminal, so this bounds nothing; rich wants both numbers or takes neither.
 _DUMB_ROWS: Final = 25
-_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_LEADS: Final = {"tool": "• ", "failed": "✗ ", "output": "  ", "diff": "  ", "plan": "  ", "notice": "! "}
 _STYLES: Final = {
     "tool": "bold cyan",
     "failed": "red",
@@ -219,7 +217,7 @@ class Renderer:
 
     def _line(self, piece: StyledText) -> None:
         style = _DIFF_STYLES.get(piece.text[:1], "") if piece.form == "diff" else _STYLES.get(piece.form, "")
-        self.console.print(Text(_LEADS.get(piece.form, "") + piece.text, style=style))
+        self.console.print(Text(LEADS.get(piece.form, "") + piece.text, style=style))
         self._spaced = False
 
     def _settle(self) -> None:
@@ -232,7 +230,7 @@ class Renderer:
 
     def _bottom(self, running: list[str]) -> RenderableType:
         self._step += 1
-        spinner = _SPINNER[self._step % len(_SPINNER)]
+        spinner = SPINNER[self._step % len(SPINNER)]
         doing = running[-1] if running else "working"
         line = f"{spinner} {time.monotonic() - self._started:.0f} s  {doing}  (Ctrl-C stops)"
         status = Text(fit(line, max(self.console.width - 1, 10)), style="bright_black", no_wrap=True)

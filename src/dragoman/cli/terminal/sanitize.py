@@ -9,6 +9,8 @@ from typing import Final
 
 from dragoman.host.text import few_marks, harmless, harmless_output, visible, visible_line
 
+# A line that goes on beyond this is shown in parts.
+LINE_LENGTH: Final = 4 * 1024
 # What our frame is drawn with, and what could be taken for it. An agent's tables are drawn with the single lines.
 FRAME: Final = "╔═╗║╚╝"
 _FOR_THE_FRAME: Final = str.maketrans(

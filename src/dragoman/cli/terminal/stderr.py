@@ -9,12 +9,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from dragoman.cli.terminal.sanitize import sanitize_output
+from dragoman.cli.terminal.sanitize import LINE_LENGTH, sanitize_output
 
 # A traceback has about as many lines.
 KEPT_LINES: Final = 20
-# A line that goes on beyond this is shown in parts.
-_LINE_LENGTH: Final = 4 * 1024
 # An agent reports its own failure on stderr before or just after it answers, and pipes have no common order.
 _LATE_SECONDS: Final = 0.3
 
@@ -32,10 +30,10 @@ class Stderr:
     def receive(self, data: bytes) -> None:
         """Receive what the agent has written to stderr."""
         *lines, self._rest = (self._rest + self._decoder.decode(data)).split("\n")
-        if len(self._rest) > _LINE_LENGTH:
+        if len(self._rest) > LINE_LENGTH:
             lines, self._rest = [*lines, self._rest], ""
         for line in lines:
-            shown = sanitize_output(line)[:_LINE_LENGTH]
+            shown = sanitize_output(line)[:LINE_LENGTH]
             self._lines.append(shown)
             if self._show is not None:
                 self._show(shown)

@@ -19,7 +19,7 @@ _USUAL_ROWS: Final = 24
 _STEP_SECONDS: Final = 0.1
 # A turn that is over before that has no clock.
 _PATIENCE_SECONDS: Final = 0.5
-_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _STYLES: Final = {
     "thought": "2",
     "tool": "1",
@@ -29,7 +29,7 @@ _STYLES: Final = {
     "notice": "33",
     "break": "2",
 }
-_LEADS: Final = {"tool": "• ", "failed": "✗ ", "output": "  ", "diff": "  ", "plan": "  ", "notice": "! "}
+LEADS: Final = {"tool": "• ", "failed": "✗ ", "output": "  ", "diff": "  ", "plan": "  ", "notice": "! "}
 _DIFF_STYLES: Final = {"+": "32", "-": "31", "@": "36"}
 
 
@@ -177,7 +177,7 @@ class TurnScreen:
         text = piece.text.lstrip("\n") if piece.form == "thought" and piece.form != self._form else piece.text
         self._form = piece.form
         style = _DIFF_STYLES.get(text[:1], "") if piece.form == "diff" else _STYLES.get(piece.form, "")
-        whole = f"{_LEADS.get(piece.form, '')}{text}"
+        whole = f"{LEADS.get(piece.form, '')}{text}"
         side.write(f"\x1b[{style}m{whole}\x1b[0m" if self._coloured and style else whole)
         if piece.form == "thought":
             self._open = not text.endswith("\n")
@@ -201,7 +201,7 @@ class _Clock:
 
     def draw(self, seconds: float, what: str) -> None:
         self._step += 1
-        line = f"{_SPINNER[self._step % len(_SPINNER)]} {seconds:.0f} s  {harmless_line(what)}"
+        line = f"{SPINNER[self._step % len(SPINNER)]} {seconds:.0f} s  {harmless_line(what)}"
         self._write("\r\x1b[K" + fit(line, max(columns() - 1, 10)))
         self._shown = True
 
