@@ -320,7 +320,7 @@ async def test_no_failure_ends_the_thread(tmp_path: Path, monkeypatch: pytest.Mo
         patch.setattr(store._engine._files, "append", broken)
         failure = await tried(log, note(1))
         assert failure is not None and str(failure) == "the session store failed"
-        patch.setattr(store._engine._files, "look", broken)
+        patch.setattr(store._engine._files, "read_meta", broken)
         with pytest.raises(ZeroDivisionError):
             await store.read_meta("a")
     assert await tried(log, note(2)) is None

@@ -236,7 +236,7 @@ async def test_a_session_out_of_reach_is_listed_when_it_can_be_reached_again(
         return look(session_id)
 
     deleted(tmp_path)
-    monkeypatch.setattr(store._engine._files, "look", failing)
+    monkeypatch.setattr(store._engine._files, "read_meta", failing)
     assert await listed(store) == ["c", "a"]
     monkeypatch.undo()
     assert await listed(store) == NAMES
