@@ -480,11 +480,11 @@ SLOW = """
 import sys, time
 from dragoman.cli import progress
 from dragoman.store import files
-look = files.SessionFiles.look
+read_meta = files.SessionFiles.read_meta
 def slowly(self, session_id):
     time.sleep(float(sys.argv[1]))
-    return look(self, session_id)
-files.SessionFiles.look = slowly
+    return read_meta(self, session_id)
+files.SessionFiles.read_meta = slowly
 progress.PATIENCE_SECONDS = 0.1
 from dragoman.cli.main import main
 sys.exit(main(["sessions", "list", "--json"]))
