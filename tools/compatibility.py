@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.dialects.vendors.named import named
+from dragoman.dialects.vendors.named import load_dialect
 from tools import peers
 from tools.requirements import FINDINGS, LOSSES, ROWS, SYSTEMS, CompatibilityRow
 
@@ -118,7 +118,7 @@ def losses() -> str:
 
 
 def _unsent(name: str) -> tuple[str, str, str]:
-    sends: set[str] = set(named(name).agent.update_fields)  # type: ignore[attr-defined]  # the classes of vendors have it
+    sends: set[str] = set(load_dialect(name).agent.update_fields)  # type: ignore[attr-defined]  # the classes of vendors have it
     sends |= {"tool_call"} if "tool_call_update" in sends else set()
     sends |= {"plan"} if "plan_update" in sends else set()
     return f"`{name}`", ", ".join(f"`{one}`" for one in UPDATES if one not in sends), INSTEAD.get(name, "")

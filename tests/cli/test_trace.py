@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.trace import open_trace, redacted, secrets_of
+from dragoman.cli.trace import open_trace, redact, secrets_of
 from tests.support.editor import HELLO, Editor
 from tests.support.variables import HARMLESS, SECRETS
 from tests.support.versions import both_versions
@@ -106,14 +106,14 @@ def test_no_secret_of_a_session_is_written(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_a_secret_and_what_is_not(given: Any, written: Any) -> None:
-    assert redacted(json.dumps(given).encode()) == written
+    assert redact(json.dumps(given).encode()) == written
 
 
 def test_the_secrets_of_our_own_environment_are_known_by_value() -> None:
     environment = {"MY_SECRET": "0123456789", "API_KEY": "0123456789abc", "TOKEN": "short", "HOME": "/home/somebody"}
     known = secrets_of(environment)
     assert known == ["0123456789abc", "0123456789"]
-    assert redacted(b'"x0123456789abc 0123456789x"', known) == "x[redacted] [redacted]x"
+    assert redact(b'"x0123456789abc 0123456789x"', known) == "x[redacted] [redacted]x"
 
 
 def test_a_trace_shows_the_working_folder_though_the_shell_says_it_too(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from msgspec import Raw
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.dialects.contract import ErrorMessage, NotificationMessage, SessionEvent
-from dragoman.dialects.vendors.named import named
+from dragoman.dialects.vendors.named import load_dialect
 from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Image, Text
@@ -46,7 +46,7 @@ STDIO = {"name": "one", "command": "true", "args": [], "env": []}
 )
 def test_initialize_is_strict(params: Any) -> None:
     with pytest.raises(PeerMistake) as caught:
-        named(NAME).decode_client(Raw(text(params)))
+        load_dialect(NAME).decode_client(Raw(text(params)))
     assert caught.value.code == -32602
 
 
@@ -60,7 +60,7 @@ async def test_any_version_is_answered_with_1(asked_for: int) -> None:
 
 @pytest.mark.requirement("8.4.4", "8.4.5")
 def test_capabilities_and_extensions_are_the_appendix_s() -> None:
-    said = json.loads(named(NAME).encode_agent(AGENT, CLIENT))
+    said = json.loads(load_dialect(NAME).encode_agent(AGENT, CLIENT))
     assert said["agentCapabilities"] == {
         "loadSession": True,
         "promptCapabilities": {"image": False, "audio": False, "embeddedContext": False},
@@ -73,7 +73,7 @@ def test_capabilities_and_extensions_are_the_appendix_s() -> None:
 @pytest.mark.requirement("8.4.2")
 def test_files_may_be_offered_under_other_names() -> None:
     body = {"protocolVersion": 1, "clientCapabilities": {"fs": {"readFile": True, "writeFile": "yes"}}}
-    can = named(NAME).decode_client(Raw(text(body))).hello.capabilities
+    can = load_dialect(NAME).decode_client(Raw(text(body))).hello.capabilities
     assert (can.read_text_file, can.write_text_file) == (True, False)
 
 
@@ -525,7 +525,7 @@ def test_an_allow_that_was_not_in_the_question_is_not_offered() -> None:
 
 @pytest.mark.requirement("8.4.21")
 def test_the_user_can_always_be_asked() -> None:
-    can = named(NAME).decode_client(Raw(b'{"protocolVersion":1,"clientCapabilities":{}}')).hello.capabilities
+    can = load_dialect(NAME).decode_client(Raw(b'{"protocolVersion":1,"clientCapabilities":{}}')).hello.capabilities
     assert can.meta == {"_agentao.cn/extensions": [{"method": "_agentao.cn/ask_user"}]}
 
 

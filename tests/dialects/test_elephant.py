@@ -12,7 +12,7 @@ from msgspec import Raw
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.dialects.vendors.elephant import IgnoredLogin
-from dragoman.dialects.vendors.named import named
+from dragoman.dialects.vendors.named import load_dialect
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Audio, Image, Resource, Text, TextResource
 from tests.dialects.joined_dialects import AGENT, CLIENT
@@ -38,7 +38,7 @@ STDIO = {"type": "stdio", "name": "n", "command": "c", "args": [], "env": []}
 
 @pytest.mark.requirement("8.3.13")
 def test_initialize_claims_what_the_document_claims() -> None:
-    said = json.loads(named(NAME).encode_agent(AGENT, CLIENT))
+    said = json.loads(load_dialect(NAME).encode_agent(AGENT, CLIENT))
     assert said == {
         "protocolVersion": 1,
         "agentInfo": {"name": "agent", "version": "1"},

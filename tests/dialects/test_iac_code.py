@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dragoman.dialects.contract import Dialect, ErrorMessage, NotificationMessage
 from dragoman.dialects.vendors.iac_code import IacCodeAdapter
-from dragoman.dialects.vendors.named import named
+from dragoman.dialects.vendors.named import load_dialect
 from dragoman.dialects.vendors.wire_adapter import notification_frame, request_frame
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
@@ -40,7 +40,7 @@ CWD = os.getcwd()
 
 @pytest.mark.requirement("8.1.5")
 def test_initialize_claims_what_the_reference_claims() -> None:
-    assert json.loads(named(NAME).encode_agent(AGENT, CLIENT)) == {
+    assert json.loads(load_dialect(NAME).encode_agent(AGENT, CLIENT)) == {
         "protocolVersion": 1,
         "agentInfo": {"name": "agent", "version": "1"},
         "agentCapabilities": {
@@ -382,8 +382,8 @@ def opened() -> Dialect:
 
 @pytest.mark.requirement("8.1.5")
 def test_a_client_asks_for_what_is_not_advertised() -> None:
-    bare = named(NAME).decode_agent(Raw(b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}')).hello
-    client = named(NAME).client(CLIENT, bare)
+    bare = load_dialect(NAME).decode_agent(Raw(b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}')).hello
+    client = load_dialect(NAME).client(CLIENT, bare)
     assert client.encode_request(requests.ForkSession("s", "/")).method == "session/fork"
     assert client.encode_request(requests.ResumeSession("s", "/")).method == "session/resume"
 

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.agent.agent import Agent, agent_core
 from dragoman.client.connect import connect
-from dragoman.dialects.vendors.named import NAMES, named
+from dragoman.dialects.vendors.named import NAMES, load_dialect
 from dragoman.errors import UsageError
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import pair
@@ -19,7 +19,7 @@ MODULES = [name for name in NAMES if name not in ("v1", "v2")]
 
 @pytest.mark.parametrize("name", ["", "v3", "Agentao", "klingon"])
 def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
-    for make in (lambda: Agent("a", dialect=name), lambda: connect(["x"], dialect=name), lambda: named(name)):
+    for make in (lambda: Agent("a", dialect=name), lambda: connect(["x"], dialect=name), lambda: load_dialect(name)):
         with pytest.raises(UsageError) as caught:
             make()
         assert "iac-code, elephant, agentao, simse" in str(caught.value)

@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.dialects.contract import ResultMessage, SessionEvent
-from dragoman.dialects.vendors.named import named
+from dragoman.dialects.vendors.named import load_dialect
 from dragoman.dialects.vendors.simse import SimseAgentAdapter, SimseClientAdapter
 from dragoman.dialects.vendors.wire_adapter import notification_frame, request_frame, result_frame
 from dragoman.errors import WireError
@@ -333,7 +333,7 @@ def test_an_agent_that_does_not_know_initialize_is_one_without_capabilities() ->
     adapter.send(request_frame(1, "initialize", {}))
     frame = text({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}})
     (answer,) = adapter.receive(frame).deliver
-    assert named(NAME).decode_agent(Raw(text(json.loads(answer)["result"]))).hello == AgentHello(None)
+    assert load_dialect(NAME).decode_agent(Raw(text(json.loads(answer)["result"]))).hello == AgentHello(None)
     other = frame.replace(b"-32601", b"-32603")
     assert adapter.receive(other).deliver == [other]
 

@@ -13,7 +13,7 @@ from dragoman.client.permission_handler import PermissionHandler, PermissionPoli
 from dragoman.dialects.contract import RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.handshake.first_bytes import answer_initialize
 from dragoman.dialects.handshake.initialize import DecodedClientHello, decode_agent, decode_client, encode_agent
-from dragoman.dialects.vendors.named import named
+from dragoman.dialects.vendors.named import load_dialect
 from dragoman.errors import PeerMistake
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Text
@@ -79,7 +79,7 @@ def test_the_first_bytes_are_left_to_the_link() -> None:
 def test_everything_has_a_marker() -> None:
     can = AgentCapabilities(load=True, list=True, resume=True, close=True, delete=True, image=True, logout=True)
     agent = AgentHello(Implementation("ours", "7"), can, [AgentAuth("m", "M")])
-    assert json.loads(named(JUNE).encode_agent(agent, CLIENT)) == {
+    assert json.loads(load_dialect(JUNE).encode_agent(agent, CLIENT)) == {
         "protocolVersion": 2,
         "agentInfo": {"name": "ours", "version": "7"},
         "capabilities": {
@@ -96,7 +96,7 @@ def test_everything_has_a_marker() -> None:
 
 @pytest.mark.requirement("8.2.1")
 def test_an_agent_of_the_june_draft_is_known_by_its_answer() -> None:
-    said = named(JUNE).encode_agent(AGENT, CLIENT)
+    said = load_dialect(JUNE).encode_agent(AGENT, CLIENT)
     heard_ = decode_agent(Raw(said))
     assert (heard_.version, heard_.name, heard_.hello.info) == (2, JUNE, AGENT.info)
     assert heard_.hello.capabilities.load
@@ -152,8 +152,8 @@ def test_an_option_is_set_by_its_id_alone() -> None:
 @pytest.mark.requirement("8.2.8")
 def test_options_have_an_id_and_there_are_no_switches() -> None:
     changed = events.OptionsChanged([MODEL, options.Toggle("web", "Web", True)])
-    client = named(JUNE).decode_client(Raw(b'{"protocolVersion":2}')).hello
-    (update,) = updates(named(JUNE).agent(client, AGENT), changed)
+    client = load_dialect(JUNE).decode_client(Raw(b'{"protocolVersion":2}')).hello
+    (update,) = updates(load_dialect(JUNE).agent(client, AGENT), changed)
     assert [option["id"] for option in update["configOptions"]] == ["model"]
 
 
@@ -506,7 +506,7 @@ def test_the_echo_of_the_prompt_that_is_being_answered_is_not_told() -> None:
 
 def test_a_story_that_nobody_asked_for_is_not_told() -> None:
     can = AgentCapabilities(load=True)
-    client = named(JUNE).client(CLIENT, AgentHello(None, can))
+    client = load_dialect(JUNE).client(CLIENT, AgentHello(None, can))
     resume = requests.ResumeSession("s", "/")
     assert client.encode_request(resume).method == "session/load"
     message = {"sessionId": "s", "update": {"sessionUpdate": "agent_message", "messageId": "m"}}

@@ -13,7 +13,7 @@ from dragoman.dialects.contract import NotificationMessage
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v2 import routes
 from dragoman.dialects.v2_june import agent as v2_june
-from dragoman.dialects.vendors.named import named
+from dragoman.dialects.vendors.named import load_dialect
 from dragoman.dialects.vendors.simse import SimseAgentAdapter, SimseClientAdapter
 from dragoman.dialects.vendors.wire_adapter import notification_frame
 from dragoman.errors import PeerMistake, UsageError, WireError
@@ -177,4 +177,4 @@ def test_a_client_of_simse_receives_other_notifications_as_other_clients_do() ->
 
 @pytest.mark.parametrize("name", ["iac-code", "elephant", "agentao", "simse"])
 def test_a_nameless_agent_of_a_vendor_is_nameless(name: str) -> None:
-    assert read(named(name).encode_agent(AgentHello(None), ClientHello())).get("agentInfo") is None
+    assert read(load_dialect(name).encode_agent(AgentHello(None), ClientHello())).get("agentInfo") is None

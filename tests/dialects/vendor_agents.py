@@ -13,7 +13,7 @@ from msgspec import Raw
 from dragoman.agent.agent import Agent, agent_core
 from dragoman.agent.session import Prompt, Session
 from dragoman.dialects.contract import Dialect, NotificationMessage
-from dragoman.dialects.vendors.named import named
+from dragoman.dialects.vendors.named import load_dialect
 from dragoman.errors import PeerMistake
 from dragoman.store.sqlite import SqliteStore
 from dragoman.transports.memory import memory_pair
@@ -32,11 +32,11 @@ MODEL = Select("model", "Model", "p/a", [Choice("p/a", "A"), Choice("p/b", "B")]
 
 
 def agent_of(name: str) -> Dialect:
-    return named(name).agent(CLIENT, AGENT)
+    return load_dialect(name).agent(CLIENT, AGENT)
 
 
 def client_of(name: str) -> Dialect:
-    return named(name).client(CLIENT, AGENT)
+    return load_dialect(name).client(CLIENT, AGENT)
 
 
 def heard(dialect: Dialect, method: str, params: Any, id: int = 1) -> Any:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dragoman.gateway.agent_source import AgentSource, spawned
+from dragoman.gateway.agent_source import AgentSource, spawn_source
 from tests.support.fork_server.client import fork_server
 from tests.support.gateway import RawHttp
 from tests.support.messages import Message, prompt, texts
@@ -16,7 +16,7 @@ COUNTER = ROOT / "tests" / "gateway" / "peers" / "counter.py"
 
 def counters(folder: Path, **settings: Any) -> AgentSource:
     command = fork_server().command(COUNTER.read_text(), str(folder))
-    return AgentSource(spawned(command, cwd=str(ROOT), env={}), (1,), **settings)
+    return AgentSource(spawn_source(command, cwd=str(ROOT), env={}), (1,), **settings)
 
 
 def noted(folder: Path, name: str) -> list[str]:

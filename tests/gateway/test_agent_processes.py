@@ -12,7 +12,7 @@ import pytest
 from dragoman.cli.served_agent import registry_agent
 from dragoman.errors import UsageError
 from dragoman.gateway import agent_restart
-from dragoman.gateway.agent_source import AgentSource, spawned
+from dragoman.gateway.agent_source import AgentSource, spawn_source
 from tests.support.fork_server.client import fork_server
 from tests.support.gateway import RawHttp, Served, gateway, raw_http
 from tests.support.messages import Message, hello, prompt, texts
@@ -35,7 +35,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def mortal(folder: Path, *more: str, versions: tuple[int, ...] = (), **settings: Any) -> AgentSource:
     """They are forked, for there are many."""
     command = fork_server().command(MORTAL.read_text(), str(folder / "kept"), *more)
-    return AgentSource(spawned(command, cwd=str(ROOT), env={}), versions, **settings)
+    return AgentSource(spawn_source(command, cwd=str(ROOT), env={}), versions, **settings)
 
 
 async def said(raw: RawHttp, session_id: str, text: str, id: int) -> str:
@@ -226,7 +226,7 @@ async def test_only_so_many_run_at_once_and_the_idle_make_room(tmp_path: Path) -
 
 
 async def test_a_program_that_is_not_there_is_an_error_and_no_connection(tmp_path: Path) -> None:
-    nothing = AgentSource(spawned([str(tmp_path / "nothing")], cwd=None, env={}), ())
+    nothing = AgentSource(spawn_source([str(tmp_path / "nothing")], cwd=None, env={}), ())
     async with gateway(nothing, tmp_path) as served, raw_http(served, greet=False) as raw:
         answer = await raw.post(hello(1))
         assert answer.json()["error"]["code"] == -32603
@@ -235,7 +235,7 @@ async def test_a_program_that_is_not_there_is_an_error_and_no_connection(tmp_pat
 
 
 async def test_a_client_that_greets_a_broken_agent_again_and_again_leaves_nothing(tmp_path: Path) -> None:
-    broken = AgentSource(spawned([sys.executable, "-c", "pass"], cwd=None, env={}), ())
+    broken = AgentSource(spawn_source([sys.executable, "-c", "pass"], cwd=None, env={}), ())
     async with gateway(broken, tmp_path) as served, opening(served) as socket:
         for id in range(3):
             await say(socket, hello(1, id))

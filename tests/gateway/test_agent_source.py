@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.client.connect import connect
 from dragoman.errors import LinkClosed, StartFailed
-from dragoman.gateway.agent_source import in_process, spawned
+from dragoman.gateway.agent_source import in_process, spawn_source
 from dragoman.transports.contract import Transport
 
 
@@ -17,7 +17,7 @@ def test_what_is_refused_before_a_start_is_not_started(tmp_path: Path) -> None:
 
     mark = tmp_path / "ran"
     with pytest.raises(StartFailed, match="it has changed"):
-        spawned(["touch", str(mark)], cwd=None, env={}, before=refuse)()
+        spawn_source(["touch", str(mark)], cwd=None, env={}, before=refuse)()
     assert not mark.exists()
 
 

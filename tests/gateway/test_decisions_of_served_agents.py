@@ -11,7 +11,7 @@ import pytest
 from dragoman.cli.served_decisions import ServedDecisionRecorder
 from dragoman.client.connect import connect
 from dragoman.gateway import open_questions
-from dragoman.gateway.agent_source import AgentSource, spawned
+from dragoman.gateway.agent_source import AgentSource, spawn_source
 from dragoman.gateway.token_store import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, Selected
@@ -64,7 +64,7 @@ async def ask(home: Path, *options: str) -> str:
 async def refuse_to_answer(folder: Path) -> open_questions.AnsweredPermission:
     """Prompt the agent once, with a client that knows no questions; return what is to be recorded."""
     recorded: list[open_questions.AnsweredPermission] = []
-    agents = AgentSource(spawned(rogue_agent.written(folder, MAKE), cwd=None, env={}), (1,), renames=True)
+    agents = AgentSource(spawn_source(rogue_agent.written(folder, MAKE), cwd=None, env={}), (1,), renames=True)
     async with gateway(agents, folder, on_permission=recorded.append) as served, raw_http(served, 1) as client:
         session_id = await client.session()
         await client.post(prompt(2, session_id), session_id)

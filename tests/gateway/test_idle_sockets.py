@@ -29,18 +29,18 @@ def test_whoever_asks_nothing_is_hung_up_on_and_whoever_is_answered_is_not() -> 
     silent, asking = SocketPeer("10.0.0.1", 1), SocketPeer("10.0.0.1", 2)
     everybody = {silent, asking}
     with known.request(asking):
-        assert known.expired(everybody) == set()
+        assert known.expired_peers(everybody) == set()
         clock.now += FIRST_SECONDS
-        assert known.expired(everybody) == {silent}
+        assert known.expired_peers(everybody) == {silent}
         clock.now += 10 * BETWEEN_SECONDS
         with known.request(asking):  # two at once
             pass
         clock.now += 10 * BETWEEN_SECONDS
-        assert known.expired({asking}) == set()
+        assert known.expired_peers({asking}) == set()
     clock.now += BETWEEN_SECONDS - 1
-    assert known.expired({asking}) == set()
+    assert known.expired_peers({asking}) == set()
     clock.now += 1
-    assert known.expired({asking}) == {asking}
+    assert known.expired_peers({asking}) == {asking}
 
 
 def test_what_is_remembered_goes_with_the_connection() -> None:
@@ -49,8 +49,8 @@ def test_what_is_remembered_goes_with_the_connection() -> None:
         pass
     with known.request(None):
         pass
-    known.expired({SocketPeer("10.0.0.2", 1)})
-    assert known.expired(set()) == set()
+    known.expired_peers({SocketPeer("10.0.0.2", 1)})
+    assert known.expired_peers(set()) == set()
     assert (known._in_progress, known._last_reply, known._first_seen) == ({}, {}, {})
 
 
@@ -59,7 +59,7 @@ def test_where_the_names_of_peers_mean_nothing_nobody_is_hung_up_on() -> None:
     known = IdleSockets(clock)
     with known.request(("a name of its own", "1")):
         for _ in range(3):
-            assert known.expired({SocketPeer("10.0.0.1", 1)}) == set()
+            assert known.expired_peers({SocketPeer("10.0.0.1", 1)}) == set()
             clock.now += FIRST_SECONDS
 
 
@@ -67,10 +67,10 @@ def test_of_many_that_say_nothing_the_oldest_go_at_once() -> None:
     clock = Clock()
     known = IdleSockets(clock)
     old = {SocketPeer("10.0.0.1", port) for port in range(10)}
-    assert known.expired(old) == set()
+    assert known.expired_peers(old) == set()
     clock.now += 1
     new = {SocketPeer("10.0.0.2", port) for port in range(SILENT)}
-    assert known.expired(old | new) == old
+    assert known.expired_peers(old | new) == old
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "::ffff:10.0.0.1", "::ffff:a00:1"])

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Session
-from dragoman.gateway.agent_source import AgentSource, spawned
+from dragoman.gateway.agent_source import AgentSource, spawn_source
 from dragoman.gateway.setting_changes import SettingChanges
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import SessionInfoChanged
@@ -143,7 +143,7 @@ for line in sys.stdin:
 async def test_options_that_a_load_has_changed_are_told_to_the_rest_and_so_is_the_change_after_it(
     tmp_path: Path,
 ) -> None:
-    agents = AgentSource(spawned([sys.executable, "-c", FORGETFUL], cwd=None, env={}), (1,))
+    agents = AgentSource(spawn_source([sys.executable, "-c", FORGETFUL], cwd=None, env={}), (1,))
     async with gateway(agents, tmp_path) as served, raw_http(served, 2) as left, raw_http(served, 2) as right:
         session_id = await root_session(left)
         await left.post(setting(2, "depth", session_id), session_id)

@@ -63,7 +63,7 @@ class Fixed:
     def choices(self) -> list[Choice]:
         return [Choice("script", "script")]
 
-    def spelled(self, name: str, current: str = "") -> str:
+    def wire_name(self, name: str, current: str = "") -> str:
         if name != "script":
             raise RequestFailed(INVALID_PARAMS, f"There is no model {name}.")
         return name

@@ -324,11 +324,11 @@ def _resolve_dialect(dialect: str | None) -> tuple[str, DialectRules, int | None
     """Return a dialect's name and rules, and the version where the name is only that of a version."""
     if dialect is None:
         return "", PROTOCOL_RULES, None
-    from dragoman.dialects.vendors.named import check_name, named, pinned
+    from dragoman.dialects.vendors.named import check_name, load_dialect, pinned_version
 
     check_name(dialect)
-    version = pinned(dialect)
-    return (dialect, named(dialect).rules, None) if version is None else ("", PROTOCOL_RULES, version)
+    version = pinned_version(dialect)
+    return (dialect, load_dialect(dialect).rules, None) if version is None else ("", PROTOCOL_RULES, version)
 
 
 def _check_options(options: Iterable[Option]) -> list[Option]:

@@ -25,7 +25,7 @@ def scope_at_client(request: Request, id: Id, link: Link, *, is_answered: bool) 
     return RequestScope(id)
 
 
-def rescoped(question: Elicit, scope: RequestScope | SessionScope) -> Elicit:
+def with_scope(question: Elicit, scope: RequestScope | SessionScope) -> Elicit:
     """Return the question with another scope. A mode that this release does not know has the scope's id in its own
     fields too, because there all fields are kept as they came."""
     if not isinstance(question.mode, UnknownMode):

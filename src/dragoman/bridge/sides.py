@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dragoman import limits
 from dragoman.bridge.forwarding import GONE, UNREADABLE, ForwardedRequest, ForwardingQueue, OpenWork
-from dragoman.bridge.questions import rescoped, scope_at_client
+from dragoman.bridge.questions import scope_at_client, with_scope
 from dragoman.bridge.read_gate import ForwardingGate
 from dragoman.dialects.contract import Id
 from dragoman.errors import (
@@ -240,4 +240,4 @@ class BridgeAgentSide(BridgeSide):
             return ElicitationAnswer("cancel")  # the request is over, so the editor can show the question nowhere
         editor = self.other.link
         scope = scope_at_client(subject.request, subject.id, editor, is_answered=subject.is_answered)
-        return await editor.ask(rescoped(request, scope), forwarded)
+        return await editor.ask(with_scope(request, scope), forwarded)

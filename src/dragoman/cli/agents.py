@@ -50,7 +50,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it; the exit code."""
+    """Run the command and return its exit code."""
     from dragoman.cli.agent_actions import add_agent, list_agents, remove_agent
     from dragoman.errors import DragomanError
 

@@ -160,9 +160,9 @@ def _sessions() -> Iterator[CompletionCandidate]:
 
 
 def _tokens() -> Iterator[CompletionCandidate]:
-    from dragoman.cli.tokens import opened
+    from dragoman.cli.tokens import open_token_store
 
-    return (CompletionCandidate(token.name, token.principal) for token in opened(None).all())
+    return (CompletionCandidate(token.name, token.principal) for token in open_token_store(None).all())
 
 
 def _scopes() -> Iterator[CompletionCandidate]:

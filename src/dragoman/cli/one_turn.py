@@ -84,7 +84,7 @@ class OneTurn:
         self._quiet.set()
 
     async def perform(self) -> int:
-        """Do it; the exit code."""
+        """Run the turn and return the exit code."""
         from dragoman.cli.terminal.event_text import EventText
         from dragoman.cli.terminal.turn_screen import TurnScreen
 

@@ -111,10 +111,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     from dragoman.cli.served_gateway import prepare, serve
     from dragoman.cli.server_output import open_logbook
-    from dragoman.cli.tokens import opened
+    from dragoman.cli.tokens import open_token_store
     from dragoman.errors import DragomanError, how_to_install
 
-    tokens = opened(arguments.token_file)
+    tokens = open_token_store(arguments.token_file)
     try:
         if wants_change(arguments):
             return change_tokens(arguments, tokens)

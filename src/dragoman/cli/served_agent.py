@@ -13,7 +13,7 @@ from dragoman.cli import builtin_agent
 from dragoman.cli.errors import CommandError
 from dragoman.cli.home import home, open_store
 from dragoman.errors import UsageError
-from dragoman.gateway.agent_source import PROCESSES, AgentSource, in_process, spawned, spoken_in
+from dragoman.gateway.agent_source import PROCESSES, AgentSource, in_process, spawn_source, spoken_in
 from dragoman.gateway.ceilings import AgentModes
 from dragoman.gateway.session_access import FolderOf, IsStored
 from dragoman.store.contract import StoreFailed
@@ -77,7 +77,7 @@ def registry_agent(name: str) -> ServedAgent:
     else:
         # It is started again and again, and a project's files may change meanwhile.
         check = partial(registry.check_trust, name)
-        opened = spawned(entry.command_line(), cwd=entry.cwd or None, env=entry.env, before=check)
+        opened = spawn_source(entry.command_line(), cwd=entry.cwd or None, env=entry.env, before=check)
     versions, dialect = spoken_in(entry.dialect)
     agents = AgentSource(
         opened,

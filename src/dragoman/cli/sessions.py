@@ -70,7 +70,7 @@ def _count(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it; the exit code."""
+    """Run the command and return its exit code."""
     from dragoman import background
     from dragoman.cli.errors import CommandError
     from dragoman.cli.session_actions import perform

@@ -102,12 +102,12 @@ def _action(
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it; the exit code."""
+    """Run the command and return its exit code."""
     from dragoman.errors import DragomanError
 
     action = {"create": _create, "list": _list, "revoke": _revoke}[arguments.action]
     try:
-        return action(arguments, opened(arguments.token_file))
+        return action(arguments, open_token_store(arguments.token_file))
     except DragomanError as error:
         return print_error(str(error))
     except OSError as error:
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         return print_error(f"{where}{(error.strerror or str(error)).lower()}", NOT_DONE)
 
 
-def opened(token_file: str | None) -> "TokenStore":
+def open_token_store(token_file: str | None) -> "TokenStore":
     """Return the file of tokens that a command line means."""
     from dragoman.gateway.token_store import TokenStore
 

@@ -53,7 +53,7 @@ def open_trace(path: str) -> Trace:
     known = secrets_of(os.environ)
 
     def trace(direction: Literal["in", "out"], frame: bytes) -> None:
-        line = {"time": round(time.time(), 6), "direction": direction, "frame": redacted(frame, known)}
+        line = {"time": round(time.time(), 6), "direction": direction, "frame": redact(frame, known)}
         rest = memoryview(msgspec.json.encode(line) + b"\n")
         try:
             while rest:
@@ -88,7 +88,7 @@ def _is_worth_hiding(value: str) -> bool:
         return True
 
 
-def redacted(frame: bytes, known: Iterable[str] = ()) -> object:
+def redact(frame: bytes, known: Iterable[str] = ()) -> object:
     """Return the frame as JSON without secrets; as text where it is no JSON."""
     try:
         return _clean(msgspec.json.decode(frame), known)

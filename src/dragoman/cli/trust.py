@@ -55,7 +55,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it; the exit code."""
+    """Run the command and return its exit code."""
     from dragoman.cli.home import home
     from dragoman.cli.text_width import harmless_line
     from dragoman.host import trust

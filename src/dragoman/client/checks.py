@@ -40,7 +40,7 @@ def folder_of(cwd: object) -> str:
     return os.path.abspath(os.fspath(cwd))
 
 
-def listed(values: Iterable[Any], kind: Any, name: str, example: str) -> list[Any]:
+def check_list(values: Iterable[Any], kind: Any, name: str, example: str) -> list[Any]:
     """Return values as a list of one kind. Raise `UsageError` for others, and for text, which is iterable too."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise UsageError(f"{name} is a list, not {values!r}: write `{example}`")

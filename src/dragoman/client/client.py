@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from msgspec import UNSET
 
-from dragoman.client.checks import check_text, folder_of, listed
+from dragoman.client.checks import check_list, check_text, folder_of
 from dragoman.client.connection import AgentConnection, State
 from dragoman.client.conversation import Conversation
 from dragoman.dialects.contract import FORWARDED_PREFIXES
@@ -116,7 +116,7 @@ class Client:
         """
         folder = folder_of(cwd)
         example = "additional_directories=['/folder']"
-        further = listed(additional_directories, (str, os.PathLike), "additional_directories", example)
+        further = check_list(additional_directories, (str, os.PathLike), "additional_directories", example)
         more = [str.__str__(os.fspath(one)) for one in further]
         request = NewSession(folder, more or UNSET, _servers(mcp_servers) or UNSET)
         return await self._connection.open_session(request, folder)
@@ -204,7 +204,7 @@ class Client:
 
 
 def _servers(servers: Sequence[McpServer]) -> list[McpServer]:
-    return listed(servers, McpServer, "mcp_servers", "mcp_servers=[McpStdio('name', 'command')]")
+    return check_list(servers, McpServer, "mcp_servers", "mcp_servers=[McpStdio('name', 'command')]")
 
 
 def _extension_name(method: str) -> str:

@@ -93,11 +93,11 @@ def connect(
     """
     timeouts = renamed_timeouts(timeouts, patience)
     if dialect is not None:
-        from dragoman.dialects.vendors.named import check_name, pinned
+        from dragoman.dialects.vendors.named import check_name, pinned_version
 
         check_name(dialect)
-        if pinned(dialect) is not None:
-            protocol, dialect = pinned(dialect), None
+        if pinned_version(dialect) is not None:
+            protocol, dialect = pinned_version(dialect), None
     if protocol not in (None, 1, 2):
         raise UsageError(f"protocol must be 1 or 2, not {protocol!r}")
     check_plain(on_event, "on_event", "conversation", "event")

@@ -172,7 +172,7 @@ class ModelRegistry:
             data = {"authMethods": [AGENT_LOGIN]} if error.needs_login else None
             raise RequestFailed(code, str(error), data) from None
 
-    def spelled(self, name: str, current: str = "") -> str:
+    def wire_name(self, name: str, current: str = "") -> str:
         """Return a model's name as the wire has it, however a client writes it. `current` is the session's model."""
         from dragoman.coder.models.names import BadModelName, parse, parse_from_client
 

@@ -88,9 +88,9 @@ async def _block_for_model(block: Content, reader: "_Reader", sees: frozenset[st
         case Image():
             return replace(block, mime_type=normal_type(block.mime_type))
         case ResourceLink():
-            return await reader.linked(block)
+            return await reader.linked_file(block)
         case Resource(resource=TextResource() as resource):
-            return reader.embedded(resource)
+            return reader.embedded_text(resource)
         case Resource(resource=BlobResource() as resource):
             if "image" in sees and _is_picture(resource.mime_type):
                 return Image(resource.blob, normal_type(resource.mime_type))
@@ -111,7 +111,7 @@ class _Reader:
         self._bytes = LINKED_BYTES
         self._characters = EMBEDDED_CHARACTERS
 
-    def embedded(self, resource: TextResource) -> Text:
+    def embedded_text(self, resource: TextResource) -> Text:
         """Return the text that a client has put into the prompt, without its middle where it is over the bound."""
         if is_binary_text(resource.text):
             return Text(f"[resource: {visible_line(resource.uri)}, not text, {len(resource.text):,} characters]")
@@ -119,7 +119,7 @@ class _Reader:
         self._characters = max(0, self._characters - len(text))
         return Text(_quoted(resource.uri, text))
 
-    async def linked(self, link: ResourceLink) -> Text:
+    async def linked_file(self, link: ResourceLink) -> Text:
         """Return the file a link leads to, where that is inside the roots; else the link alone."""
         named = Text(f"[{link.name}]({link.uri})")
         try:

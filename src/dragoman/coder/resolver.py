@@ -54,10 +54,10 @@ class Resolver:
         """List the folder and return the outcome."""
         return self._models.choices()
 
-    def spelled(self, name: str, current: str = "") -> str:
+    def wire_name(self, name: str, current: str = "") -> str:
         """Return a model's name as the wire has it."""
         try:
-            return self._models.spelled(name, current)
+            return self._models.wire_name(name, current)
         except RequestFailed:
             raise RequestFailed(INVALID_REQUEST, f"cannot resolve provider '{name.partition('/')[0]}'") from None
 

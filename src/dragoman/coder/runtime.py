@@ -228,7 +228,7 @@ class SessionRuntime:
     async def close(self) -> None:
         """Wait until what a cancelled turn has left is discarded."""
         if self._sandbox is not None:
-            await self._sandbox.left()
+            await self._sandbox.wait_until_discarded()
 
     def _thought_level(self) -> str:
         return next((o.current_value for o in self.session.options if is_option(o, "thought_level")), "")

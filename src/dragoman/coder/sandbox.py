@@ -108,7 +108,7 @@ class Sandbox:
             await self._session.notice(f"The changes of the sandbox are lost: {error}", severity="error")
         finally:
             self.leave()
-            await self.left()
+            await self.wait_until_discarded()
 
     def take_report(self) -> str:
         """Return the report about the last view for the model, once; empty: there is none left."""
@@ -124,7 +124,7 @@ class Sandbox:
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
 
-    async def left(self) -> None:
+    async def wait_until_discarded(self) -> None:
         """Wait until every view is discarded."""
         if self._leaving:
             await asyncio.wait(self._leaving)

@@ -65,7 +65,7 @@ class CodingSession:
         identity.check_programs(self.session.mcp_servers)
         # A model that wants a login says so now, and not when the user has typed a prompt.
         current = self.options.stored_model() or self.setup.models.current()
-        model = self.options.model_named(current)
+        model = self.options.find_model(current)
         session_core(self.session).options = self.options.initial(current, identity)
         if self.setup.home:
             folder = os.path.join(self.setup.home, "commands")
@@ -212,7 +212,7 @@ class CodingSession:
     async def wait_for_servers(self) -> None:
         """Wait at most `SERVERS_SECONDS` for servers that are being started: the prompt may need them."""
         if self._servers is not None:
-            await self._servers.started(SERVERS_SECONDS)
+            await self._servers.wait_until_started(SERVERS_SECONDS)
 
     async def servers_text(self) -> str:
         """Return the MCP servers, in words."""

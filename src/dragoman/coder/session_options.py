@@ -48,9 +48,9 @@ class SessionOptions:
     @property
     def model(self) -> Model:
         """The model that is chosen now."""
-        return self.model_named(str(self._session.option("model")))
+        return self.find_model(str(self._session.option("model")))
 
-    def model_named(self, name: str) -> Model:
+    def find_model(self, name: str) -> Model:
         """Return the model of this name; it is made once. Raises `RequestFailed` where it cannot be had."""
         if name not in self._models:
             self._models[name] = self._setup.models.make(name)
@@ -65,12 +65,12 @@ class SessionOptions:
         if not isinstance(value, str):
             raise RequestFailed(INVALID_PARAMS, f"A model is named by text. {self._models_text()}")
         try:
-            name = self._setup.models.spelled(value, str(self._session.option("model")))
+            name = self._setup.models.wire_name(value, str(self._session.option("model")))
         except RequestFailed as error:
             more = f" {self._models_text()}" if error.code == INVALID_PARAMS else ""
             raise RequestFailed(error.code, f"{error.message}{more}", error.data) from None
         try:
-            self.model_named(name)
+            self.find_model(name)
         except RequestFailed as error:
             # Not the code for a missing login: clients take that for the session, which goes on as it is.
             code = INVALID_PARAMS if error.code == AUTH_REQUIRED else error.code
@@ -88,7 +88,7 @@ class SessionOptions:
         # A turn that runs keeps the model that it began with.
         self._models = {name: model for name, model in self._models.items() if name in choices}
         options: list[Option] = [Select("model", "Model", current, [*choices.values()], _ABOUT_MODELS, "model")]
-        model = self.model_named(current)
+        model = self.find_model(current)
         if isinstance(model, HasThoughtLevels) and (levels := model.thought_levels):
             preferred = [level for level in (self._thought_level, self._setup.thought_level) if level in levels]
             options.append(_thought_option(levels, [*preferred, levels[0]][0]))
@@ -104,8 +104,8 @@ class SessionOptions:
         name = session_core(self._session).stored_options.get("model")
         with suppress(RequestFailed):
             if isinstance(name, str):
-                name = self._setup.models.spelled(name)  # as a client might name it: no script, no file
-                self.model_named(name)
+                name = self._setup.models.wire_name(name)  # as a client might name it: no script, no file
+                self.find_model(name)
                 return name
         return ""
 

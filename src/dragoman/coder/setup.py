@@ -25,7 +25,7 @@ class Models(Protocol):
     def choices(self) -> Sequence[Choice]:
         """Return what a client may choose from."""
 
-    def spelled(self, name: str, current: str = "") -> str:
+    def wire_name(self, name: str, current: str = "") -> str:
         """Return a model's name as the wire has it, however a client writes it. `current` is the session's model."""
 
     def make(self, name: str) -> "Model":

@@ -36,9 +36,9 @@ def dialect_for(
 def handshake_for(name: str, versions: tuple[int, ...]) -> "NamedDialect | PlainHandshake":
     """Return how `initialize` is encoded and decoded: in the dialect of this name, or in one of `versions`."""
     if name:
-        from dragoman.dialects.vendors.named import named
+        from dragoman.dialects.vendors.named import load_dialect
 
-        return named(name)
+        return load_dialect(name)
     from dragoman.dialects.handshake.initialize import PlainHandshake
 
     return PlainHandshake(versions)
@@ -48,9 +48,9 @@ def _make_dialect(
     version: int, role: Literal["agent", "client"], client: "ClientHello", agent: "AgentHello", name: str
 ) -> "Dialect":
     if name:
-        from dragoman.dialects.vendors.named import named
+        from dragoman.dialects.vendors.named import load_dialect
 
-        found = named(name)
+        found = load_dialect(name)
         return found.agent(client, agent) if role == "agent" else found.client(client, agent)
     # Imported here: the generated types of a version take tens of milliseconds to load, and a link needs one of them.
     if version == 1:

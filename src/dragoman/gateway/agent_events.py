@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from dragoman import limits
-from dragoman.bridge.questions import rescoped, scope_at_client
+from dragoman.bridge.questions import scope_at_client, with_scope
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, UsageError
 from dragoman.gateway.open_questions import answer_for_absent_clients
@@ -121,7 +121,7 @@ class AgentEvents:
             return ElicitationAnswer("cancel")
         # A prompt counts as answered from the start: its reply may overtake the question on the way to the client.
         there = scope_at_client(asked.request, asked.id, asked.client_side.link, is_answered=True)
-        return await self._ask_client(asked.client_side, rescoped(request, there))
+        return await self._ask_client(asked.client_side, with_scope(request, there))
 
     async def _ask_client(self, client_side: "ClientSide", request: Request) -> Reply:
         """Ask only this client, record the answer and return it; if the client may not answer or is gone, the answer

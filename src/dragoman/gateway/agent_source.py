@@ -61,7 +61,7 @@ def in_process(
         if isinstance(error, Exception):
             report(error)
 
-    def opened() -> Transport:
+    def open_transport() -> Transport:
         # Bounded as a pipe is, so that an agent in this process waits for slow readers like any other.
         ours, its = memory_pair(_PIPE_BYTES)
         task = asyncio.get_running_loop().create_task(_serve_and_close(serve, its))
@@ -69,7 +69,7 @@ def in_process(
         task.add_done_callback(done)
         return ours
 
-    return opened
+    return open_transport
 
 
 async def _serve_and_close(serve: Callable[[Transport], Coroutine[Any, Any, None]], transport: Transport) -> None:
@@ -80,28 +80,28 @@ async def _serve_and_close(serve: Callable[[Transport], Coroutine[Any, Any, None
         await transport.close()
 
 
-def spawned(
+def spawn_source(
     command: Sequence[str],
     *,
     cwd: str | None,
     env: Mapping[str, str],
     before: Callable[[], object] = lambda: None,
 ) -> Callable[[], Transport]:
-    """Transports to a program that is started for each connection. `before` is called first, and may raise."""
+    """Return a function that starts the program, as a transport. It calls `before` first, which may raise."""
     from dragoman.transports.child import ChildTransport
 
     # `before` is for what can change between two starts: a project's files, for instance.
 
-    def opened() -> Transport:
+    def open_transport() -> Transport:
         before()
         return ChildTransport.spawn(command, cwd=cwd, env=env)
 
-    return opened
+    return open_transport
 
 
 def spoken_in(dialect: str) -> tuple[tuple[int, ...], str]:
     """Return the versions that an agent of this dialect speaks, and the dialect's name where it is no version."""
-    from dragoman.dialects.vendors.named import pinned
+    from dragoman.dialects.vendors.named import pinned_version
 
-    version = pinned(dialect) if dialect else None
+    version = pinned_version(dialect) if dialect else None
     return ((), dialect) if version is None else ((version,), "")

@@ -62,7 +62,7 @@ class IdleSockets:
         """Return whether a request is in progress."""
         return bool(self._in_progress)
 
-    def expired(self, connected: Collection[SocketPeer]) -> set[SocketPeer]:
+    def expired_peers(self, connected: Collection[SocketPeer]) -> set[SocketPeer]:
         """Return which of the connected peers have been silent for too long. Forgets peers that are not connected."""
         now = self._clock()
         # Peers are matched by address and port between what granian says of a request and what the kernel says of a

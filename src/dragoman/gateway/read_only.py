@@ -40,8 +40,8 @@ def to_read(request: Request) -> Request:
             raise RequestFailed(INVALID_REQUEST, "This token may only read", {"reason": "scope"})
 
 
-def as_opened(request: ask.ResumeSession, opening: ask.ResumeSession | None, cwd: str) -> ask.ResumeSession:
-    """A reader's request with what the session was opened with before, or at least with the folder it was made in."""
+def with_first_opening(request: ask.ResumeSession, opening: ask.ResumeSession | None, cwd: str) -> ask.ResumeSession:
+    """Return a reader's request with the settings of the opening before it, or else with the session's own folder."""
     if opening is not None:
         # Of the reader's request only where to begin; the rest is what a client that may prompt has asked for before.
         return replace(opening, session_id=request.session_id, replay_from=request.replay_from)

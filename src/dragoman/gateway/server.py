@@ -172,7 +172,7 @@ class GatewayServer:
             await asyncio.sleep(idle_sockets.CHECK_SECONDS)
             # In a thread: there may be thousands of descriptors to look at.
             connected = await asyncio.to_thread(connected_to, self.port)
-            expired = self._app.idle_sockets.expired(connected)
+            expired = self._app.idle_sockets.expired_peers(connected)
             if expired:
                 await asyncio.to_thread(shut_down, self.port, expired)
 

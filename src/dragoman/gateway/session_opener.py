@@ -21,7 +21,7 @@ from dragoman.gateway.agent_side import AgentSide
 from dragoman.gateway.logbook import connection_name, principal_name, session_name
 from dragoman.gateway.metrics import method_of
 from dragoman.gateway.monitor import BackgroundTasks
-from dragoman.gateway.read_only import as_opened
+from dragoman.gateway.read_only import with_first_opening
 from dragoman.gateway.session_streams import STREAMS
 from dragoman.gateway.shared_session import SharedSession
 from dragoman.vocabulary import requests as ask
@@ -185,7 +185,7 @@ class SessionOpener:
         if self._client_side.may("prompt"):
             resume_request = self._resume_request(shared.agent_id, request)
         else:
-            request = as_opened(request, shared.resume_request, self._access.directory.cwd(shared.id))
+            request = with_first_opening(request, shared.resume_request, self._access.directory.cwd(shared.id))
 
         def on_reply(reply: ask.SessionOpened) -> None:
             shared.end_replay()

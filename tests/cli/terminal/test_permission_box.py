@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from dragoman.cli.terminal.permission_box import (
     WIDEST,
     chosen,
+    frame_lines,
     frame_rows,
-    framed,
     question,
     secret_word,
     whole_question,
-    wrapped,
+    wrap_line,
 )
 from dragoman.cli.text_width import width
 from dragoman.host.text import hidden_character
@@ -52,7 +52,7 @@ def test_yes_means_nothing_where_it_could_mean_two_things() -> None:
 @given(st.lists(st.text(max_size=200), max_size=5), st.integers(10, 300))
 def test_every_line_of_the_frame_is_as_wide_as_the_others(texts: list[str], columns: int) -> None:
     asked = RequestPermission("s", " ".join(texts), OPTIONS, subject=CommandSubject("\n".join(texts), "/"))
-    box = framed("dragoman asks", question(asked, columns, 24).lines, columns)
+    box = frame_lines("dragoman asks", question(asked, columns, 24).lines, columns)
     assert {width(line) for line in box} == {width(box[0])}
     assert width(box[0]) <= min(max(columns - 1, 20), WIDEST)
     assert all(line[0] == "║" == line[-1] for line in box[1:-1])
@@ -100,7 +100,7 @@ def asked_about(fields: dict[str, Any]) -> RequestPermission:
 def test_what_is_shown_whole_can_be_allowed_for_ever(what: str) -> None:
     asked = question(asked_about(SHOWN_WHOLE[what]), 80, 24)
     assert (asked.open, asked.hides, asked.keys) == (OPTIONS, False, "1-3, y or n")
-    assert len(framed("dragoman asks", asked.lines, 80)) <= 22
+    assert len(frame_lines("dragoman asks", asked.lines, 80)) <= 22
 
 
 @pytest.mark.requirement("F13")
@@ -116,7 +116,7 @@ def test_what_does_not_fit_on_the_screen_can_be_allowed_only_when_all_of_it_was_
     after = question(request, 80, 24, viewed=True)
     assert (after.open, after.keys) == (OPTIONS, "1-3, v, y or n")
     for asked in (before, after):
-        assert len(framed("dragoman asks", asked.lines, 80)) <= 22
+        assert len(frame_lines("dragoman asks", asked.lines, 80)) <= 22
         assert "The agent asks for permission:" in asked.lines
 
 
@@ -288,7 +288,7 @@ def test_fields_of_a_call_that_this_release_does_not_know_are_shown() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 17, "x" * 100, "ab" * 400, "é" * 100, "漢" * 50])
 def test_a_long_line_is_cut_into_parts_that_say_all_of_it(text: str) -> None:
-    parts = list(wrapped(text, 17))
+    parts = list(wrap_line(text, 17))
     assert max(map(width, parts)) <= 17
     assert parts[0] + "".join(part.removeprefix("  … ") for part in parts[1:]) == text
     assert all(part.startswith("  … ") for part in parts[1:])
@@ -302,7 +302,7 @@ def test_a_long_text_cannot_look_like_a_line_of_ours(columns: int) -> None:
     options = [PermissionOption(text, text, "allow_once")]
     call = ToolCallUpdate(text, kind=text, locations=[Location(text)], raw_input={"command": text, "a": text})
     request = RequestPermission("s", text, options, subject=ToolCallSubject(call))
-    rows = [row[2:] for row in framed("?", question(request, columns, 500).lines, columns)]
+    rows = [row[2:] for row in frame_lines("?", question(request, columns, 500).lines, columns)]
     assert not [row for row in rows if row.startswith(tuple(forged)) and not row.startswith("Kind: xx")]
 
 

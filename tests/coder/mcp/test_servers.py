@@ -70,11 +70,11 @@ async def test_a_server_that_takes_its_time_holds_up_nothing(tmp_path: Path) -> 
 
 async def test_a_prompt_waits_for_servers_that_start_and_not_for_ever(tmp_path: Path) -> None:
     async with running(raw("good"), raw("dies at start", name="dead"), connected=False) as bench:
-        await bench.servers.started(LONG)
+        await bench.servers.wait_until_started(LONG)
         assert [one.state for one in bench.servers.status()] == ["connected", "failed"]
     slow = raw("waits", tmp_path / "go", name="slow")
     async with running(slow, connected=False) as bench:
-        await bench.servers.started(0.1)
+        await bench.servers.wait_until_started(0.1)
         assert bench.only.state == "starting"
 
 

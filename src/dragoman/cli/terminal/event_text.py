@@ -297,7 +297,7 @@ class EventText:
             text = diff_text(item)
             if hash(text) not in call.diffs | self._asked:
                 call.diffs.add(hash(text))
-                for line in shortened(text.rstrip("\n").split("\n"), DIFF_LINES):
+                for line in first_lines(text.rstrip("\n").split("\n"), DIFF_LINES):
                     yield StyledText("diff", line)
 
     def _screens(self, call: _ShownCall) -> list[str]:
@@ -352,12 +352,12 @@ def plan_lines(event: events.PlanUpdate) -> Iterator[str]:
         case PlanFile():
             yield sanitize_line(event.plan.uri)
         case PlanMarkdown():
-            yield from shortened(sanitize(event.plan.content).rstrip("\n").split("\n"), PLAN_STEPS)
+            yield from first_lines(sanitize(event.plan.content).rstrip("\n").split("\n"), PLAN_STEPS)
         case unknown:
             yield f"[{sanitize_line(unknown.kind)}]"
 
 
-def shortened(lines: Sequence[str], most: int) -> list[str]:
+def first_lines(lines: Sequence[str], most: int) -> list[str]:
     """Return the first lines, and a line with how many were left out."""
     if len(lines) <= most:
         return list(lines)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from dragoman.cli.terminal.event_text import shortened, title
+from dragoman.cli.terminal.event_text import first_lines, title
 from dragoman.cli.terminal.questions import TerminalQuestions
 from dragoman.cli.terminal.request_lines import LINES
 from dragoman.cli.terminal.sanitize import sanitize, spell_out_line
@@ -32,7 +32,7 @@ async def ask_question(questions: TerminalQuestions, question: UserQuestion) -> 
     """Ask a question in free text; None is no answer."""
     lines = [
         "The agent asks you:",
-        *(f"  {line}" for line in shortened(sanitize(question.question).split("\n"), LINES)),
+        *(f"  {line}" for line in first_lines(sanitize(question.question).split("\n"), LINES)),
     ]
     options = question.options[:CHOICES]
     lines += [f"{number}  {title(option)}" for number, option in enumerate(options, 1)]
@@ -93,7 +93,7 @@ def _reader(
 
 
 def _message(request: Elicit) -> list[str]:
-    return ["The agent asks you:", *(f"  {line}" for line in shortened(sanitize(request.message).split("\n"), LINES))]
+    return ["The agent asks you:", *(f"  {line}" for line in first_lines(sanitize(request.message).split("\n"), LINES))]
 
 
 def _choices(field: Mapping[str, object]) -> "list[tuple[str, str]]":

@@ -76,7 +76,7 @@ _COLOURS: Final = {"+": "32", "-": "31", "@": "36"}
 _HEADING: Final = f"dragoman asks · {'x' * 17}"
 
 
-def framed(heading: str, lines: Iterable[str], columns: int, *, coloured: bool = False) -> list[str]:
+def frame_lines(heading: str, lines: Iterable[str], columns: int, *, coloured: bool = False) -> list[str]:
     """Yield the lines inside the frame; long ones are wrapped."""
     return list(frame_rows(heading, lines, columns, coloured=coloured))
 
@@ -87,7 +87,7 @@ def frame_rows(heading: str, lines: Iterable[str], columns: int, *, coloured: bo
     top = f"═ {heading} "
     yield f"╔{top}{'═' * max(inner + 2 - width(top), 0)}╗"
     for line in lines:
-        for part in wrapped(line, inner):
+        for part in wrap_line(line, inner):
             row = pad(part, inner)
             yield f"║ {_painted(row, line) if coloured else row} ║"
     yield f"╚{'═' * (inner + 2)}╝"
@@ -103,7 +103,7 @@ def _painted(part: str, line: str) -> str:
     return part if colour is None else f"\x1b[{colour}m{part}\x1b[0m"
 
 
-def wrapped(line: str, columns: int) -> Iterator[str]:
+def wrap_line(line: str, columns: int) -> Iterator[str]:
     """Cut a line in parts that fit.
 
     What goes on stands behind a mark: only our own words are at the margin, and no long text of an agent can look like
@@ -230,13 +230,15 @@ class _Hidden(NamedTuple):
 def _head(lines: Sequence[str], below: Sequence[str], columns: int, rows: int, hidden: _Hidden) -> list[str]:
     """Return the first rows of what does not fit on the screen above `below`, and a line that says so."""
     inner = _inner(columns)
-    rows_below = sum(screen_rows(row, columns) for row in framed(_HEADING, [hidden.note(MOST_ROWS), *below], columns))
+    rows_below = sum(
+        screen_rows(row, columns) for row in frame_lines(_HEADING, [hidden.note(MOST_ROWS), *below], columns)
+    )
     each = screen_rows("x" * (inner + 4), columns)
     room = max((rows - 2 - rows_below) // each, LEAST_HEAD)
     parts: list[str] = []
     count = 0
     for line in lines:
-        for part in wrapped(line, inner):
+        for part in wrap_line(line, inner):
             count += 1
             if count <= room:
                 parts.append(ChangedLine(part) if isinstance(line, ChangedLine) else part)
@@ -282,12 +284,12 @@ def screen_rows(row: str, columns: int) -> int:
 
 def is_taller(lines: Sequence[str], columns: int, rows: int) -> bool:
     """Whether the lines in their frame leave no room for the line of the answer, and the one the cursor moves to."""
-    return sum(screen_rows(row, columns) for row in framed(_HEADING, lines, columns)) > rows - 2
+    return sum(screen_rows(row, columns) for row in frame_lines(_HEADING, lines, columns)) > rows - 2
 
 
 def _height(lines: Sequence[str], columns: int) -> int:
     """Return how many rows the lines take inside the frame."""
-    return sum(1 for line in lines for _ in wrapped(line, _inner(columns)))
+    return sum(1 for line in lines for _ in wrap_line(line, _inner(columns)))
 
 
 def _choices(options: Sequence[PermissionOption], closed: Mapping[int, str]) -> Iterator[str]:

@@ -6,7 +6,7 @@ Nothing is folded here: a replay may have 100,000 messages, so only the start of
 from collections import deque
 from typing import Final
 
-from dragoman.cli.terminal.event_text import shortened
+from dragoman.cli.terminal.event_text import first_lines
 from dragoman.cli.terminal.sanitize import sanitize
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import text_of
@@ -39,7 +39,9 @@ class Recap:
 
     def messages(self) -> list[tuple[str, str]]:
         """Return the author and the first lines of each of the last messages."""
-        return [(who, "\n".join(shortened(sanitize(text).strip().split("\n"), LINES))) for who, text in self._messages]
+        return [
+            (who, "\n".join(first_lines(sanitize(text).strip().split("\n"), LINES))) for who, text in self._messages
+        ]
 
     def _add(self, who: str, message_id: str, event: events.Chunk | events.Message) -> None:
         if isinstance(event, events.Chunk):

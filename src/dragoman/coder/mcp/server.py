@@ -82,7 +82,7 @@ class McpServerConnection:
         if self._owner is None:
             self._owner = asyncio.create_task(self._own(), name=f"mcp {self.name}")
 
-    async def started(self) -> None:
+    async def wait_until_started(self) -> None:
         """Wait until the server is connected, refused or given up."""
         await self._started.wait()
 

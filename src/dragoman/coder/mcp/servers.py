@@ -80,12 +80,12 @@ class McpServers:
         for server in self._servers.values():
             server.start()
 
-    async def started(self, within: float) -> None:
+    async def wait_until_started(self, within: float) -> None:
         """Wait until each server is connected or has failed, at most until `within` seconds after `start`."""
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._began + within):
                 for server in self._servers.values():
-                    await server.started()
+                    await server.wait_until_started()
 
     def tools(self) -> list[Tool]:
         """Return the tools of the servers that are connected now."""

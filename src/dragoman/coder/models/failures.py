@@ -77,7 +77,7 @@ class Encoded(Exception):
     """A compressed answer, which we had asked not to get."""
 
 
-def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
+def explain_failure(error: Exception, endpoint: Endpoint) -> ModelFailed:
     """Return the failure, in a kind and a sentence."""
     provider_name = endpoint.provider
     for cause in _causes(error):

@@ -47,7 +47,7 @@ from dragoman.coder.models.contract import (
     UsageReported,
 )
 from dragoman.coder.models.endpoints import Endpoint
-from dragoman.coder.models.failures import Encoded, ResponseTooLarge, explained
+from dragoman.coder.models.failures import Encoded, ResponseTooLarge, explain_failure
 from dragoman.coder.models.provider_messages import messages_of, stored_response
 from dragoman.coder.models.timeouts import ANSWER_BYTES, ModelTimeouts
 from dragoman.host.tls import verify_for
@@ -120,7 +120,7 @@ class ProviderConnection:
             yield ModelFinished("refusal")
         except Exception as error:
             # Not `from error`: the SDKs' exceptions carry the request, and the request carries the key.
-            explanation = explained(error, self._endpoint)
+            explanation = explain_failure(error, self._endpoint)
             outcome = explanation.kind
             raise explanation from None
         finally:

@@ -44,7 +44,7 @@ class Loaded(NamedTuple):
         return not self.lacks
 
 
-def placed(call: JudgedCall, context: ToolContext, *, write: bool = False) -> Place:
+def resolve_path(call: JudgedCall, context: ToolContext, *, write: bool = False) -> Place:
     """Return where the path argument leads. Raises `BadInput`, with a text for the model, outside of the roots."""
     path = text_input(call, "path")
     try:

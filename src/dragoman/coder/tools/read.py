@@ -7,7 +7,7 @@ from dragoman.coder.modes import ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import count_input, only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
-from dragoman.coder.tools.files import check_not_ours, check_unmoved, load, named_for_reading, placed, reading
+from dragoman.coder.tools.files import check_not_ours, check_unmoved, load, named_for_reading, reading, resolve_path
 from dragoman.coder.tools.result_text import cut, title_text
 from dragoman.vocabulary.tools import Location
 
@@ -34,7 +34,7 @@ class ReadFile:
             raise BadInput("end_line must not be before start_line.")
 
     async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
-        place = placed(call, context)
+        place = resolve_path(call, context)
         check_not_ours(place.path, context)
         start = count_input(call, "start_line", 1)
         where = Location(place.path, UNSET if start is None else start)
@@ -44,7 +44,7 @@ class ReadFile:
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         call = approved.call
         start, end = count_input(call, "start_line", 1) or 1, count_input(call, "end_line", 1)
-        place = placed(call, context)
+        place = resolve_path(call, context)
         check_unmoved(approved, place)
         check_not_ours(place.path, context)
         file = await load(place, context)

@@ -13,8 +13,8 @@ from dragoman.coder.tools.files import (
     check_unmoved,
     load,
     named_for_reading,
-    placed,
     reading,
+    resolve_path,
     save,
     writing,
 )
@@ -41,14 +41,14 @@ class WriteFile:
             raise BadInput(f"write_file writes up to {FILE_BYTES} bytes.")
 
     async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
-        place = placed(call, context)
+        place = resolve_path(call, context)
         before = await load(place, context)
         return await _preview(
             title_text(f"Write {call.input['path']}"), place, before, text_input(call, "content"), context
         )
 
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
-        place = placed(approved.call, context, write=True)
+        place = resolve_path(approved.call, context, write=True)
         before = await _as_shown(approved, place, context)
         content = text_input(approved.call, "content")
         await save(approved, place, before, content, context)
@@ -84,7 +84,7 @@ class EditFile:
         flag_input(call, "replace_all")
 
     async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
-        place = placed(call, context)
+        place = resolve_path(call, context)
         before = await load(place, context)
         look = reading(place.path, context)
         title = title_text(f"Edit {call.input['path']}{named_for_reading(look)}")
@@ -99,7 +99,7 @@ class EditFile:
         return shown_preview._replace(acts=[*shown_preview.acts, look]) if look.guarded else shown_preview
 
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
-        place = placed(approved.call, context, write=True)
+        place = resolve_path(approved.call, context, write=True)
         before = await _as_shown(approved, place, context)
         text, count = _edited(approved.call, place, before)
         await save(approved, place, before, text, context)

@@ -78,7 +78,7 @@ class _Session:
         self.options: list[options.Option] = []
 
     @property
-    def muted(self) -> bool:
+    def is_muted(self) -> bool:
         """Return whether the agent replays what the client has not asked for."""
         return self.is_loading and self.replay is None
 
@@ -343,7 +343,7 @@ class ClientV1(DialectBase):
             return self._mode_changed(session, update)
         event = v1.decode_event(update)
         # The agent has only `session/load`, and the client has asked for a session without its history.
-        if session.muted and isinstance(event, _REPLAYED):
+        if session.is_muted and isinstance(event, _REPLAYED):
             return None
         match event:
             case events.Chunk():

@@ -100,7 +100,7 @@ class ClientJune(ClientV1):
         session.has_answered = session.has_answered or not isinstance(event, events.UserMessage)
         outer = {name: value for name, value in body.items() if name not in ("sessionId", "update")}
         event = replace(event, outer=Extras(outer)) if outer else event
-        return [] if session.muted else self._session_events(body["sessionId"], event)
+        return [] if session.is_muted else self._session_events(body["sessionId"], event)
 
     def _own(self, update: JsonDict) -> Any:
         """Return the event of an update that version 1 does not have; None for any other update."""

@@ -45,7 +45,7 @@ class NamedDialect(NamedTuple):
     client_adapter: Callable[[], WireAdapter] | None = None
 
 
-def named(name: str) -> NamedDialect:
+def load_dialect(name: str) -> NamedDialect:
     """Return a dialect by its name; `UsageError` for an unknown name lists the known ones."""
     check_name(name)
     found: NamedDialect = import_module(f"dragoman.dialects.{_MODULES[name]}").DIALECT
@@ -60,9 +60,9 @@ def check_name(name: str) -> None:
 
 def nearest_version(name: str) -> int:
     """Return the version of the protocol that a named dialect comes closest to: its peers lose least with that."""
-    return pinned(name) or (2 if name == JUNE else 1)
+    return pinned_version(name) or (2 if name == JUNE else 1)
 
 
-def pinned(name: str) -> int | None:
+def pinned_version(name: str) -> int | None:
     """Return the version that `v1` or `v2` pins; None for every other name."""
     return {"v1": 1, "v2": 2}.get(name)
