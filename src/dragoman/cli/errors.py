@@ -1,6 +1,6 @@
 """Print the errors and warnings of commands; say whether there is a person to ask.
 
-The exit code is 2 unless a caller gives another one; `one_turn` has those of `dragoman run`.
+Exit codes that several commands share are here; `one_turn` has the others of `dragoman run`.
 
 Sentences hold names from files, agents and folders. What acts on a terminal is spelled out here, so no caller can
 forget it.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dragoman.vocabulary.events import AnyEvent, Usage
     from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
-# The exit codes of `dragoman run`, which are a promise to scripts: its `--help` lists them.
+# With those of `errors` the exit codes of `dragoman run`, a promise to scripts: its `--help` lists them.
 OK: Final = 0
 UNWRITTEN: Final = 1
 DENIED: Final = 5
