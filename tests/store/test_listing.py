@@ -31,13 +31,13 @@ def test_a_session_is_pending_until_the_list_has_it(
 ) -> None:
     listing.mark(file, "of the dead", "dead")
     listing.mark(file, "of the living", "living")
-    assert listing.orphaned(file, lambda holder: holder == "living") == ["of the dead"]
+    assert listing.orphaned_ids(file, lambda holder: holder == "living") == ["of the dead"]
     settled(file)
-    assert listing.orphaned(file, lambda holder: holder == "living") == []
+    assert listing.orphaned_ids(file, lambda holder: holder == "living") == []
 
 
 def test_what_could_not_be_looked_at_is_tried_again_a_few_at_a_time(file: sqlite3.Connection) -> None:
     names = [f"{number:02}" for number in range(30)]
     for name in names:
         listing.mark(file, name)
-    assert listing.orphaned(file, bool) == names[:20]
+    assert listing.orphaned_ids(file, bool) == names[:20]

@@ -188,7 +188,7 @@ def warn(text: str) -> None:
 
 
 def check_handler(handler: Callable[..., object], decorator: str, *parameters: str, generators: bool = False) -> None:
-    """An async function that takes these parameters, or an error that names the fix."""
+    """Raise `UsageError`, which names the fix, unless a handler is async and takes these parameters."""
     if _is_plain(handler, len(parameters), generators=generators):
         return
     import inspect  # an agent starts in the time this takes; few handlers need it
@@ -215,7 +215,7 @@ def check_handler(handler: Callable[..., object], decorator: str, *parameters: s
 def check_agent(
     name: object, *, version: object, title: object, resume: object, capabilities: object, store: object
 ) -> None:
-    """Raise unless an agent can be made of these."""
+    """Raise `UsageError` unless an agent can be made of these arguments."""
     if not isinstance(name, str) or not name:
         raise UsageError(f'an agent has a name: write `Agent("greeter")`, not Agent({name!r})')
     for word, value in (("version", version), ("title", title), ("resume", resume)):
@@ -235,7 +235,7 @@ def check_store(store: object) -> None:
 
 
 def check_auth_methods(methods: object) -> list[AuthMethod]:
-    """Return the ways to log in as a list."""
+    """Return the login methods as a list; raise `UsageError` for anything else."""
     if isinstance(methods, Iterable):
         listed = list(methods)
         if all(isinstance(method, AuthMethod) for method in listed):
@@ -244,7 +244,7 @@ def check_auth_methods(methods: object) -> list[AuthMethod]:
 
 
 def extension_name(method: str) -> str:
-    """A method name of our own, or a clear error."""
+    """Return the method name of an extension; raise `UsageError` unless it starts with an underscore."""
     if not isinstance(method, str):
         raise UsageError('name the extension method: write @agent.extension("_name")')
     if not method.startswith("_"):
@@ -253,7 +253,7 @@ def extension_name(method: str) -> str:
 
 
 def command_name(name: object, description: object = "", hint: object = None) -> str:
-    """The name of a slash command, without the slash, or a clear error."""
+    """Return the name of a slash command without the slash; raise `UsageError` for one that is none."""
     if not isinstance(name, str) or not isinstance(description, str) or not (hint is None or isinstance(hint, str)):
         raise UsageError('name the command: write @agent.command("name", "what it does")')
     bare = str.__str__(name).removeprefix("/")
@@ -263,7 +263,7 @@ def command_name(name: object, description: object = "", hint: object = None) ->
 
 
 def _is_plain(handler: object, parameters: int, *, generators: bool) -> bool:
-    """Whether nothing can be wrong: `async def name(a, b)` with that many parameters, not wrapped, not bound."""
+    """Return whether nothing can be wrong: `async def name(a, b)` with that many parameters, not wrapped, not bound."""
     # `__dict__`: a decorator has left something there, such as `__wrapped__`, so the signature may be another.
     if type(handler) is not FunctionType or handler.__dict__:
         return False

@@ -10,13 +10,13 @@ from dragoman.wire import types as wire
 
 
 def update_json(event: AnyEvent) -> bytes | None:
-    """An event as an update, `{"sessionUpdate": ...}` on one line; None where it has no name that is its own."""
+    """Return an event as an update, `{"sessionUpdate": ...}` on one line; None where it has no name of its own."""
     update = encode_event(event)
     return None if update is None else wire.encode(update)
 
 
 def info_json(meta: SessionMeta) -> bytes:
-    """A session as a list shows it, on one line."""
+    """Return a session as a list shows it, on one line."""
     from dragoman.agent.listing import info_of  # a reader of events alone needs no agent
 
     return wire.encode(CODEC.encode(info_of(meta)))

@@ -70,7 +70,7 @@ class Opening:
             self._wake = None
 
     def _send(self, data: bytes) -> bool:
-        """Whether it has left, whole. A pipe that is ready takes PIPE_BUF bytes at once, and so do sockets."""
+        """Send the bytes; return whether all have left. A pipe or socket that is ready takes PIPE_BUF bytes at once."""
         ready = select.poll()
         ready.register(self.stdout, select.POLLOUT)
         # All or nothing: if part of it could not leave, the link would have to know how much did.
@@ -117,7 +117,7 @@ def _is_stream(fd: int) -> bool:
 
 
 def _or_none(greet: Greet, data: bytes) -> InitializeAnswer | None:
-    """What fails here fails again where it can be answered and reported."""
+    """Return what `greet` returns; None if it fails: it fails again where that can be answered and reported."""
     try:
         return greet(data)
     except Exception:

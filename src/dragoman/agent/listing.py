@@ -30,13 +30,13 @@ async def list_sessions(store: Store, request: ListSessions, *, all_pages: bool)
 
 
 async def newest_session(store: Store, cwd: str) -> str | None:
-    """The id of the session of a folder in which something happened last."""
+    """Return the id of the session of a folder in which something happened last."""
     page = await store.list(cwd=cwd)
     return page.sessions[0].id if page.sessions else None
 
 
 def info_of(meta: SessionMeta) -> SessionInfo:
-    """A session as a list shows it."""
+    """Return a session as a list shows it."""
     # Nothing has been written since it was made. Lists for people leave it out: there is nothing to open.
     empty = not meta.title and meta.activity == meta.created
     when = datetime.fromtimestamp(meta.activity / 1_000_000, UTC).isoformat().replace("+00:00", "Z")

@@ -278,7 +278,7 @@ def subject_of(tool: ToolCall | None, command: str | None, cwd: str) -> Subject:
 
 
 def chosen(reply: Reply, request: RequestPermission) -> PermissionOption | None:
-    """The option that the answer names, if it was offered."""
+    """Return the option that the answer names; None if it names none that was offered."""
     if not isinstance(reply, PermissionAnswer) or not isinstance(reply.outcome, Selected):
         return None
     # An id that was not offered is no answer, whatever kind it would be.

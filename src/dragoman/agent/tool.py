@@ -153,7 +153,7 @@ class ToolCall:
         await self._emit(change)
 
     def _keep(self, **shown: object) -> None:
-        """A question about this call shows what is shown now, and not what was shown first."""
+        """Keep what is shown now, so that a question about this call shows that and not what was shown first."""
         self.opening = replace(self.opening, **{name: value for name, value in shown.items() if value is not UNSET})
         self.title = self.opening.title if isinstance(self.opening.title, str) else self.id
 

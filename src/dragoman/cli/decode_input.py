@@ -2,5 +2,5 @@
 
 
 def decode_input(text: str) -> str:
-    """The text; such bytes are read as UTF-8, whatever the locale says, and what is none of it becomes U+FFFD."""
+    """Return the text; such bytes are read as UTF-8, whatever the locale says, and bad ones become U+FFFD."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

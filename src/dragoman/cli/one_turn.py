@@ -191,7 +191,7 @@ class OneTurn:
         return prompt.blocks
 
     def _text(self) -> str:
-        """Words as they were typed; what came on stdin stands apart."""
+        """Return the words as they were typed; what came on stdin stands apart."""
         piped = "" if self._piped is None else self._piped.rstrip("\n")
         if self._prompt_words[:1] == ["-"] and len(self._prompt_words) > 1 and piped.lstrip().startswith("/"):
             piped = f"Piped in:\n{piped}"  # beside words of the user it is data, and no slash command

@@ -44,14 +44,14 @@ def read_project_servers(folder: str, environment: Mapping[str, str]) -> Project
 
 
 def _allowed(found: "TrustState", folder: str, environment: Mapping[str, str]) -> ProjectServers:
-    """The servers of a trusted file that are given no secret of the user, or only those the user lets them have."""
-    from dragoman.coder.mcp.config import filled, name_of, texts_of, written
+    """Return the servers of a trusted file that get no secret of the user, or only those that the user allows."""
+    from dragoman.coder.mcp.config import fill_variables, name_of, read_servers, texts_of
     from dragoman.host.variables import secret_variables
 
     servers: list[McpServer] = []
     remarks: list[str] = []
     assert found.files is not None
-    for server in written(tables_of(found.files[NAME])) if NAME in found.files else ():
+    for server in read_servers(tables_of(found.files[NAME])) if NAME in found.files else ():
         name = name_of(server)
         allowed = found.trust.secrets.get(part_of(name), ())
         kept_back = [secret for secret in secret_variables(texts_of(server), environment) if secret not in allowed]
@@ -59,7 +59,7 @@ def _allowed(found: "TrustState", folder: str, environment: Mapping[str, str]) -
             if kept_back:
                 asks = f"which you have not allowed; to be asked: dragoman trust {_shown(folder)}"
                 raise UsageError(f"{NAME} would give it {', '.join(kept_back)}, {asks}")
-            servers.append(filled(server, environment))
+            servers.append(fill_variables(server, environment))
         except UsageError as error:
             remarks.append(f"MCP server {harmless_line(name)} is not used: {harmless_line(str(error)).rstrip('.')}")
     return ProjectServers(servers, remarks)

@@ -23,7 +23,7 @@ from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.project_entry import LimitedEntry, part_of, project_entries
 from dragoman.client.registry_file import RegistryFile, RegistryFileFound, RegistryFileInvalid, find_files, read_usable
-from dragoman.coder.mcp.config import HIDDEN, name_of, texts_of, written
+from dragoman.coder.mcp.config import HIDDEN, name_of, read_servers, texts_of
 from dragoman.errors import UsageError
 from dragoman.host.environment import is_kept_unseen, is_secret, without_keys
 from dragoman.host.launch_names import Launch, runs_more
@@ -190,7 +190,7 @@ def _label(name: str) -> str:
 
 def _servers(folder: Path, file: str, data: bytes, environment: Mapping[str, str]) -> Iterator[ConfigPart]:
     try:
-        servers = written(tables_of(data))
+        servers = read_servers(tables_of(data))
         others = [key for key in document_of(data) if key != "mcpServers"]
     except UsageError as error:
         yield ConfigPart(file, [("not used", str(error))])

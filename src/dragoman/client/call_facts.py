@@ -120,12 +120,12 @@ def _of_call(call: ToolCallUpdate, beside: "Extras | UnsetType") -> CallFacts:
             case TerminalItem() | ClientTerminalItem():
                 found.unclear = "it shows a terminal, and the command in it is not known"
             case UnknownItem(kind=kind) if kind == INCOMPLETE:
-                found.unclear = "more was told of it than is kept"
+                found.unclear = "more was sent about it than is kept"
             case UnknownItem():
                 found.unclear = "it carries content of an unknown kind"
     if has_unread_parts(call):
         found.unclear = "parts of it cannot be read"
-    return _summed_up(found, call.kind if isinstance(call.kind, str) else "", has_diff=has_diff)
+    return _combine(found, call.kind if isinstance(call.kind, str) else "", has_diff=has_diff)
 
 
 def _read_diff(found: ToolInput, diff: Diff) -> None:
@@ -169,7 +169,8 @@ def _read_uri(found: ToolInput, uri: str) -> None:
         found.address(uri)
 
 
-def _summed_up(found: ToolInput, label: str, *, has_diff: bool) -> CallFacts:
+def _combine(found: ToolInput, label: str, *, has_diff: bool) -> CallFacts:
+    """Return the facts in what was found. `label` is the kind that the agent has given the call."""
     kinds: list[ActionKind] = []
     if found.commands or label == "execute":
         kinds.append("execute")

@@ -61,7 +61,7 @@ class Services:
         return self._working > 0 or self.questions.open
 
     def answer(self, request: Request) -> Awaitable[Reply]:
-        """Do what is asked, or refuse."""
+        """Return the reply to a request, to be awaited; raise `RequestFailed` for a session that was never opened."""
         session = _session_of(request)
         if session is not None and session not in self._conversations and not self.opening:
             self._on_noise("a request for a session that was never opened")

@@ -186,7 +186,7 @@ def _diff(change: ViewChange) -> FileChange | None:
 
 
 def _content(data: bytes) -> str:
-    """Text as it is; of other bytes all that are not plain are spelled out, and backslashes with them."""
+    """Return text as it is; of other bytes all that are not plain are spelled out, and backslashes with them."""
     if _is_text(data):
         return data.decode("utf-8")
     lines = data.decode("latin-1").split("\n")

@@ -45,7 +45,7 @@ _OPTIONS: Final = {
 
 
 def listeners(port: int) -> Iterator[socket.socket]:
-    """Our sockets that listen on a port, as descriptors of their own."""
+    """Return our sockets that listen on a port, as descriptors of their own."""
     for one in own_sockets():
         with suppress(OSError):
             if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.getsockname()[1] == port:

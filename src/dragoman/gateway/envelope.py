@@ -73,7 +73,7 @@ def peek(frame: bytes) -> Envelope:
 
 
 def opened_session(frame: bytes) -> str | None:
-    """The session that an answer names in its result."""
+    """Return the session that an answer names in its result."""
     try:
         result = _envelope.decode(frame).result
         found = _result.decode(result).sessionId if result else None

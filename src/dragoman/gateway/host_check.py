@@ -81,7 +81,7 @@ LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens there."""
+    """Return whether only this machine can reach what listens there."""
     if host == "localhost":
         return True
     try:
@@ -91,7 +91,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_of_this_machine(host: str) -> bool:
-    """Whether a `Host`, with or without a port, is a loopback name or address."""
+    """Return whether a `Host`, with or without a port, is a loopback name or address."""
     match = _HOST.fullmatch(host)
     return match is not None and is_loopback(match[1].strip("[]"))
 

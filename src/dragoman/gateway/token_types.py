@@ -55,7 +55,7 @@ class TokenIdentity(NamedTuple):
         return scope in self.scopes
 
     def covers(self, other: "TokenIdentity") -> bool:
-        """Whether whatever `other` may do, this may do too."""
+        """Return whether this may do whatever `other` may do."""
         # Scopes are a set, limits have no order that is worth comparing: the same limits, or none at all with `admin`.
         if not set(other.scopes) <= set(self.scopes):
             return False

@@ -36,7 +36,7 @@ UNREADABLE: Final = (sqlite3.Error, UnicodeDecodeError)
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether the file is not what we have written, as opposed to out of reach."""
+    """Return whether an error means that the file is not what we have written, as opposed to out of reach."""
     if isinstance(error, UnicodeDecodeError):
         return True
     # The low byte is the primary code; the rest tells more than we need.
@@ -49,7 +49,7 @@ def is_damage(error: Exception) -> bool:
 
 @contextmanager
 def store_errors() -> Iterator[None]:
-    """Failures inside become `StoreFailed`, or `SessionDamaged`."""
+    """Turn errors of SQLite and of the system inside the block into `StoreFailed` or `SessionDamaged`."""
     try:
         yield
     except UNREADABLE as error:
@@ -69,7 +69,7 @@ JOURNALS: Final = ("-wal", "-shm")
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A file that exists. Transactions are ours to begin; a commit outlives the process, not a power cut."""
+    """Open a file that exists. Transactions are ours to begin; a commit outlives the process, not a power cut."""
     # SQLite would open the file read-only, and leave journal files behind that no process can write to.
     if not os.access(path, os.R_OK | os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -82,7 +82,7 @@ def connect_to_look(path: Path) -> sqlite3.Connection:
 
 
 def connect_to_salvage(path: Path) -> sqlite3.Connection:
-    """A damaged file. Without the setting SQLite reads nothing of one that is shorter than it should be."""
+    """Open a damaged file. Without the setting SQLite reads nothing of one that is shorter than it should be."""
     return _connect(path, "mode=rw", ("PRAGMA writable_schema = ON",))
 
 
@@ -133,7 +133,7 @@ def check_kind(path: Path) -> os.stat_result:
 
 
 def is_at_rest(path: Path) -> bool:
-    """Whether everything is in the file itself and nothing in its journal."""
+    """Return whether everything is in the file itself and nothing in its journal."""
     return not os.path.lexists(f"{path}-wal")
 
 

@@ -54,7 +54,7 @@ class UnwritableEntry(Exception):
 
 
 def join_texts(entries: Iterable[Entry]) -> list[Entry]:
-    """The entries, with neighbouring pieces of one message made one."""
+    """Return the entries, with neighbouring pieces of one message made one."""
     result: list[Entry] = []
     pieces: list[str] = []
     last: TextEntry | None = None
@@ -80,7 +80,7 @@ def join_texts(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def encode_entry(entry: Entry) -> tuple[str, bytes]:
-    """An entry as the kind and the body of a row; `UnwritableEntry` if that cannot be."""
+    """Return an entry as the kind and the body of a row; raise `UnwritableEntry` if that cannot be."""
     try:
         match entry:
             case TextEntry():
@@ -102,7 +102,7 @@ def _encode_text(entry: TextEntry) -> bytes:
 
 
 def decode_entry(kind: str, body: bytes) -> Entry:
-    """The entry in a row; `UnreadableEntry` if there is none."""
+    """Return the entry in a row; raise `UnreadableEntry` if there is none."""
     try:
         if kind in CHUNK_TYPES:
             message_id, text = _DECODE_TEXT(body)
@@ -117,7 +117,7 @@ def decode_entry(kind: str, body: bytes) -> Entry:
 
 
 def event_of(entry: Entry) -> AnyEvent | None:
-    """The event an entry stands for, if it stands for one."""
+    """Return the event that an entry stands for; None if it stands for none."""
     match entry:
         case TextEntry():
             return CHUNK_TYPES[entry.kind](Text(entry.text), message_id=entry.message_id)
@@ -128,7 +128,7 @@ def event_of(entry: Entry) -> AnyEvent | None:
 
 
 def events_of(entries: Sequence[Entry]) -> list[AnyEvent]:
-    """The events among the entries."""
+    """Return the events among the entries."""
     found = (event_of(entry) for entry in entries)
     return [event for event in found if event is not None]
 

@@ -167,7 +167,7 @@ class SessionFiles:
                 return
 
     def exists(self, session_id: str) -> bool:
-        """Whether there is a file for that session, whatever is in it."""
+        """Return whether there is a file for that session, whatever is in it."""
         try:
             os.lstat(f"{self.folder}/{session_id}{_SUFFIX}")
         except FileNotFoundError:

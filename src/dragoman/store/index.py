@@ -71,7 +71,7 @@ class Index:
 
         def work(file: sqlite3.Connection) -> int:
             listing.mark(file, session_id, self._holder.name)
-            return listing.newest(file)
+            return listing.newest_activity(file)
 
         return self._write(work)
 
@@ -109,7 +109,7 @@ class Index:
 
     def _update_index(self) -> None:
         """Look at the sessions that a process was busy with when it died."""
-        for session_id in self._do(lambda file: listing.orphaned(file, self._holder.lives)):
+        for session_id in self._do(lambda file: listing.orphaned_ids(file, self._holder.lives)):
             try:
                 self.put(self._sessions.read_meta(session_id))
             except SessionMissing:
@@ -239,7 +239,7 @@ class Index:
     def _compare(self, file: sqlite3.Connection) -> None:
         """Once after a start of the machine: it may have stopped before the last changes reached the disk."""
         with transaction(file):
-            known = listing.known(file)
+            known = listing.all_ids(file)
             there = set(self._sessions.ids())
             for session_id in known - there:
                 listing.drop(file, session_id)
@@ -249,7 +249,7 @@ class Index:
             file.execute("UPDATE about SET boot = ?", (_boot(),))
 
     def _add(self, file: sqlite3.Connection, session_id: str) -> None:
-        """A session the list does not know. A bad file harms one session."""
+        """Add a session that the list does not have. A bad file harms one session."""
         try:
             listing.put(file, self._sessions.read_meta(session_id))
         except (SessionMissing, SessionDamaged):
@@ -266,7 +266,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _boot() -> str:
-    """This start of the machine; constant where we cannot know."""
+    """Return the id of this start of the machine; a constant where the system does not say."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:

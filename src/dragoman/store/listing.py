@@ -39,19 +39,19 @@ class Cursor(NamedTuple):
 
 
 def filter_mark(cwd: str | None, archived: str) -> str:
-    """A short mark for a filter, so that a cursor is not used with another one."""
+    """Return a short mark for a filter, so that a cursor is not used with another one."""
     import hashlib  # OpenSSL takes a while, and most sessions are opened without a list
 
     return hashlib.blake2b(msgspec.json.encode([cwd, archived]), digest_size=8).hexdigest()
 
 
 def encode_cursor(cursor: Cursor) -> str:
-    """A cursor as text."""
+    """Return a cursor as text."""
     return base64.urlsafe_b64encode(msgspec.json.encode(list(cursor))).decode("ascii").rstrip("=")
 
 
 def decode_cursor(text: str) -> Cursor:
-    """The cursor in a text; `BadCursor` if there is none."""
+    """Return the cursor in a text; raise `BadCursor` if there is none."""
     if len(text) > _LONGEST:
         raise BadCursor("that is no cursor of ours")
     try:
@@ -111,7 +111,7 @@ _TRIED_AGAIN: Final = 20
 
 
 def create(file: Connection, generation: str, inode: int, boot: str) -> None:
-    """An empty list. It says which file it was made in, and since which start of the machine it can be trusted."""
+    """Make the tables of an empty list, with the file they are in (`inode`) and the start of the machine (`boot`)."""
     for statement in _SCHEMA.split(";"):
         file.execute(statement)
     about = (1, FORMAT, generation, inode, boot, 0, 0)
@@ -122,24 +122,24 @@ def create(file: Connection, generation: str, inode: int, boot: str) -> None:
 
 
 def read_meta(file: Connection, session_id: str) -> SessionMeta | None:
-    """What the list knows of a session."""
+    """Return what the list has of a session; None: nothing."""
     row = file.execute(f"SELECT {COLUMNS} FROM sessions WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else meta_of(row)
 
 
-def known(file: Connection) -> set[str]:
-    """The ids of all sessions in the list."""
+def all_ids(file: Connection) -> set[str]:
+    """Return the ids of all sessions in the list."""
     return {session_id for (session_id,) in file.execute("SELECT id FROM sessions")}
 
 
-def newest(file: Connection) -> int:
-    """The latest activity of any session."""
+def newest_activity(file: Connection) -> int:
+    """Return the latest activity of any session."""
     (found,) = file.execute("SELECT newest FROM about").fetchone()
     return int(found)
 
 
 def put(file: Connection, meta: SessionMeta) -> None:
-    """Add a session, or tell what has changed of it."""
+    """Add a session, or replace what the list has of it; number the change if its place is another one."""
     row = file.execute("SELECT cwd, activity, archived, changed FROM sessions WHERE id = ?", (meta.id,)).fetchone()
     # Only a change of place gets a number; a new title changes what is shown, and is shown in a paging that has begun.
     if row is None or row[1:3] != (meta.activity, int(meta.archived)):
@@ -160,7 +160,7 @@ def put(file: Connection, meta: SessionMeta) -> None:
 
 
 def drop(file: Connection, session_id: str) -> None:
-    """A session is gone."""
+    """Remove a session from the list."""
     file.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
     unmark(file, session_id)
 
@@ -178,8 +178,8 @@ def _next_change(file: Connection) -> int:
 def page(
     file: Connection, place: Cursor | None, cwd: str | None, archived: ArchiveFilter
 ) -> tuple[list[SessionMeta], Cursor | None]:
-    """The sessions behind a place, by the places they had when the paging began; and where the next page begins."""
-    place = _checked(file, place, cwd, archived)
+    """Return the sessions behind a place, in the order of the moment when the paging began, and the next place."""
+    place = _check_place(file, place, cwd, archived)
     folder = () if cwd is None else (cwd,)
     unmoved = _UNMOVED.format(folder="" if cwd is None else "cwd = ? AND")
     moved = _MOVED.format(
@@ -202,8 +202,8 @@ def page(
     return shown, place._replace(activity=activity, id=last.id)
 
 
-def _checked(file: Connection, place: Cursor | None, cwd: str | None, archived: ArchiveFilter) -> Cursor:
-    """The place, if it is one of this list and can still be told; without one, the beginning."""
+def _check_place(file: Connection, place: Cursor | None, cwd: str | None, archived: ArchiveFilter) -> Cursor:
+    """Return the place, or the beginning without one; raise `BadCursor` for one of another list, or too old a one."""
     generation, changes = file.execute("SELECT generation, changes FROM about").fetchone()
     mark = filter_mark(cwd, archived)
     if place is None:
@@ -221,17 +221,17 @@ def _checked(file: Connection, place: Cursor | None, cwd: str | None, archived: 
 
 
 def mark(file: Connection, session_id: str, holder: str = _UNHELD) -> None:
-    """A session's file is about to change by its holder's hand; without one, it could not be looked at."""
+    """Mark a session as pending: `holder` is about to change its file, or, without one, it could not be read."""
     file.execute("INSERT OR REPLACE INTO pending VALUES (?, ?)", (session_id, holder))
 
 
 def unmark(file: Connection, session_id: str) -> None:
-    """The list has the session as it is."""
+    """Unmark a session: the list has what its file has."""
     file.execute("DELETE FROM pending WHERE id = ?", (session_id,))
 
 
-def orphaned(file: Connection, lives: Callable[[str], bool]) -> list[str]:
-    """Sessions whose holder has died."""
+def orphaned_ids(file: Connection, lives: Callable[[str], bool]) -> list[str]:
+    """Return the pending sessions whose holder has died."""
     found: list[str] = []
     for (holder,) in file.execute(_HOLDERS).fetchall():
         if not lives(holder):

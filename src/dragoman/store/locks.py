@@ -70,7 +70,7 @@ class Holder:
             self._lock = None
 
     def lives(self, name: object) -> bool:
-        """Whether the holder of that name still runs."""
+        """Return whether the holder of that name still runs."""
         if name == self._name and self._lock is not None:
             return True
         # The name comes out of a file.
@@ -115,7 +115,7 @@ class Holder:
 
 
 def same_file(path: Path | str, known: os.stat_result) -> bool:
-    """Whether the file at a path is the one we know."""
+    """Return whether the file at a path is the one we know."""
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -51,7 +51,7 @@ class UndecodableEntry(SessionDamaged):
 
 
 def build(path: Path, meta: SessionMeta, holder: str | None, rows: Iterable[Row] = (), *, lasting: bool) -> None:
-    """A whole session in a new file. `lasting`: on the disk itself, not only on its way there."""
+    """Write a whole session into a new file. `lasting`: to the disk itself, not only on its way there."""
     with closing(connect_to_build(path)) as file:
         with transaction(file):
             # Not `executescript`, which would commit the transaction it is in.
@@ -89,7 +89,7 @@ def meta_and_holder(file: sqlite3.Connection) -> tuple[SessionMeta, object]:
 
 
 def meta_of(columns: Sequence[object]) -> SessionMeta:
-    """The metadata in a row."""
+    """Return the metadata in a row; raise `SessionDamaged` if there is none."""
     id, cwd, directories, created, title, activity, archived = columns
     try:
         folders = msgspec.json.decode(str(directories))
@@ -99,7 +99,7 @@ def meta_of(columns: Sequence[object]) -> SessionMeta:
 
 
 def columns_of(meta: SessionMeta) -> tuple[object, ...]:
-    """The metadata as a row."""
+    """Return the metadata as a row."""
     folders = msgspec.json.encode(list(meta.directories)).decode()
     return meta.id, meta.cwd, folders, meta.created, meta.title, meta.activity, int(meta.archived)
 
@@ -125,13 +125,13 @@ def add_lone(file: sqlite3.Connection, sequence: int, entry: Entry, holder: str)
 
 
 def last_in(file: sqlite3.Connection) -> int:
-    """The number of the last entry."""
+    """Return the number of the last entry."""
     (last,) = file.execute("SELECT coalesce(max(sequence), 0) FROM log").fetchone()
     return int(last)
 
 
 def rows_behind(file: sqlite3.Connection, after: int) -> Iterator[Row]:
-    """The rows behind a sequence number, each checked. `BadRow`, or SQLite's own error, where they end too early."""
+    """Yield the checked rows behind a sequence number. Raise `BadRow`, or SQLite's error, where they end early."""
     for row in file.execute(
         "SELECT sequence, kind, body, checksum FROM log WHERE sequence > ? ORDER BY sequence", (after,)
     ):
@@ -183,7 +183,7 @@ def _checksum(sequence: int, kind: str, body: bytes) -> int:
 
 @contextmanager
 def transaction(file: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
-    """All of it, or nothing."""
+    """Run the block in a transaction: all of it is committed, or nothing."""
     file.execute(f"BEGIN {kind}")
     try:
         yield

@@ -70,7 +70,7 @@ def _meta(damaged: sqlite3.Connection, is_held: Callable[[object], bool]) -> Ses
 
 
 def _readable(damaged: sqlite3.Connection) -> tuple[list[Row], bool]:
-    """The rows before the damage, and whether those are all."""
+    """Return the rows before the damage, and whether those are all."""
     rows: list[Row] = []
     try:
         for row in rows_behind(damaged, 0):
@@ -85,7 +85,7 @@ def _readable(damaged: sqlite3.Connection) -> tuple[list[Row], bool]:
 
 
 def _exchange(path: Path, new: Path) -> None:
-    """The damaged file aside, the new one in its place. At every moment one of them is there."""
+    """Move the damaged file aside and the new one into its place. At every moment one of them is there."""
     aside = f"{path}{ASIDE}"
     # States a kill can leave: the damaged file alone; both names for it; the journal moved; the new file in place. In
     # each of them `path` names a whole file or the damaged one, so the repair can be done again.

@@ -372,7 +372,7 @@ class _Engine:
             pass
 
     def _now(self, newest: int) -> int:
-        """Microseconds, and later than any activity before, even when the clock goes back."""
+        """Return the time in microseconds, later than any activity before, even when the clock goes back."""
         self._latest = max(int(self._clock() * 1_000_000), self._latest + 1, newest + 1)
         return self._latest
 
@@ -383,7 +383,7 @@ def _check_folder(folder: object) -> None:
 
 
 def _joined_records(records: Sequence[Record]) -> list[Record]:
-    """Records with neighbouring pieces of one message made one, under the number of the last."""
+    """Return the records with neighbouring pieces of one message made one, under the number of the last."""
     result: list[Record] = []
     run: list[Record] = []
     for record in records:

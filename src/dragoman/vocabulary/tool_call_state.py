@@ -129,7 +129,7 @@ def incomplete() -> UnknownItem:
 
 
 def _size_of(item: ToolContent) -> int:
-    """Characters of text in an item, about."""
+    """Return about how many characters of text an item has."""
     match item:
         case ContentItem(content=Text(text=text)):
             return len(text)

@@ -39,7 +39,7 @@ class Blocks:
         return "\n".join([*self._lines, self._rest])
 
     def feed(self, text: str) -> list[Block]:
-        """More text; the blocks that are whole now."""
+        """Add text; return the blocks that are whole now."""
         lines = (self._rest + text).split("\n")
         self._rest = lines.pop()
         found: list[Block] = []

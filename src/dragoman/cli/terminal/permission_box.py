@@ -283,7 +283,7 @@ def screen_rows(row: str, columns: int) -> int:
 
 
 def is_taller(lines: Sequence[str], columns: int, rows: int) -> bool:
-    """Whether the lines in their frame leave no room for the line of the answer, and the one the cursor moves to."""
+    """Return whether the framed lines leave no room for the line of the answer and the one the cursor moves to."""
     return sum(screen_rows(row, columns) for row in frame_lines(_HEADING, lines, columns)) > rows - 2
 
 

@@ -39,15 +39,15 @@ def from_config(tables: Mapping[str, object], environment: Mapping[str, str]) ->
     `$NAME` and `${NAME}` in the values of `env` and `headers` are taken from `environment`; `$$` is a dollar. Commands
     and URLs are taken as they are: what stands there is shown, and a secret would be too.
     """
-    return [filled(config, environment) for config in written(tables)]
+    return [fill_variables(config, environment) for config in read_servers(tables)]
 
 
-def written(tables: Mapping[str, object]) -> list[Config]:
+def read_servers(tables: Mapping[str, object]) -> list[Config]:
     """Return the servers as they are written, variables and all. `UsageError` names the key that is wrong."""
     return [_server(name, table) for name, table in tables.items()]
 
 
-def filled(config: Config, environment: Mapping[str, str]) -> Config:
+def fill_variables(config: Config, environment: Mapping[str, str]) -> Config:
     """Return a server with the values of its variables; `UsageError` names one that is not set."""
     match config:
         case McpStdio():

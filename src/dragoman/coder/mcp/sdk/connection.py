@@ -54,7 +54,7 @@ class SdkConnection:
         self._client: Client
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Enters the client. The handshake of today first: there are servers which end at any other first word."""
+        """Enter the client. The handshake of today first: there are servers which end at any other first word."""
         try:
             await self._enter(stack, "legacy")
         except Exception as error:
