@@ -270,6 +270,17 @@ def test_a_lone_surrogate_in_text_becomes_a_replacement_character(text: bytes, r
 
 
 @pytest.mark.requirement("A12")
+@pytest.mark.parametrize("lone", [b"\\ud800", b"\\uDfff"])
+def test_a_lone_surrogate_far_inside_a_large_frame_becomes_a_replacement_character(lone: bytes) -> None:
+    line = b"x" * 79 + b"\\n"  # a backslash in every line, as in the text of a file
+    text = line * (2 * limits.MIB // len(line))
+    message = parse(call(rest=b',"params":{"a":"' + text + lone + text + b'"}'))
+    assert isinstance(message, RequestEnvelope)
+    assert bytes(message.params) == b'{"a":"' + text + b"\\ufffd" + text + b'"}'
+
+
+
+@pytest.mark.requirement("A12")
 def test_a_replacement_character_that_was_sent_as_such_is_a_name() -> None:
     frame = call(rb'"\ufffd"', rb'"\ufffd"', rb',"params":{"a":"\ud800"}')
     assert parse(frame) == RequestEnvelope("\ufffd", "\ufffd", Raw(rb'{"a":"\ufffd"}'))

@@ -17,7 +17,7 @@ from msgspec.json import decode as decode_json
 
 from dragoman import limits
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, PeerMistake
-from dragoman.wire.soundness import is_deeper, is_utf8, with_surrogates_filled
+from dragoman.wire.soundness import has_escaped_characters, is_deeper, is_utf8, with_surrogates_filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,7 +110,7 @@ def parse(frame: bytes) -> Message:
         raise BadMessage(PARSE_ERROR, "Parse error: not UTF-8")
     if len(frame) >= _SHALLOW and _has_many_brackets(frame) and is_deeper(frame, limits.NESTING_DEPTH):
         raise _too_deep()
-    if _BACKSLASH in frame and frame.find(b"\\u") >= 0:
+    if _BACKSLASH in frame and has_escaped_characters(frame):
         frame = _without_lone_surrogates(frame)
     try:
         usual = _decode_usual(frame)
