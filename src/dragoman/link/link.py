@@ -87,6 +87,8 @@ DecodeTextUpdate: TypeAlias = Callable[[bytes], tuple[str, AnyEvent] | None]
 
 # Beside its body a reply or an update has an envelope; this only decides which producer has to wait.
 _ENVELOPE: Final = 128
+# Requests of one read that are answered before the replies are written; fewer would cost more writes than they save.
+_REPLIES_PER_WRITE: Final = 16
 # How much the handler may leave unconsumed while a caller waits for a reply behind it; past that the link is closed.
 _FLOOD_BYTES: Final = 8 * limits.INBOX_BYTES
 # They end work instead of starting it, so every peer of ours lets them pass its limit; we do the same.
@@ -413,11 +415,14 @@ class Link:
         else:
             if self._framer.style is not None:
                 self.outbox.style = self._framer.style  # answered in kind
-            # A peer that asks one thing at a time is answered a turn of the loop earlier, one that asks much at once in
-            # fewer writes.
+            # A peer that asks one thing at a time is answered a turn of the loop earlier. One that asks much at once is
+            # answered in fewer writes, but not in one: it works on the first replies while we work on the next.
             corked = len(frames) == 1 and self.outbox.cork()
             try:
-                self._receive_frames(frames)
+                for at in range(0, len(frames), _REPLIES_PER_WRITE):
+                    if at:
+                        self.outbox.flush()
+                    self._receive_frames(frames[at : at + _REPLIES_PER_WRITE])
             finally:
                 if corked:
                     self.outbox.uncork()

@@ -171,7 +171,7 @@ class DialectBase:
             request = msgspec.structs.replace(request, **route.implies)
         # Here, so that no layer above ever has a relative path; and for every dialect.
         check_paths(request)
-        if isinstance(request, Elicit) and (problem := unoffered(request, self._offered)):
+        if request.__class__ is Elicit and (problem := unoffered(request, self._offered)):
             raise PeerMistake(*problem)
         return request
 
@@ -339,17 +339,30 @@ def null_as_object(result: Raw) -> "Raw | bytes":
 
 def check_paths(request: Request) -> None:
     """Raise `PeerMistake` for a relative path, which the protocol forbids: it would name another file on each side."""
-    match request:
-        case NewSession() | ResumeSession() | ForkSession():
-            _check(request.cwd, *(request.additional_directories or ()))
-        case ReadTextFile() | WriteTextFile():
-            _check(request.path)
-        case ListSessions() | CreateTerminal():
-            _check(*([request.cwd] if isinstance(request.cwd, str) else ()))
-        case RequestPermission(subject=CommandSubject(cwd=cwd)):
-            _check(cwd)
-        case _:
-            pass
+    paths_of = _PATHS_OF.get(request.__class__)
+    if paths_of is not None:
+        _check(*paths_of(request))
+
+
+def _optional_cwd(request: ListSessions | CreateTerminal) -> Sequence[str]:
+    return (request.cwd,) if isinstance(request.cwd, str) else ()
+
+
+def _command_cwd(request: RequestPermission) -> Sequence[str]:
+    return (request.subject.cwd,) if isinstance(request.subject, CommandSubject) else ()
+
+
+# A table and not a `match`: every request is looked at, and most of them have no path.
+_PATHS_OF: Final[dict[type[Request], Callable[[Any], Sequence[str]]]] = {
+    **dict.fromkeys(
+        (NewSession, ResumeSession, ForkSession),
+        lambda request: (request.cwd, *(request.additional_directories or ())),
+    ),
+    **dict.fromkeys((ReadTextFile, WriteTextFile), lambda request: (request.path,)),
+    ListSessions: _optional_cwd,
+    CreateTerminal: _optional_cwd,
+    RequestPermission: _command_cwd,
+}
 
 
 def _check(*paths: str) -> None:

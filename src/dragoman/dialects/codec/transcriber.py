@@ -64,17 +64,18 @@ class Transcriber:
 
     def decode(self, value: Any, unknown: type[Unknown] | None = None) -> Any:
         """Decode a wire value of any type; `unknown` is the class that an unknown variant in this place becomes."""
-        if isinstance(value, wire.Wire):
-            kind = type(value)
-            decoder = self._decoders.get(kind)
-            if decoder is None:
-                decoder = self._decoders[kind] = self._decoder_of(kind)
+        kind = value.__class__
+        decoder = self._decoders.get(kind)
+        if decoder is not None:
             return decoder(value)
-        if isinstance(value, tuple):
+        if kind is tuple:
             # Each item becomes a Python object of many times its bytes on the wire.
             if len(value) > limits.LIST_ITEMS:
                 raise PeerMistake(INVALID_PARAMS, f"Invalid params: a list of more than {limits.LIST_ITEMS} items")
             return [self.decode(item, unknown) for item in value]
+        if isinstance(value, wire.Wire):
+            decoder = self._decoders[kind] = self._decoder_of(kind)
+            return decoder(value)
         if isinstance(value, wire.UnknownVariant):
             if unknown is None:  # the place has a closed list
                 raise PeerMistake(INVALID_PARAMS, "Invalid params: an unknown variant")
@@ -83,14 +84,15 @@ class Transcriber:
 
     def encode(self, value: Any) -> Any:
         """Encode a value of the vocabulary, by the table."""
-        if isinstance(value, Word):
-            kind = type(value)
-            encoder = self._encoders.get(kind)
-            if encoder is None:
-                encoder = self._encoders[kind] = self._encoder_of(kind)
+        kind = value.__class__
+        encoder = self._encoders.get(kind)
+        if encoder is not None:
             return encoder(value)
         if isinstance(value, list):
-            return tuple(self.encode(item) for item in value)
+            return tuple([self.encode(item) for item in value])
+        if isinstance(value, Word):
+            encoder = self._encoders[kind] = self._encoder_of(kind)
+            return encoder(value)
         return value
 
     def decode_as(self, value: wire.Wire, word: type[T], renames: Renames | None = None, /) -> T:
