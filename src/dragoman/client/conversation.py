@@ -1,8 +1,8 @@
 """A session as a client sees it: `Conversation` for the caller, `ConversationState` for what is received."""
 
 import asyncio
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
@@ -222,8 +222,8 @@ class Conversation:
         """Set the model, and wait for the agent's answer. Raise `UsageError` if the agent offers no models."""
         await self.set_option(self._state.option_id("model"), model)
 
-    async def _set_option(self, config_id: str, value: str | bool) -> None:
-        await self._state.connection.ask(SetOption(self.id, config_id, value), self._state.on_options_set)
+    def _set_option(self, config_id: str, value: str | bool) -> Coroutine[Any, Any, OptionsSet]:
+        return self._state.connection.ask(SetOption(self.id, config_id, value), self._state.on_options_set)
 
     async def set_title(self, title: str) -> None:
         """Set the session's title, and wait for the agent's answer. Raise `UsageError` for another type."""

@@ -79,7 +79,7 @@ class Clock:
         """Return the result of `work`, a request called `name`. Raise `TimedOut` at its bound: that cancels `work`."""
         if self.timeouts.request is None:
             return await work
-        wait = _Wait(asyncio.current_task())
+        wait = _Wait(asyncio.current_task(self._connection.loop))
         self._waits.add(wait)
         if self._timer is None:
             self._run()

@@ -33,7 +33,6 @@ from dragoman.dialects.contract import (
     Id,
     NotificationMessage,
     Out,
-    RequestMessage,
     ResultMessage,
     SessionEvent,
 )
@@ -279,11 +278,16 @@ class Link:
         counted = request.__class__ not in _UNCOUNTED
         if counted and not self._slots.acquire():
             await self._slots.wait()
-        future: asyncio.Future[R] = self._loop.create_future()
+        future: asyncio.Future[R] = asyncio.Future(loop=self._loop)
         try:
-            if not self._permitted.sends_requests:
+            dialect = self._dialect
+            if dialect is None or not self._permitted.sends_requests:
                 raise self._cannot_ask()
-            message = self._encode_request(request)
+            try:
+                message = dialect.encode_request(request)
+            except UnicodeEncodeError:
+                # A path of another encoding, or half of a surrogate pair: replaced, it would name something else.
+                raise UsageError("a text in it is no Unicode, so no wire can carry it") from None
             check_size(message.method, message.params, self._peer.call_size)
             # From here on the call is the peer's to answer: whatever happens, `_receive_result`, `_receive_error`,
             # `_abandon` or the end of the link settles its future, exactly once.
@@ -326,13 +330,6 @@ class Link:
         if self._end_task is not None:
             return LinkClosed("the connection has ended")
         return UsageError("nothing can be said before initialize was answered")
-
-    def _encode_request(self, request: Request) -> RequestMessage:
-        try:
-            return self.dialect.encode_request(request)
-        except UnicodeEncodeError:
-            # A path of another encoding, or half of a surrogate pair: replaced, it would name something else.
-            raise UsageError("a text in it is no Unicode, so no wire can carry it") from None
 
     def _put_request(self, number: int, payload: bytes, watch: Watch | None) -> "asyncio.Future[None] | None":
         """Put a request into the outbox. A lone one leaves at once; several are gathered, as everything else is."""
@@ -495,7 +492,7 @@ class Link:
     def _receive(self, frame: Frame) -> None:
         """Receive one frame, or what the framer found wrong in its place."""
         message = self._peer.receive(frame)
-        if isinstance(message, WireRequest):
+        if type(message) is WireRequest:  # not `isinstance`: see `JsonRpcPeer.receive`
             self._receive_request(message)
         elif isinstance(message, Answered):
             self._receive_result(message.waiter, message.result)

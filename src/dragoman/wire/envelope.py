@@ -9,7 +9,7 @@ Two readers agree on every frame. `_read` is the rule: precise, and names the fa
 usual keys at once and takes the result when the length proves that nothing else can be in the frame.
 """
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, final
 
 from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder
@@ -29,6 +29,7 @@ NOTHING: Final = Raw(b"")
 _NULL: Final = Raw(b"null")
 
 
+@final
 class RequestEnvelope(Struct, frozen=True, gc=False):
     """A question. `params` is an object, or `NOTHING` where it was absent or null."""
 
@@ -37,6 +38,7 @@ class RequestEnvelope(Struct, frozen=True, gc=False):
     params: Raw
 
 
+@final
 class Notification(Struct, frozen=True, gc=False):
     """A statement. `params` is an object, or `NOTHING` where it was absent or null."""
 

@@ -137,7 +137,7 @@ class Transcriber:
             nonlocal uses
             uses += 1
             if uses == _HOT:
-                become(_compiled_decoder(word, plan, decode, read))
+                become(_compiled_decoder(word, plan, decode, self._decoders, read))
             found = {}
             for theirs, mine, unknown in plan:
                 item = getattr(value, theirs)
@@ -204,15 +204,24 @@ class Transcriber:
 
 
 def _compiled_decoder(
-    word: type[Any], plan: list[tuple[str, str, Any]], decode: Callable[..., Any], general: Decode
+    word: type[Any],
+    plan: list[tuple[str, str, Any]],
+    decode: Callable[..., Any],
+    decoders: dict[type[wire.Wire], Decode],
+    general: Decode,
 ) -> Decode:
     lines = ["def read(value):", " if value.extras is not UNSET: return general(value)"]
     names: dict[str, Any] = {"UNSET": UNSET, "PLAIN": _PLAIN, "general": general, "decode": decode, "word": word}
+    names |= {"DECODERS": decoders, "LIST_ITEMS": limits.LIST_ITEMS}
     given = _fields_that_may_be_unset(word)
     for at, (theirs, mine, unknown) in enumerate(plan):
         names[f"u{at}"] = unknown
         lines.append(f" a{at} = value.{theirs}")
-        lines.append(f" if a{at}.__class__ not in PLAIN: a{at} = decode(a{at}, u{at})")
+        # A list of objects, as most are, without a call for the list and one more for each of them.
+        lines.append(f" if a{at}.__class__ is tuple and len(a{at}) <= LIST_ITEMS:")
+        known = "DECODERS[one.__class__](one) if one.__class__ in DECODERS"
+        lines.append(f"  a{at} = [{known} else decode(one, u{at}) for one in a{at}]")
+        lines.append(f" elif a{at}.__class__ not in PLAIN: a{at} = decode(a{at}, u{at})")
         if mine not in given:
             lines.append(f" if a{at} is UNSET: return general(value)")
     arguments = ", ".join(f"{mine}=a{at}" for at, (_, mine, _) in enumerate(plan))

@@ -10,7 +10,7 @@ from dragoman.dialects.codec.transcriber import decode_outer, plain
 from dragoman.dialects.contract import DecodedNotification, DecodedReply, Id, SessionEvent
 from dragoman.dialects.v2.codec import CODEC, decode_event
 from dragoman.dialects.v2.routes import AGENT_NOTES, AGENT_REQUESTS, CLIENT_NOTES, CLIENT_REQUESTS, LOGIN_REQUESTS
-from dragoman.dialects.v2_june.old_names import modern
+from dragoman.dialects.v2_june.old_names import modern, with_modern_options
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
@@ -59,7 +59,7 @@ class ClientV2(DialectBase):
             body = plain(msgspec.Raw(null_as_object(result)))
             if isinstance(body, dict) and "messageId" not in body:
                 result = msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))
-        return super().decode_reply(request, modern(result) if kind in _WITH_OPTIONS else result)
+        return super().decode_reply(request, with_modern_options(result) if kind in _WITH_OPTIONS else result)
 
     def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
         """Decode as `super()` does; convert an older draft's permission (`toolCall` without `subject`) first."""

@@ -39,6 +39,12 @@ def modern(message: Raw) -> Raw:
     return Raw(msgspec.json.encode(_with_options(body)))
 
 
+def with_modern_options(result: Raw) -> Raw:
+    """Return a result that has session options with today's names of them."""
+    raw = bytes(result)
+    return modern(result) if _ID in raw or _GROUP in raw else result
+
+
 def _update(update: JsonDict) -> JsonDict:
     renamed = _with_options(update)
     plan = renamed.get("plan")
