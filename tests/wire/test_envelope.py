@@ -279,7 +279,6 @@ def test_a_lone_surrogate_far_inside_a_large_frame_becomes_a_replacement_charact
     assert bytes(message.params) == b'{"a":"' + text + b"\\ufffd" + text + b'"}'
 
 
-
 @pytest.mark.requirement("A12")
 def test_a_replacement_character_that_was_sent_as_such_is_a_name() -> None:
     frame = call(rb'"\ufffd"', rb'"\ufffd"', rb',"params":{"a":"\ud800"}')
