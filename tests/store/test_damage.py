@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store import rows
+from dragoman.store import files, rows
 from dragoman.store.contract import SessionDamaged, SessionHeld, SessionMeta, SessionMissing, StoreFailed
 from dragoman.store.entries import Entry, EventEntry
 from dragoman.store.sqlite import SqliteStore
@@ -260,6 +260,26 @@ async def test_damage_is_found_by_the_first_read_and_the_lease_is_kept(store: Sq
     assert await entries_of(again.read()) == [*TRUTH[:601], note(1_000)]
     assert again.salvaged is None
     await other.close()
+
+
+async def test_damage_that_a_reader_of_the_store_meets_is_reported_by_the_open_log(
+    store: SqliteStore, folder: Path
+) -> None:
+    spoil(folder, 200)
+    log = await store.open("a")
+    assert await entries_of(store.read("a")) == TRUTH[:601]
+    assert log.salvaged == REPORT
+
+
+async def test_damage_is_reported_although_the_reader_stops_before_it(store: SqliteStore, folder: Path) -> None:
+    """The next batch is read ahead, so the log is repaired when the reader has seen the batch before the damage."""
+    spoil(folder, 200)
+    log = await store.open("a")
+    async for records in log.read():
+        if records[-1].sequence > files.BATCH:
+            break
+    await store.length("a")  # behind what was read ahead
+    assert log.salvaged == REPORT
 
 
 async def test_an_entry_that_is_promised_is_not_put_behind_damage(store: SqliteStore, folder: Path) -> None:

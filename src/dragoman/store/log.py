@@ -174,9 +174,7 @@ class LogEngine(Protocol):
     def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> str | None: ...
     def update_index(self, session_id: str) -> SessionMeta: ...
     def release(self, session_id: str) -> None: ...
-    def read(
-        self, session_id: str, after: int = 0, on_repair: Callable[[str], None] | None = None
-    ) -> AsyncIterator[Sequence[Record]]: ...
+    def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]: ...
     async def change(self, session_id: str, *, title: str | None, archived: bool | None) -> SessionMeta: ...
     def remove_log(self, log: "SqliteLog") -> None: ...
 
@@ -233,7 +231,7 @@ class SqliteLog:
     async def read(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
         if self._appended:
             await self.flush()
-        async for records in self._engine.read(self.meta.id, after, self._on_repair):
+        async for records in self._engine.read(self.meta.id, after):
             yield records
 
     async def tail(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
@@ -242,7 +240,7 @@ class SqliteLog:
             if self._grown is None:
                 self._grown = self._loop.create_future()
             grown = self._grown
-            async for records in self._engine.read(self.meta.id, after, self._on_repair):
+            async for records in self._engine.read(self.meta.id, after):
                 after = records[-1].sequence
                 yield records
             await asyncio.shield(grown)
@@ -346,9 +344,6 @@ class SqliteLog:
             except Exception as mistake:  # one caller's mistake is not the next one's
                 context: dict[str, Any] = {"message": "a callback of a session log failed", "exception": mistake}
                 self._loop.call_exception_handler(context)
-
-    def _on_repair(self, lost: str) -> None:
-        self.salvaged = lost
 
     def _wake(self) -> None:
         grown, self._grown = self._grown, None

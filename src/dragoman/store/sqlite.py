@@ -226,23 +226,18 @@ class _Engine:
     def _place(self, session_id: str) -> tuple[int, str, str]:
         return os.getpid(), self._folder, session_id
 
-    async def read(
-        self, session_id: str, after: int = 0, on_repair: Callable[[str], None] | None = None
-    ) -> AsyncIterator[Sequence[Record]]:
+    async def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
         """Yield the log in batches; what belongs together is not torn by the end of a batch.
 
-        The next batch is read in the writer thread while the caller works on this one. `on_repair` is called with what
-        was lost, if the log is found damaged and repaired.
+        The next batch is read in the writer thread while the caller works on this one.
         """
         held_back: list[Record] = []
-        batch = await self.run(partial(self._files.read, session_id, after))
+        batch = await self.run(partial(self._read, session_id, after))
         while True:
-            if batch.lost is not None and on_repair is not None:
-                on_repair(batch.lost)
             ahead = None
             if not batch.is_last and batch.records:
                 after = batch.records[-1].sequence
-                ahead = asyncio.ensure_future(self.run(partial(self._files.read, session_id, after)))
+                ahead = asyncio.ensure_future(self.run(partial(self._read, session_id, after)))
                 ahead.add_done_callback(_retrieve)  # the caller may stop before it asks for this batch
             records = _joined_records([*held_back, *batch.records])
             # The last message may go on in the next batch.
@@ -300,6 +295,14 @@ class _Engine:
 
     def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> SessionPage:
         return self._index.page(cwd, cursor, archived)
+
+    def _read(self, session_id: str, after: int) -> Batch:
+        """Read a batch; the log that is open here learns of a repair, whether the reader looks at this batch or not."""
+        batch = self._files.read(session_id, after)
+        log = self.logs.get(session_id)
+        if batch.lost is not None and log is not None:
+            log.salvaged = batch.lost
+        return batch
 
     def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> str | None:
         """Add entries; return what was found to be lost of the log before, or None.
