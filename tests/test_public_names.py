@@ -73,6 +73,18 @@ async def test_the_former_name_of_the_trace_of_a_bridge_works_with_a_warning() -
         dragoman.Bridge(editor, agent, trace_back=lambda direction, frame: None)
 
 
+@pytest.mark.anyio
+async def test_the_former_way_to_start_a_program_works_with_a_warning() -> None:
+    from dragoman.transports.spawn import spawner
+
+    with pytest.warns(DeprecationWarning, match="is called ChildTransport.spawn") as caught:
+        start = spawner(["true"], cwd=None, env={})
+    assert caught[0].filename == __file__
+    transport = start()
+    assert isinstance(transport, dragoman.ChildTransport)
+    await transport.close()
+
+
 def test_importing_the_package_loads_nothing_else() -> None:
     found = loaded("import dragoman")
     assert {name for name in found if name.startswith("dragoman")} == AT_ONCE
