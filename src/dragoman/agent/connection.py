@@ -255,7 +255,8 @@ class ClientConnection:
                     core.queue.reject_all()
                     core.turn.cancel()
                 else:
-                    _log.debug("cancel of session %s ignored: no turn of it runs", note.session_id[:80])
+                    short_id = note.session_id[: limits.SHORT_ID_CHARACTERS]
+                    _log.debug("cancel of session %s ignored: no turn of it runs", short_id)
             case ExtensionNote():
                 handler = self._agent.notifications.get(note.method)
                 if handler is None:
