@@ -14,7 +14,7 @@ pytest.register_assert_rewrite("tests.cli.drawn_session", "tests.cli.killed_sess
 # A shell starts what it runs in the background without Ctrl-C, and whatever a test starts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How many examples a property gets in a run that somebody waits for; `./dev fuzz` is for the rare ones.
+# How many examples a property gets in a run that is waited for; `./dev fuzz` is for the rare ones.
 EXAMPLES = 30
 
 # No deadline, and no complaint of slow examples: a busy machine is not a bug. pytest-timeout bounds each test.
@@ -27,7 +27,7 @@ settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is collected stays: nobody looks for garbage among it, neither meanwhile nor while the tests run.
+    """What is collected stays: the collector does not look among it, neither meanwhile nor while the tests run.
 
     And then seldom: looking after every 700 objects, as Python does, takes a twentieth of the time of all tests.
     """

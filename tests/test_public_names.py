@@ -101,7 +101,7 @@ def test_importing_the_package_loads_nothing_else() -> None:
         ("events, errors, RequestPermission, PermissionOption", "asyncio"),
     ],
 )
-def test_nobody_pays_for_what_they_do_not_use(names: str, without: str) -> None:
+def test_a_program_does_not_load_what_it_does_not_use(names: str, without: str) -> None:
     found = loaded(f"from dragoman import {names}")
     assert not [name for name in found if name == without or name.startswith(f"{without}.")]
     assert not {name.partition(".")[0] for name in found} & {"rich", "prompt_toolkit", "httpx2", "websockets", "mcp"}

@@ -1,7 +1,9 @@
 """How the project is written: one class for a name, sentences about things, references that can be followed."""
 
 import ast
+import io
 import re
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -53,6 +55,24 @@ def test_a_public_class_name_stands_for_one_class() -> None:
 
 def test_sentences_are_about_things_and_not_about_persons_without_a_name() -> None:
     assert lines_with(PERSONS, DATA) == []
+
+
+def test_names_docstrings_and_comments_of_tests_are_about_things_too() -> None:
+    """Strings are not looked at: there such a word is data, such as the name of an agent that does not exist."""
+    found = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        source = path.read_text()
+        comments = [
+            one for one in tokenize.generate_tokens(io.StringIO(source).readline) if one.type == tokenize.COMMENT
+        ]
+        words = [(one.start[0], DATA.sub("", one.string)) for one in comments]
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Module):
+                words.append((1, ast.get_docstring(node) or ""))
+            elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                words.append((node.lineno, f"{node.name.replace('_', ' ')} {ast.get_docstring(node) or ''}"))
+        found += [f"{path.relative_to(ROOT)}:{line}: {text}" for line, text in words if PERSONS.search(text)]
+    assert found == []
 
 
 def test_no_docstring_begins_by_pointing_at_another_one() -> None:

@@ -87,7 +87,7 @@ def waiting_for_input(pid: int) -> None:
         status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
         if int(status["SigCgt"], 16) & bit and status["State"].startswith("S"):
             return
-        time.sleep(0.005)  # between two looks at the process, which tells nobody that it waits
+        time.sleep(0.005)  # between two looks at the process, which does not report that it waits
     raise AssertionError("the agent never waited for its input")
 
 

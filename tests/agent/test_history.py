@@ -130,7 +130,7 @@ def test_a_terminal_that_several_calls_show_is_told_once() -> None:
     assert list(told(screen("t"), *calls).replay_events()) == [screen("t"), *calls]
 
 
-def test_a_terminal_that_nobody_shows_stays_in_its_place() -> None:
+def test_a_terminal_that_no_tool_call_shows_stays_in_its_place() -> None:
     story = told(shows("c", "unheard of"), screen("t"), USER)
     assert list(story.replay_events()) == [shows("c", "unheard of"), screen("t"), USER]
 

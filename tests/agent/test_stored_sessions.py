@@ -293,7 +293,7 @@ async def test_a_turn_that_was_cut_off_is_mended_and_the_session_goes_on(house: 
         async for event in turn:
             if isinstance(event, ToolCallUpdate):
                 break
-        # As a kill would leave it: the log ends in the middle, and nobody holds it.
+        # As a kill would leave it: the log ends in the middle, and its lease is free.
         copy = house.folder.parent / "copy"
         shutil.copytree(house.folder, copy, ignore=shutil.ignore_patterns("holders"))
         house.gate.set()

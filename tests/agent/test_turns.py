@@ -133,7 +133,7 @@ async def test_a_cancelled_turn_ends_once_as_cancelled(version: int, when: str) 
     async def work(session: Session, prompt: Prompt) -> None:
         states.append("began")
         try:
-            await asyncio.sleep(60)  # until it is cancelled: nobody waits for its end
+            await asyncio.sleep(60)  # until it is cancelled: its end is not waited for
         except asyncio.CancelledError:
             states.append("cancelled")
             raise
@@ -162,7 +162,7 @@ async def test_a_cancelled_turn_ends_as_cancelled_however_its_handler_does(versi
     async def work(session: Session, prompt: Prompt) -> str | None:
         await session.say("begun")
         try:
-            await asyncio.sleep(60)  # until it is cancelled: nobody waits for its end
+            await asyncio.sleep(60)  # until it is cancelled: its end is not waited for
         except asyncio.CancelledError:
             if how == "with an error":
                 raise OSError("the connection was closed") from None

@@ -27,7 +27,7 @@ async def test_an_editor_that_does_not_read_stops_the_agent_and_loses_nothing(
     chunks = [update("agent_message_chunk", messageId="a", content=text(f"{n} {'x' * SIZE}")) for n in range(COUNT)]
     async with in_session(front, back) as (editor, agent):
         if loading:
-            editor.say(LOAD[front])  # while somebody waits for an answer the limit is the same
+            editor.say(LOAD[front])  # while an answer is waited for the limit is the same
             await agent.hear()
         for _ in range(2):
             editor.deaf()

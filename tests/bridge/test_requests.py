@@ -20,7 +20,7 @@ from tests.support.bridge_peers import (
 
 
 @every_pair
-async def test_extensions_pass_both_ways_with_their_errors_and_nobody_sees_the_others_ids(
+async def test_extensions_pass_both_ways_with_their_errors_and_neither_side_sees_the_others_ids(
     front: int, back: int
 ) -> None:
     async with in_session(front, back) as (editor, agent):

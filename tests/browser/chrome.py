@@ -57,7 +57,7 @@ def browser(program: str) -> Iterator[str]:
 
 
 def _address(process: "subprocess.Popen[bytes]", folder: Path) -> str:
-    """It is in a file of the profile as soon as somebody may connect."""
+    """It is in a file of the profile as soon as a client may connect."""
     file = folder / "DevToolsActivePort"
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:

@@ -384,7 +384,7 @@ async def test_on_a_telephone_nothing_is_wider_than_the_screen(page: Tab, serve:
 
 
 @pytest.mark.slow
-async def test_the_end_is_followed_after_a_question_until_somebody_scrolls_up(page: Tab, serve: Serve) -> None:
+async def test_the_end_is_followed_after_a_question_until_the_user_scrolls_up(page: Tab, serve: Serve) -> None:
     long = {"say": "line\n\n", "repeat": 60}
     slow = {"say": "more\n\n", "repeat": 20, "delay_ms": 10}
     asked = {"call": "bash", "input": {"command": "true"}}
@@ -397,7 +397,7 @@ async def test_the_end_is_followed_after_a_question_until_somebody_scrolls_up(pa
         for _ in range(2):
             await page.click("#question [data-option=allow_once]")
             await page.until("document.querySelector('#question').hidden")
-            # The panel closes while text comes: the transcript moves, and nobody has moved it.
+            # The panel closes while text comes: the transcript moves, and the user has not moved it.
             await page.js(
                 "(() => { const one = document.querySelector('#transcript'); one.scrollTop -= 100;"
                 " one.dispatchEvent(new Event('scroll')); })()"
@@ -498,7 +498,7 @@ async def test_a_link_with_the_token_of_another_asks_first(page: Tab, serve: Ser
             await page.picture("another")
             await page.click("#stay")
             await page.until(is_in("default"))
-        for harmless in (served.token, "unknown"):  # one's own, and nobody's
+        for harmless in (served.token, "unknown"):  # one's own, and no other's
             await page.js(f"window.before = true; location.hash = '#token={harmless}'")
             await page.until(is_in("default"))
         await page.js(f"window.before = true; location.hash = '{link}'")
@@ -569,7 +569,7 @@ the end"""
 
 @pytest.fixture(scope="module")
 async def modules(chrome: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tab]:
-    """A patient tab in which nobody says anything: tests call what the page is made of."""
+    """A patient tab in which nothing is said: tests call what the page is made of."""
     async with gateway(counting(1), tmp_path_factory.mktemp("modules")) as served, tab(chrome, patient=True) as page:
         await enter(page, served)
         yield page

@@ -11,7 +11,7 @@ _PASSING = {"notice", "state_update", "usage_update", "available_commands_update
 
 
 class Words(NamedTuple):
-    """A message of somebody."""
+    """A message of the user or the agent."""
 
     id: str
     role: str
@@ -144,7 +144,7 @@ def check_kept(seen: list[Item], found: list[Item]) -> None:
 
 
 def check_true(found: list[Item], truth: list[Item]) -> None:
-    """What was found is the beginning of what happens when nobody disturbs, and the rest of it was interrupted."""
+    """What was found is the beginning of what happens undisturbed, and the rest of it was interrupted."""
     assert len(found) <= len(truth), f"invented: {found[len(truth) :]}"
     for number, (item, real) in enumerate(zip(found, truth, strict=False)):
         if isinstance(item, Words):

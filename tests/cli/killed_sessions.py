@@ -60,7 +60,7 @@ class Killed(Exception):
 
 
 class Life:
-    """One session, from its first prompt on. `truth` is what a generation tells that nobody disturbs.
+    """One session, from its first prompt on. `truth` is what an undisturbed generation tells.
 
     `first` runs in each of its processes before anything else.
     """
@@ -238,7 +238,7 @@ class _Generation:
 
 
 def whole_truth(folder: Path, version: int) -> list[Item]:
-    """What is told when nobody disturbs."""
+    """What is told undisturbed."""
     life = Life(folder, [])
     assert not life.live(version)
     return life.drawn()

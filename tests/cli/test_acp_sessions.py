@@ -32,7 +32,7 @@ def test_a_prompt_to_a_session_that_is_not_open_starts_nothing(version: int, tmp
             foreign = other.open().session
             for editor.session in ("sess_0", closed, deleted, foreign):
                 assert editor.error("session/prompt", editor.words("x"))["code"] == NO_SESSION, editor.session
-        assert editor.session == foreign  # and nobody's now
+        assert editor.session == foreign  # and without a holder now
         assert editor.error("session/prompt", editor.words("x"))["code"] == NO_SESSION
     assert not (tmp_path / "mark").exists()
 

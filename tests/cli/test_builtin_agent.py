@@ -18,13 +18,13 @@ CANARY = "sk-canary-0123456789abcdef"
 
 
 def dragoman(home: Path, *arguments: str, said: str = "", **env: str) -> Called:
-    """A command without anybody's keys."""
+    """A command without keys."""
     keys = dict.fromkeys((name for name in os.environ if name.endswith("_API_KEY")), None)
     return call(*arguments, said=said, cwd=None, forks=True, **{**keys, "DRAGOMAN_HOME": str(home), **env})
 
 
 class Plain(Editor):
-    """An editor that starts `dragoman acp` without a script, and without anybody's keys."""
+    """An editor that starts `dragoman acp` without a script, and without keys."""
 
     def __init__(self, folder: Path, *options: str, version: int = 1, **env: str) -> None:
         super().__init__(folder, None, *options, version=version, env=env)

@@ -230,7 +230,7 @@ def test_ctrl_c_takes_an_open_question_away_and_its_answer_is_cancelled(about: s
         pane.say("hi")
         pane.wait_for(ASKED)
         pane.press("C-c")
-        # The agent asks once more: nobody is shown that.
+        # The agent asks once more: that is not shown.
         shown = pane.wait_for("^║ The question was withdrawn", "^Stopped", PROMPT)
         pane.press("C-d")
         assert pane.left() == 0

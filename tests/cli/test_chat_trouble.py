@@ -139,7 +139,7 @@ async def test_a_session_that_cannot_go_on_is_left_with_how_to_go_on(tmp_path: P
 
 
 def test_ctrl_c_at_a_question_of_our_own_agent_says_nothing_but_that_it_stopped(tmp_path: Path) -> None:
-    """The agent withdraws a question that was answered already: that crossed on the way, and is nobody's mistake."""
+    """The agent withdraws a question that was answered already: that crossed on the way, and is no mistake."""
     steps = [{"call": "write_file", "input": {"path": "new.txt", "content": "x"}}]
     with chat(tmp_path, *scripted(tmp_path, steps)) as pane:
         ready(pane)

@@ -51,7 +51,7 @@ def test_a_terminal_that_knows_ascii_alone_is_enough() -> None:
     assert done.stdout.startswith(b"?? ACP v1")
 
 
-def test_whoever_has_seen_enough_may_close_the_pipe() -> None:
+def test_a_reader_that_has_seen_enough_may_close_the_pipe() -> None:
     command = f"{shlex.join(fork_server().dragoman())} demo | head -n 1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == (f"── ACP v1: dragoman {VERSION}\n", "")

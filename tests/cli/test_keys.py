@@ -253,7 +253,7 @@ def test_no_other_process_of_the_user_reads_those_of_a_chat(tmp_path: Path) -> N
         assert not can_be_read(pid, "mem")
 
 
-# Up to whoever has started us, as far as it may be read: our agent, and the command that has started it.
+# Up to the process that has started us, as far as it may be read: our agent, and the command that has started it.
 ANCESTORS = """
 pid=$$
 while [ "$pid" != "$LAST" ]; do

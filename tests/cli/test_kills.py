@@ -29,7 +29,7 @@ CALLS = 480
 
 @pytest.fixture(scope="module")
 def truth(tmp_path_factory: pytest.TempPathFactory) -> list[Item]:
-    """What happens when nobody disturbs; the same in both versions."""
+    """What happens undisturbed; the same in both versions."""
     one, other = (whole_truth(tmp_path_factory.mktemp("truth"), version) for version in (1, 2))
     assert [item._replace(id="") for item in one] == [item._replace(id="") for item in other]
     return one

@@ -12,7 +12,7 @@ from tests.support.editor import HELLO, PATIENCE_SECONDS, Editor, Message, turns
 from tests.support.versions import both_versions, mostly_v1, mostly_v2, slow
 
 MIB = 1024 * 1024
-NOBODY = "sess_0123456789abcdef0123456789abcdef"
+MISSING = "sess_0123456789abcdef0123456789abcdef"
 
 
 class Past(NamedTuple):
@@ -122,7 +122,7 @@ def test_only_the_first_new_session_is_an_old_one(version: int, past: Past, tmp_
 
 @pytest.mark.parametrize(
     ("version", "wanted"),
-    [(1, NOBODY), pytest.param(1, "../other", marks=slow), pytest.param(2, NOBODY, marks=slow), (2, "../other")],
+    [(1, MISSING), pytest.param(1, "../other", marks=slow), pytest.param(2, MISSING, marks=slow), (2, "../other")],
 )
 def test_a_named_session_that_is_not_there_is_refused(version: int, wanted: str, past: Past, tmp_path: Path) -> None:
     with past.editor(tmp_path, f"--resume={wanted}", version=version) as editor:
@@ -243,6 +243,6 @@ def test_an_editor_that_leaves_in_the_middle_of_the_story_ends_the_agent(
     with past.editor(tmp_path, "--resume", past.long, version=version) as editor:
         resumed(editor, past.elsewhere)
         editor.stdin.close()
-        assert editor.process.wait(PATIENCE_SECONDS) == 0  # though nobody reads
+        assert editor.process.wait(PATIENCE_SECONDS) == 0  # though nothing is read
         assert editor.stderr.read() == b""
         editor.left = True

@@ -128,7 +128,7 @@ def test_no_colour_is_used_where_none_is_wanted(more: dict[str, str], never: str
     with at_terminal(tmp_path, *scripted(tmp_path, steps), "--allow", "all", "hi", **more) as child:
         shown = child.read()
     assert "Write c.txt" in shown
-    assert shown.count("  +one") == 1  # also a change that nobody asked about
+    assert shown.count("  +one") == 1  # also a change without a question
     assert re.search(never, shown) is None
 
 
@@ -511,7 +511,7 @@ def test_a_signal_cancels_the_turn_politely(number: signal.Signals, tmp_path: Pa
     assert rogue_agent.is_gone(tmp_path)
 
 
-# Waits so long for a turn that was cancelled that nobody could take it for leaving at once.
+# Waits so long for a turn that was cancelled that it could not be taken for leaving at once.
 PATIENT = """
 import sys
 from dragoman.cli import one_turn
@@ -562,7 +562,7 @@ def test_noise_of_an_agent_is_reported_and_skipped(tmp_path: Path) -> None:
     assert "\x1b" not in done.error
 
 
-def test_whoever_has_seen_enough_may_close_the_pipe(tmp_path: Path) -> None:
+def test_a_reader_that_has_seen_enough_may_close_the_pipe(tmp_path: Path) -> None:
     agent = rogue_agent.written(tmp_path, *[text("line\n")] * 5000)  # more than any pipe holds
     program = " ".join([*DRAGOMAN, "run", "hi", "--", *agent])
     done = subprocess.run(

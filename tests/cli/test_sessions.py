@@ -343,7 +343,7 @@ def test_a_fork_has_the_same_events_and_an_id_of_its_own(talk: tuple[Home, str],
     info = json.loads(said(copy, "fork", session, "--json"))
     assert info["sessionId"] in said(copy, "list", "--json")
     assert info["cwd"] == str(home.parent)
-    # It is nobody's until somebody opens it.
+    # It has no holder until it is opened.
     assert said(copy, "delete", forked, "--yes").startswith(f"deleted {forked}  ")
 
 
@@ -463,7 +463,7 @@ def test_ctrl_c_while_we_wait_for_an_answer_is_exit_130(tmp_path: Path) -> None:
     assert len(said(tmp_path, "list").splitlines()) == 1
 
 
-def test_whoever_has_read_enough_may_leave(tmp_path: Path) -> None:
+def test_a_reader_that_has_read_enough_may_leave(tmp_path: Path) -> None:
     keep(tmp_path, "sess_1", *(EventEntry(Idle(stop_reason=f"reason {n}")) for n in range(20_000)))
     environment = {**os.environ, "DRAGOMAN_HOME": str(tmp_path)}
     with fork_server().child(MAIN, "sessions", "export", "sess_1", env=environment) as process:
@@ -491,7 +491,7 @@ sys.exit(main(["sessions", "list", "--json"]))
 """
 # A hundred of them are half a second, which is long enough for a bar.
 SLOWLY = "0.005"
-# And twenty seconds, which is longer than anybody waits who has pressed Ctrl-C.
+# And twenty seconds, which is longer than a user waits who has pressed Ctrl-C.
 ENDLESSLY = "0.2"
 
 

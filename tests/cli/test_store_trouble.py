@@ -1,4 +1,4 @@
-"""A store in trouble, seen through the real `dragoman acp`: full, read-only, damaged, somebody else's.
+"""A store in trouble, seen through the real `dragoman acp`: full, read-only, damaged, of another user.
 
 Each time: a coded error, other sessions unharmed, nothing lost without a word, and it works again when the cause is
 gone.

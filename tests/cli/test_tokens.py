@@ -121,7 +121,7 @@ def test_a_folder_that_no_file_of_ours_can_name_is_refused(tmp_path: Path) -> No
 def test_a_file_of_another_user_is_neither_believed_nor_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever could put it there could let anybody in."""
+    """A program that could put it there could admit any client."""
     tokens(tmp_path, "create", "bob")
     before = kept(tmp_path).path.read_bytes()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)

@@ -1,4 +1,4 @@
-"""`--trace FILE`: every frame, nobody else's eyes, no secrets."""
+"""`--trace FILE`: every frame, for the user's eyes alone, no secrets."""
 
 import json
 import stat

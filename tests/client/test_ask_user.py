@@ -1,4 +1,4 @@
-"""`_agentao.cn/ask_user`: answered in every form, advertised only where there is somebody to ask."""
+"""`_agentao.cn/ask_user`: answered in every form, advertised only where there is a user to ask."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ from tests.support.versions import both_versions
 
 pytestmark = pytest.mark.anyio
 
-NOBODY = {"answer": "(user unavailable)", "outcome": "cancelled", "text": "(user unavailable)"}
+UNANSWERED = {"answer": "(user unavailable)", "outcome": "cancelled", "text": "(user unavailable)"}
 
 
 def capabilities(agent: RawAgent, version: int) -> Any:
@@ -28,7 +28,7 @@ def ask(agent: RawAgent, **params: Any) -> None:
 @both_versions
 @pytest.mark.parametrize(
     ("said", "answer"),
-    [("the left one", {"answer": "the left one", "outcome": "answered", "text": "the left one"}), (None, NOBODY)],
+    [("the left one", {"answer": "the left one", "outcome": "answered", "text": "the left one"}), (None, UNANSWERED)],
 )
 async def test_a_person_is_asked(version: int, said: str | None, answer: dict[str, str]) -> None:
     heard: list[UserQuestion] = []
@@ -52,7 +52,7 @@ async def test_no_user_to_ask_is_an_answer_and_is_not_advertised(version: int) -
         assert "_meta" not in capabilities(agent, version)
         await new_session(client, agent)
         ask(agent)
-        assert (await agent.answer("q"))["result"] == NOBODY
+        assert (await agent.answer("q"))["result"] == UNANSWERED
 
 
 async def test_a_cancelled_turn_takes_its_question_along() -> None:
@@ -67,7 +67,7 @@ async def test_a_cancelled_turn_takes_its_question_along() -> None:
         ask(agent)
         await asyncio.sleep(0)
         await turn.cancel()
-        assert (await agent.answer("q"))["result"] == NOBODY
+        assert (await agent.answer("q"))["result"] == UNANSWERED
         agent.finish(number, "cancelled")
         assert (await turn.read()).stop_reason == "cancelled"
 

@@ -520,7 +520,7 @@ async def test_a_file_that_never_stops_changing_is_not_written(tmp_path: Path) -
     assert (permissions.denied, permissions.refused, permissions.denials) == (1, 0, [Denial(f"Write {file}", reason)])
 
 
-async def test_a_question_nobody_will_answer_is_cancelled_and_so_are_those_behind_it(tmp_path: Path) -> None:
+async def test_a_question_that_will_not_be_answered_is_cancelled_and_so_are_those_behind_it(tmp_path: Path) -> None:
     seen: list[RequestPermission] = []
 
     async def never(request: RequestPermission) -> None:

@@ -1,4 +1,4 @@
-"""A reader that does not read: the agent waits, memory is bounded, and nobody else is harmed."""
+"""A reader that does not read: the agent waits, memory is bounded, and no other session is harmed."""
 
 import asyncio
 import gc
@@ -125,7 +125,7 @@ async def test_a_reader_that_keeps_up_is_never_paused(version: int, monkeypatch:
 
 @both_versions
 async def test_a_client_that_only_asks_may_ask_for_ever(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers are read by whoever waits for them, so they never add up to something unread."""
+    """Answers are read by the calls that wait for them, so they never add up to something unread."""
     monkeypatch.setattr("dragoman.link.link._FLOOD_BYTES", 2 * INBOX)
     async with connected(version) as (client, agent):
         for _ in range(10):

@@ -1,4 +1,4 @@
-"""What an agent asks of a person: fail closed, and nobody has to answer for a turn that was cancelled."""
+"""What an agent asks of a person: fail closed, and a question of a cancelled turn needs no answer."""
 
 import asyncio
 from typing import Any

@@ -82,7 +82,7 @@ async def test_a_prompt_a_permission_a_cancel_and_a_story_told_again(scheme: str
             again = await client.load_session(session.id, tmp_path)
             story = json.dumps([str(event) for event in told])
             assert [word in story for word in ("hello", "allowed True", "I wait.", "and now")] == [True] * 4
-            assert (await again.ask("ask me")).text == "allowed False"  # nobody is there who could allow it
+            assert (await again.ask("ask me")).text == "allowed False"  # no user is there who could allow it
 
 
 @both_transports

@@ -1,4 +1,4 @@
-"""Sessions as a client opens them; and what is heard of sessions that nobody opened."""
+"""Sessions as a client opens them; and what is heard of sessions that were not opened."""
 
 import asyncio
 import os

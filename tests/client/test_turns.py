@@ -110,7 +110,7 @@ async def test_leaving_the_loop_leaves_the_turn_running_and_it_can_be_read_on(ve
 
 
 @both_versions
-async def test_a_turn_that_nobody_holds_any_more_is_told_outside_of_turns_and_frees_the_session(version: int) -> None:
+async def test_a_turn_that_the_caller_has_dropped_goes_to_on_event_and_frees_the_session(version: int) -> None:
     outside: list[AnyEvent] = []
     async with connected(version, on_event=lambda _, event: outside.append(event)) as (client, agent):
         session = await new_session(client, agent)

@@ -253,7 +253,7 @@ async def test_a_killed_command_stays_readable_until_it_is_released(workspace: W
 
 async def test_closing_leaves_nothing_behind(root: Path) -> None:
     workspace = Workspace([root], environment=ENVIRONMENT)
-    seconds = str(100_000 + os.getpid())  # nobody else sleeps so long
+    seconds = str(100_000 + os.getpid())  # no other process sleeps so long
     stubborn = f"trap '' TERM HUP; (setsid sleep {seconds} &) ; echo $$; sleep {seconds}"
     for _ in range(5):
         await start(workspace, "sh", "-c", stubborn)

@@ -136,7 +136,7 @@ async def once_cancelled(session: Any, phase: Phase, asked: asyncio.Event) -> fl
 @pytest.mark.parametrize("protocol", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("phase", CANCELLED)
 async def test_a_cancel_is_answered_soon_in_every_phase(tmp_path: Path, phase: str, protocol: int) -> None:
-    """The promise is 100 ms, which the slow lane measures; nobody's time to end by itself is waited for."""
+    """The promise is 100 ms, which the slow lane measures; no process is given time to end by itself."""
     assert statistics.median(await cancel_seconds(tmp_path, CANCELLED[phase], 3, protocol)) < 1.5
 
 
@@ -162,7 +162,7 @@ async def test_a_cancel_does_not_wait_for_a_sandbox_to_open(tmp_path: Path, monk
         following = asyncio.ensure_future(turn.read())
         await asyncio.to_thread(opening.wait, 30)
         await turn.cancel()
-        await following  # and the view has not been opened: nobody has said go on
+        await following  # and the view has not been opened: the test has not said go on
         go_on.set()
     assert turn.stop_reason == "cancelled"
     assert list((home / "views").iterdir()) == []

@@ -373,7 +373,7 @@ async def test_an_index_that_leads_into_the_git_folder_does_not_come_back(tmp_pa
 
 
 async def test_a_git_file_that_the_repository_does_not_know_gives_no_way_into_it(tmp_path: Path) -> None:
-    """A workspace may come with a `.git` that points to somebody's private repository."""
+    """A workspace may come with a `.git` that points to a user's private repository."""
     private = repository(tmp_path / "private")
     git(private, "worktree", "add", "-q", "../real")
     work = tmp_path / "work"

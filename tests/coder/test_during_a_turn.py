@@ -133,7 +133,7 @@ async def test_a_word_at_the_end_of_a_turn_makes_it_go_on(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("how", ["cancel", "close"])
-async def test_a_word_that_nobody_will_hear_is_refused(tmp_path: Path, how: str) -> None:
+async def test_a_prompt_that_no_turn_will_accept_is_refused(tmp_path: Path, how: str) -> None:
     async with whole(tmp_path, scripted([{"say": "a"}, {"say": "b", "delay_ms": 60_000}])) as (client, session):
         turn = session.prompt("go")
         async for event in turn:

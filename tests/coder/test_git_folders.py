@@ -59,7 +59,7 @@ async def test_a_git_folder_is_asked_for_through_the_editors_files_and_by_edits(
     assert (tmp_path / "free").exists()
 
 
-async def test_a_folder_that_became_a_git_folder_while_nobody_looked_is_not_written(
+async def test_a_folder_that_became_a_git_folder_unnoticed_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two helpers write at once: each was judged before the other had written."""

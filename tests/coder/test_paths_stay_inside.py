@@ -46,7 +46,7 @@ def everything(path: str) -> list[dict[str, Any]]:
 
 
 async def attempted(work: Path, *steps: dict[str, Any], mode: str = "full-access") -> list[str]:
-    """What the model was told. Nobody is asked, and nothing beside the workspace changes or is told."""
+    """What the model was told. The user is not asked, and nothing beside the workspace changes or is told."""
     beside = [path for path in work.parent.iterdir() if path != work]
     before = snapshot(*beside), {path.name: path.read_bytes() for path in beside if path.is_file()}
     model = RecordingModel(apart(steps))
@@ -348,7 +348,7 @@ async def test_what_makes_others_run_things_is_asked_for(work: Path, names: list
     for name in names:
         steps = [call("write_file", path=name, content="evil")]
         if there and name == ".git":
-            continue  # a folder: refused before anybody is asked
+            continue  # a folder: refused before the user is asked
         model = RecordingModel(apart(steps))
         async with whole(work, model.make, user=user, mode="workspace-write", home=work / "home") as (_, session):
             await events_of(session)
@@ -407,7 +407,7 @@ async def test_an_archive_that_is_unpacked_by_a_confined_command_stays_inside(wo
 @pytest.mark.requirement("G12")
 async def test_a_bomb_is_ended_by_its_deadline(work: Path) -> None:
     """What a command unpacks ends with the command."""
-    # Nobody takes what is unpacked, so that it lasts and costs little.
+    # What is unpacked is not read, so that it lasts and costs little.
     command = "yes | head -c 20M | gzip > bomb.gz; gzip -dc bomb.gz | while sleep 0.1; do :; done"
     model = RecordingModel(apart([bash(command, timeout=1)]))
     async with whole(work, model.make, mode="full-access") as (_, session):

@@ -96,7 +96,7 @@ def test_who_never_answers_has_not_said_yes(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("F1")
 def test_who_was_killed_has_not_said_yes(tmp_path: Path) -> None:
-    """Nobody reads and nobody writes any more."""
+    """Nothing is read and nothing is written any more."""
     work = tmp_path / "work"
     work.mkdir()
     with closing_by_force(Editor(tmp_path, turns([bash("touch ran")]))) as editor:
@@ -112,7 +112,7 @@ def test_who_was_killed_has_not_said_yes(tmp_path: Path) -> None:
 @pytest.mark.requirement("F2")
 @once
 def test_a_fresh_agent_asks_for_every_write_and_every_command(tmp_path: Path, version: int) -> None:
-    """Over the wire, with the settings nobody has touched."""
+    """Over the wire, with the default settings."""
     (tmp_path / "old.txt").write_text("old\n")
     steps = apart(
         [

@@ -27,7 +27,7 @@ PLAN = JudgedCall("6", "update_plan", {}, [Action("free")])
 RUIN = JudgedCall(
     "7", "bash", {"command": "rm -rf /"}, [Action("command", "rm -rf /", blocked_reason="nothing brings that back")]
 )
-NOBODY = JudgedCall("8", "format_disk", {})
+UNKNOWN_TOOL = JudgedCall("8", "format_disk", {})
 
 CALLS = {
     "read": READ,
@@ -39,7 +39,7 @@ CALLS = {
     "foreign": FOREIGN,
     "free": PLAN,
     "ruin": RUIN,
-    "unknown": NOBODY,
+    "unknown": UNKNOWN_TOOL,
 }
 TABLE = {
     "read-only": "read allow, write deny, protected deny, command deny, look deny, network deny, foreign deny",

@@ -160,7 +160,7 @@ def test_a_signal_ends_it_cleanly_in_every_phase(tmp_path: Path, phase: str, num
 @pytest.mark.requirement("E9")
 @pytest.mark.parametrize("phase", [pytest.param("model", marks=pytest.mark.slow), "tool", "permission"])
 def test_a_broken_pipe_is_a_client_that_has_gone(tmp_path: Path, phase: str) -> None:
-    """SIGPIPE, and writing to nobody."""
+    """SIGPIPE, and writing without a reader."""
     known: dict[str, list[Any]] = {
         "model": [{"say": "up"}, {"say": "x", "repeat": 100_000, "delay_ms": 1}],
         "tool": [bash("echo up; while sleep 0.02; do echo more; done")],
@@ -207,7 +207,7 @@ def test_what_a_killed_sandbox_had_started_dies_and_what_it_left_is_taken_away_b
 
 
 def killed(editor: Editor, mark: str) -> None:
-    """While its command runs; of what it had started nobody is left."""
+    """While its command runs; of what it had started nothing is left."""
     running(editor, mark)
     editor.process.kill()
     editor.process.wait()

@@ -14,10 +14,10 @@ from tests.support.whole_agent import User, ends, events_of, whole
 
 
 async def asked_for(folder: Path, *commands: str, mode: str = "workspace-write", first: str = "") -> list[str]:
-    """The commands that were asked for, of those that nobody agrees to; one before them is agreed to for ever."""
+    """The commands that were asked for, of those that the user rejects; one before them is agreed to for ever."""
     user = User(*(["allow_always"] if first else []), "reject_once")
     found: list[str] = []
-    # In parts: nobody is asked twenty times in one turn.
+    # In parts: no user is asked twenty times in one turn.
     for at in range(0, len(commands), 10):
         part = commands[at : at + 10]
         model = RecordingModel(apart(map(bash, ([first] if first else []) + list(part))))
@@ -240,7 +240,7 @@ async def test_a_program_of_the_workspace_does_not_pass_for_one_of_the_system(
     model = RecordingModel(apart(commands))
     async with whole(work, model.make, user=user, mode=mode) as (_, session):
         await events_of(session)
-    # What somebody has just said yes to may be theirs; what runs on the strength of a rule or a mode may not.
+    # What the user has just said yes to may be theirs; what runs on the strength of a rule or a mode may not.
     unasked = model.results[1 if mode == "ask" else 0 : 2] + model.results[3:]
     assert not any("hijacked" in result for result in unasked)
 

@@ -91,7 +91,7 @@ def command_lines() -> bytes:
 @pytest.mark.requirement("I6")
 def test_no_secret_of_the_settings_appears_on_the_wire_in_logs_or_process_lists(tmp_path: Path) -> None:
     """Keys, headers, URLs with a password and servers' variables; wire, stderr, log, transcript, `ps`."""
-    canary = new_mark()  # nobody else on this machine has it in a command line
+    canary = new_mark()  # no other process on this machine has it in a command line
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.toml").write_text(
@@ -170,7 +170,7 @@ async def test_our_keys_are_not_read_by_any_tool(tmp_path: Path, mode: str, monk
 @pytest.mark.requirement("I8")
 def test_our_keys_are_not_read_out_of_our_process(tmp_path: Path) -> None:
     """By a command that nothing confines; and we still have them."""
-    canary = new_mark()  # nobody else on this machine has it
+    canary = new_mark()  # no other process on this machine has it
     env = {"OPENAI_API_KEY": f"{canary}-key", "HARMLESS": f"{canary}-harmless"}
     look = f"cat /proc/$PPID/environ /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a {canary}-"
     with Editor(tmp_path, turns(apart([bash(look)])), "--mode", "full", env=env, started=True) as editor:

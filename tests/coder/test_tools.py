@@ -57,7 +57,7 @@ class Late(PermissionGate):
 def toolbox(
     session: Session, folder: Path, guardian: Guardian, meanwhile: Callable[[], object] = lambda: None
 ) -> Toolbox:
-    """Every tool, in a mode that asks nobody."""
+    """Every tool, in a mode that does not ask."""
 
     async def remember(rule: RememberedRule) -> None:
         raise AssertionError("nobody was asked")
@@ -297,7 +297,7 @@ async def test_a_command_sees_no_terminal_and_no_input(bench: Bench) -> None:
     assert outcome == ToolOutcome("no tty\n", raw={"exitCode": 0})
 
 
-# Seconds that nobody else sleeps: the same tests may run beside us.
+# Seconds that no other process sleeps: the same tests may run beside us.
 NAPS = [f"{100_000 + os.getpid()}.{number}" for number in range(2)]
 
 

@@ -447,7 +447,7 @@ def test_a_session_in_a_list_of_one_folder_need_not_name_it() -> None:
     assert client_of(NAME).decode_reply(requests.ListSessions("/a"), result).reply == requests.SessionList(
         [requests.SessionInfo("a", "/a", title="A"), requests.SessionInfo("b", "/b")]
     )
-    # Of a list of every folder nobody knows where they are.
+    # A list of every folder does not say where each session is.
     assert client_of(NAME).decode_reply(requests.ListSessions(), result).reply == requests.SessionList(
         [requests.SessionInfo("b", "/b")]
     )

@@ -19,7 +19,7 @@ YES = services.PermissionOption("yes", "Yes", "allow_once")
 NO = services.PermissionOption("no", "No", "reject_once")
 ODD = services.PermissionOption("odd", "Odd", "_allow_forever")
 QUESTION = services.RequestPermission("s", "May I?", [YES, NO, ODD])
-NOBODY = services.PermissionAnswer(services.Dismissed())
+DISMISSED = services.PermissionAnswer(services.Dismissed())
 
 
 def answered(version: int, result: bytes, question: services.RequestPermission = QUESTION) -> services.PermissionAnswer:
@@ -46,18 +46,18 @@ def test_a_choice_that_was_offered_is_that_choice(version: int) -> None:
     ],
 )
 def test_a_choice_that_was_not_offered_is_no_choice(version: int, result: bytes) -> None:
-    assert answered(version, result) == NOBODY
+    assert answered(version, result) == DISMISSED
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_choice_between_two_options_of_one_id_is_no_choice(version: int) -> None:
     twice = services.RequestPermission("s", "May I?", [YES, services.PermissionOption("yes", "No", "reject_once")])
-    assert answered(version, b'{"outcome":{"outcome":"selected","optionId":"yes"}}', twice) == NOBODY
+    assert answered(version, b'{"outcome":{"outcome":"selected","optionId":"yes"}}', twice) == DISMISSED
 
 
 def test_an_option_that_could_not_be_shown_cannot_be_chosen() -> None:
     result = b'{"outcome":{"outcome":"selected","optionId":"odd"}}'
-    assert answered(1, result) == NOBODY
+    assert answered(1, result) == DISMISSED
     assert answered(2, result) == services.PermissionAnswer(services.Selected("odd"))
 
 
@@ -133,7 +133,7 @@ def test_a_malformed_answer_is_refused(version: int, result: bytes) -> None:
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_question_that_was_cancelled_has_no_answer(version: int) -> None:
     agent = agent_of(version)
-    assert agent.decode_failure(QUESTION, WireError(-32800, "cancelled")) == DecodedReply(NOBODY)
+    assert agent.decode_failure(QUESTION, WireError(-32800, "cancelled")) == DecodedReply(DISMISSED)
     assert agent.decode_failure(QUESTION, WireError(-32603, "no")) is None
 
 
@@ -225,7 +225,7 @@ def test_a_command_is_shown_as_it_will_run() -> None:
 @pytest.mark.usefixtures("schemas")
 @pytest.mark.parametrize("fields", [None, {"type": "_page", "url": "u"}])
 def test_a_question_about_something_else_is_a_call_of_its_own(fields: Any) -> None:
-    """What it is about stays to be seen, whoever understands it."""
+    """What it is about stays to be seen, whether or not it is understood."""
     subject = None if fields is None else services.UnknownSubject("_page", fields)
     given = {} if fields is None else {"rawInput": fields}
     assert asked_in_v1(subject=subject) == {"toolCallId": "permission: Delete all?", "title": "Delete all?", **given}

@@ -366,7 +366,7 @@ def test_a_replay_from_elsewhere_is_refused() -> None:
     assert caught.value.code == -32602
 
 
-def test_a_story_that_nobody_asked_for_is_not_told() -> None:
+def test_a_history_that_was_not_asked_for_is_not_replayed() -> None:
     client = client_of(1, agent=agent_with(load=True))
     client.encode_request(RESUME)
     frame = (

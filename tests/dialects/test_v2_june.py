@@ -504,7 +504,7 @@ def test_the_echo_of_the_prompt_that_is_being_answered_is_not_told() -> None:
     assert hear(client, echo) == told
 
 
-def test_a_story_that_nobody_asked_for_is_not_told() -> None:
+def test_a_history_that_was_not_asked_for_is_not_replayed() -> None:
     can = AgentCapabilities(load=True)
     client = load_dialect(JUNE).client(CLIENT, AgentHello(None, can))
     resume = requests.ResumeSession("s", "/")
@@ -552,9 +552,9 @@ async def test_an_option_of_an_unknown_kind_is_never_a_yes_of_ours(kind: str) ->
     refused = await permissions(question_of(odd, OTHERS[1]))
     assert isinstance(refused, services.PermissionAnswer)
     assert refused.outcome == services.Selected("no")
-    nobody = await permissions(question_of(odd))
-    assert isinstance(nobody, services.PermissionAnswer)
-    assert nobody.outcome == services.Dismissed()
+    dismissed = await permissions(question_of(odd))
+    assert isinstance(dismissed, services.PermissionAnswer)
+    assert dismissed.outcome == services.Dismissed()
     assert await permissions(question_of(odd, *OTHERS)) == services.PermissionOption("yes", "Yes", "allow_once")
 
 

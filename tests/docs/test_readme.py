@@ -134,7 +134,7 @@ def test_the_terminal_commands(project: Path) -> None:
     assert "explain calc.py" in run(SESSIONS, project)
 
 
-def test_an_agent_of_somebody_else(project: Path) -> None:
+def test_an_agent_of_another_vendor(project: Path) -> None:
     assert "calc.py" in run(GEMINI, project)
 
 

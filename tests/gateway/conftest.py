@@ -7,5 +7,5 @@ from dragoman.gateway import hub
 
 @pytest.fixture
 def _often_swept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody has to wait long until a gateway has seen what is over."""
+    """No test has to wait long until a gateway has seen what is over."""
     monkeypatch.setattr(hub, "_SWEEP_SECONDS", 0.02)

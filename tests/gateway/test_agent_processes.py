@@ -192,7 +192,7 @@ async def test_one_that_dies_again_and_again_is_not_started_for_ever(tmp_path: P
         refused = (await raw.answer(13))["error"]["message"]
         assert refused == "The agent has failed 2 times; connect anew"
         assert served.hub.monitor.counts["agents_died"] == 2
-        # The session is not lost with it: whoever connects anew has an agent that counts from nothing.
+        # The session is not lost with it: a client that connects anew has an agent that counts from nothing.
         async with raw_http(served) as another:
             params = {"sessionId": session_id, "cwd": os.getcwd(), "mcpServers": []}
             await another.post({"id": 5, "method": "session/load", "params": params}, session_id)

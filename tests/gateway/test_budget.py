@@ -32,7 +32,7 @@ def test_a_share_is_what_each_would_have() -> None:
     assert one.share == 6
 
 
-def test_a_budget_that_nobody_holds_is_forgotten() -> None:
+def test_a_budget_without_a_holder_is_forgotten() -> None:
     budgets = ByteBudgets(1, 1)
     held = budgets.of("held")
     budgets.of("gone")

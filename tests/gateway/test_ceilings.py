@@ -119,7 +119,7 @@ def test_the_page_is_offered_a_folder_that_the_token_may_open() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_session_is_opened_again_by_the_right_of_whoever_opened_it(tmp_path: Path) -> None:
+async def test_a_session_is_opened_again_by_the_right_of_the_client_that_opened_it(tmp_path: Path) -> None:
     """And an agent that is not ours is told nothing of that."""
     modes = AgentModes(lambda identity: [], lambda mode, identity: mode, lambda identity, needs: True)
     told: list[tuple[str | None, bool]] = []

@@ -1,4 +1,4 @@
-"""Whoever leaves for good takes along what only it watched, whichever process does it."""
+"""A client that leaves for good takes along what only it watched, whichever process does it."""
 
 import os
 from pathlib import Path

@@ -72,7 +72,7 @@ async def test_a_token_that_expires_ends_its_connections_as_a_revoked_one_does(t
 
 
 @pytest.mark.usefixtures("soon")
-async def test_tokens_that_cannot_be_read_for_a_moment_end_nobody(tmp_path: Path) -> None:
+async def test_tokens_that_cannot_be_read_for_a_moment_end_no_connection(tmp_path: Path) -> None:
     async with gateway(counting(1), tmp_path) as served, opening(served) as peer:
         _, session_id = await session(peer, 1)
         served.tokens.path.chmod(0o644)
@@ -267,7 +267,7 @@ async def test_a_message_on_a_socket_that_was_replaced_is_not_heard_though_it_st
             made, session_id = await session(old, 1)
             await say(old, prompt(2, session_id))
             buffer = served.hub.connections[made].connection.main
-            await until(lambda: buffer.is_behind)  # nobody reads: our writing to it hangs
+            await until(lambda: buffer.is_behind)  # it is not read: our writing to it hangs
             async with opening(served, Acp_Connection_Id=made, Last_Event_ID="2") as new:
                 note = msgspec.json.decode(await new.recv())
                 assert note["params"] == {"received": 3}
@@ -305,7 +305,7 @@ async def test_a_stream_that_is_made_anew_goes_on_counting_and_says_what_is_gone
     for frame in (b"1", b"2", b"3"):
         buffer.append(frame)
     assert len(buffer.next_batch(buffer.read(None)).messages) == 3
-    buffer.append(b"4")  # nobody has read this one
+    buffer.append(b"4")  # this one was not read
     made.streams.remove("s")
     again = made.streams.of_session("s")
     again.append(b"5")
@@ -366,7 +366,7 @@ async def test_bodies_of_one_principal_under_way_are_bounded_together(
         await session(watching, 1)
 
 
-async def test_whoever_says_too_much_on_a_socket_is_read_slowly_and_loses_nothing(
+async def test_a_client_that_sends_too_much_on_a_socket_is_read_slowly_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard, "MESSAGE_RATE", 50.0)

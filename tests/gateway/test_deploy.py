@@ -78,7 +78,7 @@ def test_the_unit_starts_the_command_and_leaves_it_time_to_stop() -> None:
     assert (service["KillMode"], service["KillSignal"]) == ("mixed", "SIGTERM")
 
 
-def test_the_unit_is_nobody_and_may_write_little() -> None:
+def test_the_unit_has_a_user_of_its_own_and_may_write_little() -> None:
     service = unit()["Service"]
     assert service["User"] == "dragoman"
     assert service["CapabilityBoundingSet"] == ""

@@ -119,7 +119,7 @@ async def test_statuses(method: str, path: str, body: bytes, status: int, tmp_pa
             assert list(response.json()) == ["error"]
         if status == 405:
             assert response.headers["allow"] == ("POST" if path.startswith("rpc") else "GET")
-        assert not served.hub.connections  # whoever is wrong is not kept
+        assert not served.hub.connections  # a client in error is not kept
 
 
 @pytest.mark.requirement("8.3.2")
@@ -259,7 +259,9 @@ async def test_a_question_without_a_stream_waits_for_one(tmp_path: Path) -> None
         assert client.texts == ["allowed True"]
 
 
-async def test_a_question_to_which_nobody_comes_back_is_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_question_to_which_no_client_comes_back_is_a_no(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("dragoman.gateway.open_questions.ALONE_SECONDS", 0.1)
     async with gateway(asking(), tmp_path, elephant=True) as served, elephant(served) as client:
         session_id = await client.begin()
@@ -465,7 +467,7 @@ async def test_a_reader_that_does_not_read_costs_what_waits_and_no_more(
         (client_side,) = served.hub.connections.values()
         await until(lambda: client_side.connection.main.reader is None)  # it was let go
         assert client_side.connection.main.size <= paths.HELD_BYTES
-        await until(lambda: not served.hub.sessions[session_id].is_running)  # nobody is waited for
+        await until(lambda: not served.hub.sessions[session_id].is_running)  # no client is waited for
         assert client_side.connection.main.size <= paths.HELD_BYTES
         client.reads.set()
         await client.drop()

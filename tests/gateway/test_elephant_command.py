@@ -116,7 +116,7 @@ async def test_only_programs_of_the_server_s_own_user_need_no_token(tmp_path: Pa
             assert "only programs of the user that runs this server" in told[user][0][1]
 
 
-async def test_the_mode_that_does_not_ask_is_not_given_to_whoever_comes(tmp_path: Path) -> None:
+async def test_the_mode_that_does_not_ask_is_not_given_to_every_client(tmp_path: Path) -> None:
     for mode in ("full-access", "workspace-write"):
         said = await refused(tmp_path, "serve", "--elephant", "--mode", mode)
         assert "full, read-only, safe, sandbox" in said

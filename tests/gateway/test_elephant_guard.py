@@ -1,4 +1,4 @@
-"""Who may use elephant.ai's paths: a program of the server's own user without a token, everybody else with one."""
+"""Who may use elephant.ai's paths: a program of the server's own user without a token, every other client with one."""
 
 import asyncio
 import os
@@ -76,7 +76,7 @@ async def test_without_a_token_it_works_here_and_only_on_these_paths(served: Ser
         ({"Sec-Fetch-Site": "same-site"}, 401),
         ({"Sec-Fetch-Site": "none"}, 202),
         ({"Sec-Fetch-Site": "same-origin"}, 202),
-        # Somebody else, who came through a proxy.
+        # Another user, who came through a proxy.
         ({"X-Forwarded-For": "192.0.2.1"}, 401),
         ({"Forwarded": "for=192.0.2.1"}, 401),
         ({"X-Real-IP": "192.0.2.1"}, 401),
@@ -123,37 +123,37 @@ async def test_every_request_of_a_connection_that_is_kept_is_judged(
 
 
 async def test_a_right_token_works_here_too_and_is_its_own_client(served: Served) -> None:
-    async with elephant(served) as nobody, elephant(served, nobody.id, served.token) as somebody:
-        await nobody.begin()
-        await somebody.begin()
+    async with elephant(served) as anonymous, elephant(served, anonymous.id, served.token) as with_token:
+        await anonymous.begin()
+        await with_token.begin()
         assert len(served.hub.connections) == 2
         assert {one.principal for one in served.hub.connections.values()} == {NOBODY.principal, "default"}
-        assert nobody._streams[0].done() is somebody._streams[0].done() is False
+        assert anonymous._streams[0].done() is with_token._streams[0].done() is False
 
 
-async def test_a_client_without_a_token_sees_no_session_of_anybody_else_and_nobody_sees_its_own(
+async def test_a_client_without_a_token_sees_no_session_of_another_and_no_other_sees_its_own(
     served: Served, tmp_path: Path
 ) -> None:
-    async with raw_http(served) as theirs, elephant(served) as nobody, elephant(served, "other") as another:
+    async with raw_http(served) as theirs, elephant(served) as anonymous, elephant(served, "other") as another:
         their_session = await theirs.session()
         await theirs.post(prompt(2, their_session), their_session)
         await theirs.answer(2)
-        own = await nobody.begin()
-        await nobody.prompt(own)
-        await nobody.answer(2)
+        own = await anonymous.begin()
+        await anonymous.prompt(own)
+        await anonymous.answer(2)
         opening = {"cwd": str(Path.cwd()), "mcpServers": []}
-        unknown = await nobody.ask(10, "session/load", sessionId="sess_" + "0" * 32, **opening)
-        foreign = await nobody.ask(11, "session/load", sessionId=their_session, **opening)
+        unknown = await anonymous.ask(10, "session/load", sessionId="sess_" + "0" * 32, **opening)
+        foreign = await anonymous.ask(11, "session/load", sessionId=their_session, **opening)
         assert foreign["error"]["code"] == unknown["error"]["code"] == -32602
         assert foreign["error"]["message"] == unknown["error"]["message"]
         for number, method in enumerate(("session/set_mode", "_any/extension"), 20):
-            asked = await nobody.ask(number, method, sessionId=their_session, modeId="full")
+            asked = await anonymous.ask(number, method, sessionId=their_session, modeId="full")
             assert asked["error"]["code"] == -32602
-        assert await nobody.prompt(their_session, 30) == 202
-        assert (await nobody.answer(30))["error"]["code"] == -32602
-        await nobody.post({"method": "session/cancel", "params": {"sessionId": their_session}})
-        assert their_session not in str([m for m in nobody.heard if "method" in m])
-        # Its own are for all who come without a token, and for nobody with one, an administrator neither.
+        assert await anonymous.prompt(their_session, 30) == 202
+        assert (await anonymous.answer(30))["error"]["code"] == -32602
+        await anonymous.post({"method": "session/cancel", "params": {"sessionId": their_session}})
+        assert their_session not in str([m for m in anonymous.heard if "method" in m])
+        # Its own are for all who come without a token, and for no client with one, an administrator neither.
         await another.begin()
         assert "error" not in await another.ask(40, "session/load", sessionId=own, **opening)
         assert another.texts == ["mine"]
@@ -176,26 +176,26 @@ async def test_its_sessions_stay_its_own_over_a_restart(tmp_path: Path) -> None:
         return made
 
     opening = {"cwd": str(Path.cwd()), "mcpServers": []}
-    async with gateway(agent(), tmp_path, elephant=True) as served, elephant(served) as nobody:
-        own = await nobody.begin()
-        await nobody.prompt(own)
-        await nobody.answer(2)
+    async with gateway(agent(), tmp_path, elephant=True) as served, elephant(served) as anonymous:
+        own = await anonymous.begin()
+        await anonymous.prompt(own)
+        await anonymous.answer(2)
     (tmp_path / "tokens.json").unlink()
     async with (
         gateway(agent(), tmp_path, elephant=True) as served,
-        elephant(served) as nobody,
-        elephant(served, "x", served.token) as somebody,
+        elephant(served) as anonymous,
+        elephant(served, "x", served.token) as with_token,
     ):
-        await nobody.begin()
-        await somebody.begin()
-        assert "error" in await somebody.ask(9, "session/load", sessionId=own, **opening)
-        assert "error" not in await nobody.ask(9, "session/load", sessionId=own, **opening)
+        await anonymous.begin()
+        await with_token.begin()
+        assert "error" in await with_token.ask(9, "session/load", sessionId=own, **opening)
+        assert "error" not in await anonymous.ask(9, "session/load", sessionId=own, **opening)
 
 
-async def test_no_token_can_have_the_name_of_nobody(served: Served) -> None:
+async def test_no_token_can_have_the_name_of_the_anonymous_principal(served: Served) -> None:
     token = served.token_of("nobody", SCOPES, "nobody")
-    async with elephant(served) as nobody, elephant(served, "x", token) as named:
-        own = await nobody.begin()
+    async with elephant(served) as anonymous, elephant(served, "x", token) as named:
+        own = await anonymous.begin()
         await named.begin()
         opening = {"cwd": str(Path.cwd()), "mcpServers": []}
         assert "error" in await named.ask(9, "session/load", sessionId=own, **opening)
@@ -203,22 +203,22 @@ async def test_no_token_can_have_the_name_of_nobody(served: Served) -> None:
     assert not NOBODY.may("admin")
 
 
-async def test_a_revoked_token_ends_the_stream_and_nobody_is_not_swept_away(
+async def test_a_revoked_token_ends_its_stream_and_no_anonymous_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dragoman.gateway.hub._SWEEP_SECONDS", 0.1)
     async with (
         gateway(counting(1), tmp_path, elephant=True) as served,
-        elephant(served) as nobody,
-        elephant(served, "x", served.token) as somebody,
+        elephant(served) as anonymous,
+        elephant(served, "x", served.token) as with_token,
     ):
-        await nobody.begin()
-        await somebody.begin()
+        await anonymous.begin()
+        await with_token.begin()
         served.tokens.revoke("default")
         async with asyncio.timeout(30):
-            await somebody._streams[0]
+            await with_token._streams[0]
         assert len(served.hub.connections) == 1
-        assert not nobody._streams[0].done()
+        assert not anonymous._streams[0].done()
 
 
 async def test_a_reader_s_token_reads_and_does_not_prompt_under_the_same_id(served: Served) -> None:
@@ -233,7 +233,7 @@ async def test_a_reader_s_token_reads_and_does_not_prompt_under_the_same_id(serv
         assert not full._streams[0].done()
 
 
-def test_nobody_has_a_rate_like_everybody() -> None:
+def test_the_anonymous_principal_has_a_rate_like_every_other() -> None:
     keeper = Guard(list, ["localhost"], 1, lambda: 0.0)
     admitted = [keeper.admit(NOBODY) for _ in range(int(BURST) + 1)]
     assert admitted[:-1] == [NOBODY] * int(BURST)
@@ -256,7 +256,7 @@ def test_nobody_has_a_rate_like_everybody() -> None:
         ("192.0.2.7", (), False),
     ],
 )
-async def test_only_a_server_that_nobody_else_reaches_is_open(
+async def test_only_a_server_that_no_other_machine_reaches_is_open(
     host: str, allowed: tuple[str, ...], open_to_own_user: bool, tmp_path: Path
 ) -> None:
     from dragoman.gateway.agent_source import AgentSource, in_process

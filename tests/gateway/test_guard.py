@@ -147,7 +147,7 @@ def test_anything_else_is_told_how_to_come_in(headers: list[tuple[bytes, bytes]]
     assert refused.status == 401
 
 
-def test_whoever_guesses_has_to_wait_and_whoever_knows_does_not() -> None:
+def test_a_client_that_guesses_has_to_wait_and_one_that_knows_does_not() -> None:
     door = OneTokenGuard()
     statuses = [found.status for _ in range(25) if isinstance(found := door.authenticate(bearer(b"guess")), Refusal)]
     assert statuses == [401] * 20 + [429] * 5
@@ -164,9 +164,9 @@ def test_a_principal_has_a_rate_and_gets_it_back() -> None:
     assert all(isinstance(door.authenticate(bearer()), TokenIdentity) for _ in range(int(BURST)))
     full = door.authenticate(bearer())
     assert isinstance(full, Refusal) and full.status == 429
-    nobody = TokenIdentity("", "ada", ("read",))
-    assert isinstance(door.guard.admit(nobody), Refusal)
-    assert door.guard.admit(nobody._replace(principal="bob")) == nobody._replace(principal="bob")
+    unknown = TokenIdentity("", "ada", ("read",))
+    assert isinstance(door.guard.admit(unknown), Refusal)
+    assert door.guard.admit(unknown._replace(principal="bob")) == unknown._replace(principal="bob")
     door.clock.now += 2 / RATE
     assert isinstance(door.authenticate(bearer()), TokenIdentity)
 
@@ -249,7 +249,7 @@ def test_another_token_of_the_old_name_is_another_token() -> None:
     assert door.guard.log_in(token_identity) is None
 
 
-def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at_once() -> None:
+def test_while_the_tokens_cannot_be_read_no_client_comes_in_and_none_is_ended_at_once() -> None:
     door = OneTokenGuard()
     login = logged_in(door)
     token_identity = door.authenticate(bearer())
@@ -305,7 +305,7 @@ def test_a_page_has_the_cookie_of_its_own_scheme() -> None:
         assert isinstance(refused, Refusal) and refused.status == 401
 
 
-def test_whoever_says_too_much_on_a_socket_waits() -> None:
+def test_a_client_that_sends_too_much_on_a_socket_waits() -> None:
     door = OneTokenGuard()
     token_identity = door.authenticate(bearer())
     assert isinstance(token_identity, TokenIdentity)

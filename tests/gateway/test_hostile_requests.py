@@ -259,8 +259,7 @@ async def test_odd_methods_and_paths_get_404_or_405_and_no_file(served: Served, 
     method, path = target.split(" ")
     answer, _ = await raw(served, head(served, method, path))
     assert b"root:" not in answer
-    # What is no request at all is closed without a word.
-    assert not answer or status(answer) in (400, 404, 405, 406)
+    assert status(answer) == (404 if method in ("GET", "OPTIONS") else 405)
 
 
 @pytest.mark.requirement("K10")
@@ -358,7 +357,7 @@ async def test_the_token_is_nowhere_behind_the_gateway(tmp_path: Path) -> None:
 async def test_large_and_many_headers_are_431(served: Served) -> None:
     for more in (["X: " + "a" * 1_000_000], ["X: a"] * 10_000, ["X: " + "a" * 40_000], [f"X{n}: a" for n in range(90)]):
         answer, _ = await raw(served, head(served, "GET", "/acp", None, *more))
-        assert not answer or status(answer) in (431, 406)
+        # The server closes while we still write: the system may then drop the reply to what is too large.
         assert (status(answer) if answer else 431) == (406 if len(more) == 90 else 431)
 
 
@@ -371,7 +370,7 @@ async def test_slow_headers_are_closed_at_the_deadline(tmp_path: Path, monkeypat
         patience = 8  # less than the usual deadline
         answer, closed = await raw(served, b"GET /acp HTTP/1.1\r\nHo", wait=patience, close=True)
         assert closed
-        assert answer == b"" or status(answer) == 408
+        assert answer == b""
 
 
 @pytest.mark.requirement("K15")
@@ -424,10 +423,10 @@ async def test_the_largest_body_is_refused_without_being_read(served: Served) ->
 async def test_smuggling_is_refused_and_no_second_request_is_seen(served: Served, more: list[str], body: bytes) -> None:
     data = head(served, "POST", "/acp", None, "Content-Type: application/json", *more) + body
     answer, closed = await raw(served, data, close=True)
-    assert answer.count(b"HTTP/1.1 ") <= 1
+    assert answer.count(b"HTTP/1.1 ") == 1
     assert b'"ok"' not in answer
     assert closed
-    assert not answer or status(answer) in (400, 413, 500, 501)
+    assert status(answer) == 400
 
 
 UPGRADE = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13")

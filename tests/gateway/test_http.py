@@ -157,7 +157,7 @@ async def test_a_message_posted_twice_under_one_number_is_heard_once(tmp_path: P
 
 
 async def test_http_2(tmp_path: Path) -> None:
-    """HTTP/2 without TLS, with a client nobody here wrote."""
+    """HTTP/2 without TLS, with an independent client."""
     curl = need("curl")
     async with gateway(counting(1), tmp_path) as served:
         command = [curl, "-s", "-i", "--http2-prior-knowledge", "-X", "POST", served.http]

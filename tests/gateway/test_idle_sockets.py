@@ -23,15 +23,15 @@ class Clock:
         return self.now
 
 
-def test_whoever_asks_nothing_is_hung_up_on_and_whoever_is_answered_is_not() -> None:
+def test_a_socket_without_requests_is_closed_and_one_being_answered_is_not() -> None:
     clock = Clock()
     known = IdleSockets(clock)
     silent, asking = SocketPeer("10.0.0.1", 1), SocketPeer("10.0.0.1", 2)
-    everybody = {silent, asking}
+    both = {silent, asking}
     with known.request(asking):
-        assert known.expired_peers(everybody) == set()
+        assert known.expired_peers(both) == set()
         clock.now += FIRST_SECONDS
-        assert known.expired_peers(everybody) == {silent}
+        assert known.expired_peers(both) == {silent}
         clock.now += 10 * BETWEEN_SECONDS
         with known.request(asking):  # two at once
             pass
@@ -54,7 +54,7 @@ def test_what_is_remembered_goes_with_the_connection() -> None:
     assert (known._in_progress, known._last_reply, known._first_seen) == ({}, {}, {})
 
 
-def test_where_the_names_of_peers_mean_nothing_nobody_is_hung_up_on() -> None:
+def test_where_the_names_of_peers_mean_nothing_no_socket_is_closed() -> None:
     clock = Clock()
     known = IdleSockets(clock)
     with known.request(("a name of its own", "1")):
@@ -105,7 +105,7 @@ async def closed(port: int, said: bytes, host: str = "127.0.0.1") -> None:
         writer.close()
 
 
-async def test_the_server_hangs_up_on_silence_and_on_nobody_who_is_answered(
+async def test_the_server_closes_silent_sockets_and_none_that_is_being_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idle_sockets, "CHECK_SECONDS", 0.05)
@@ -116,7 +116,7 @@ async def test_the_server_hangs_up_on_silence_and_on_nobody_who_is_answered(
         await asyncio.gather(*(closed(served.server.port, said) for said in SAID.values()))
         assert served.hub.connections[raw.connection].connection.readers == 2  # the streams are still read
         assert session_id in served.hub.sessions
-        await session(peer, 1)  # and so is a WebSocket on which nobody has said anything
+        await session(peer, 1)  # and so is a WebSocket on which nothing was sent
 
 
 async def test_a_client_of_a_socket_for_both_versions_of_ip_is_known_by_its_request(

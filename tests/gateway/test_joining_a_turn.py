@@ -75,7 +75,7 @@ def missed(messages: list[Message]) -> list[int]:
 
 
 @mixed
-async def test_whoever_joins_hears_the_turn_from_its_beginning_and_goes_on(
+async def test_a_client_that_joins_gets_the_turn_from_its_beginning_and_goes_on(
     one: int, two: int, store: SqliteStore, tmp_path: Path
 ) -> None:
     held = Held(store)
@@ -176,7 +176,7 @@ async def test_options_are_told_as_they_are_now(store: SqliteStore, tmp_path: Pa
         assert option["currentValue"] == "high"
 
 
-async def test_a_question_that_is_open_is_put_to_whoever_joins(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_question_that_is_open_is_put_to_a_client_that_joins(store: SqliteStore, tmp_path: Path) -> None:
     agent = Agent("asking", store=store)
 
     @agent.prompt

@@ -109,7 +109,7 @@ def test_half_a_login_does_not_keep_it_alive(door: Door) -> None:
         ("POST", [FETCHED, OURS], "in"),
         ("DELETE", [ORIGIN, OURS], "in"),
         ("GET", [], 403),
-        ("GET", [OURS], 403),  # whoever can set a header and no Origin is no page of ours
+        ("GET", [OURS], 403),  # a client that can set a header and no Origin is no page of ours
         ("POST", [ORIGIN], 403),
         ("POST", [OURS], 403),
         ("DELETE", [ORIGIN], 403),

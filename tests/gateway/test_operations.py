@@ -1,4 +1,4 @@
-"""For whoever runs the server: metrics, the log, peers that are gone."""
+"""For the operator of the server: metrics, the log, peers that are gone."""
 
 import asyncio
 import json
@@ -272,7 +272,7 @@ def test_a_peer_whose_network_is_gone_is_found_and_can_come_back(tmp_path: Path)
 
 
 async def test_a_websocket_learns_its_connection_from_the_first_answer(tmp_path: Path) -> None:
-    """The server library drops the headers of an accepted WebSocket, so nobody may rely on them."""
+    """The server library drops the headers of an accepted WebSocket, so no client may rely on them."""
     async with gateway(counting(1), tmp_path) as served, opening(served) as peer:
         connection, _ = await session(peer, 1)
         assert list(served.hub.connections) == [connection]

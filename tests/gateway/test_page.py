@@ -82,7 +82,7 @@ async def refused(opening: Any) -> int:
     return caught.value.response.status_code
 
 
-async def test_the_files_are_for_everybody_and_have_a_strict_policy(served: Served) -> None:
+async def test_the_files_are_public_and_have_a_strict_policy(served: Served) -> None:
     browser = Browser(served)
     index = await browser.send("GET", "/")
     assert index.status_code == 200

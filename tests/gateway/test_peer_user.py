@@ -103,7 +103,7 @@ def test_a_listening_socket_is_no_connection() -> None:
         assert user_of(here, SocketPeer("127.0.0.1", 9)) is None
 
 
-def test_what_is_left_of_a_closed_connection_is_nobody_s() -> None:
+def test_what_is_left_of_a_closed_connection_has_no_owner() -> None:
     with connected() as (client, server, ends):
         assert is_own(*ends)
         client.shutdown(socket.SHUT_WR)

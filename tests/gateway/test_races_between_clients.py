@@ -1,4 +1,4 @@
-"""Whoever waits finds things as they are afterwards, and not as they were."""
+"""A client that waits finds things as they are afterwards, and not as they were."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ async def test_so_is_one_that_two_wanted_to_open_at_once(tmp_path: Path) -> None
         await first.post(closing(session_id, 8), session_id)
         assert "result" in await first.answer(8)
         (agent / "hold").unlink()
-        # Whoever was told the story lost it with the process of the session; the other has it opened.
+        # The client that got the history lost it with the process of the session; the other has it opened.
         (raw,) = [raw for raw, id in ((second, 5), (third, 6)) if "result" in await raw.answer(id)]
         assert len(opened(agent)) == 2
         assert await raw.open(session_id) == 200
@@ -94,7 +94,7 @@ async def test_a_prompt_that_waited_for_a_session_that_was_closed_is_refused(tmp
         assert noted(agent, "prompts") == []
 
 
-async def test_a_file_is_read_where_somebody_is_connected(tmp_path: Path) -> None:
+async def test_a_file_is_read_where_a_client_is_connected(tmp_path: Path) -> None:
     async def greeted(raw: RawHttp) -> None:
         greeting = hello(1)
         greeting["params"]["clientCapabilities"] = {"fs": {"readTextFile": True}}

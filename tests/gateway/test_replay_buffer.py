@@ -50,7 +50,7 @@ async def test_who_has_caught_up_and_falls_behind_again_is_ended() -> None:
     assert reader.code == TOO_SLOW
 
 
-async def test_a_small_window_holds_one_burst_for_whoever_reads_it() -> None:
+async def test_a_small_window_holds_one_burst_for_a_client_that_reads_it() -> None:
     """Many streams share what a connection may hold; what an agent says in one breath is not too much for any."""
     buffer = filled(0, limit=64_000)
     reader = buffer.read(None)
@@ -77,7 +77,7 @@ async def test_streams_that_hold_too_much_together_keep_an_equal_share() -> None
             buffer.append(FRAME)
         assert buffer.size <= 100_000
     assert held.used == sum(buffer.size for buffer in buffers) <= 2_000_000
-    buffers[0].append(FRAME)  # whoever speaks lets go
+    buffers[0].append(FRAME)  # a client that sends lets go
     assert buffers[0].size <= 100_000
     reader = buffers[0].read(None)
     assert take_all(buffers[0], reader) == (100, 401)
@@ -87,7 +87,7 @@ async def test_streams_that_hold_too_much_together_keep_an_equal_share() -> None
     assert held.used == 0
 
 
-async def test_whoever_reads_is_not_ended_by_what_others_hold() -> None:
+async def test_a_client_that_reads_is_not_ended_by_what_others_hold() -> None:
     held = ByteBudget(10_000)
     full = ReplayBuffer(lambda: None, budget=held)
     for _ in range(11):

@@ -188,7 +188,7 @@ async def test_what_is_said_beside_a_session_is_heard_by_its_people_only(tmp_pat
         raw_http(served, token=served.token_of("bob")) as bob,
     ):
         own = await alice.session()
-        for raw in (alice, bob):  # nobody made it here, so both may see it
+        for raw in (alice, bob):  # it was not made here, so both may see it
             assert "result" in await loaded(raw, "z")
         await heard(alice, own, "note", 6)
         await heard(bob, "z", "note", 7)

@@ -66,7 +66,7 @@ async def test_a_reader_of_an_open_session_has_it_opened_as_it_was(tmp_path: Pat
             assert opened(agent) == [{"sessionId": "0", **mine}] * 3
 
 
-async def test_whoever_may_prompt_gets_its_servers_though_a_reader_was_first(tmp_path: Path) -> None:
+async def test_a_client_that_may_prompt_gets_its_servers_though_a_reader_was_first(tmp_path: Path) -> None:
     agent = tmp_path / "agent"
     async with gateway(counters(agent, renames=True), tmp_path) as served:
         watcher = served.token_of("watcher", ("read",), principal="default")
@@ -80,7 +80,7 @@ async def test_whoever_may_prompt_gets_its_servers_though_a_reader_was_first(tmp
             assert served.hub.sessions[session_id].resume_request is not None
 
 
-async def test_a_reader_opens_no_session_whose_folder_nobody_knows(tmp_path: Path) -> None:
+async def test_a_reader_opens_no_session_whose_folder_is_unknown(tmp_path: Path) -> None:
     agent = tmp_path / "agent"
     async with gateway(counters(agent, renames=True), tmp_path) as served:
         auditor = served.token_of("auditor", ("read", "admin"))
@@ -133,7 +133,7 @@ async def test_what_a_reader_says_of_itself_makes_no_agent_ask_it(tmp_path: Path
             assert not said["clientCapabilities"].get("elicitation")
 
 
-async def test_a_permission_of_a_session_nobody_knows_is_no_readers_to_give(tmp_path: Path) -> None:
+async def test_a_permission_of_an_unknown_session_is_no_readers_to_give(tmp_path: Path) -> None:
     agent = tmp_path / "agent"
     async with gateway(counters(agent, renames=True), tmp_path) as served:
         watcher = served.token_of("watcher", ("read",), principal="default")
@@ -166,7 +166,7 @@ async def test_a_question_about_a_readers_request_is_cancelled(tmp_path: Path, m
             assert not [m for m in reader.heard if "id" in m and "method" in m]
 
 
-async def test_whoever_opened_it_and_has_left_gives_no_permission(tmp_path: Path) -> None:
+async def test_a_client_that_opened_it_and_has_left_gives_no_permission(tmp_path: Path) -> None:
     async with gateway(counters(tmp_path / "agent"), tmp_path) as served, raw_http(served) as stays:
         async with raw_http(served) as leaves:
             session_id = await leaves.session()
@@ -200,7 +200,7 @@ async def test_a_connection_is_nobodys_who_may_do_less(tmp_path: Path) -> None:
             own, reader.connection = reader.connection, raw.connection
             assert (await reader.post(prompt(2, session_id), session_id)).status_code == 404
             assert await reader.open(session_id) == 404
-            # Whoever may do more can go on with what it began with less; it gains nothing there.
+            # A client that may do more can go on with what it began with less; it gains nothing there.
             raw.connection = own
             await raw.post({"id": 8, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
             assert (await reader.answer(8))["error"]["data"] == {"reason": "scope"}

@@ -1,4 +1,4 @@
-"""Sessions that several watch, that nobody watches, and that belong to somebody."""
+"""Sessions with several subscribers, without one, and with an owner."""
 
 import asyncio
 from pathlib import Path
@@ -67,7 +67,7 @@ async def test_two_clients_watch_one_session_and_the_first_answer_counts(one: in
         assert (await right.post(choice(there, "allow_once"), session_id)).status_code == 202
         for raw in (left, right):
             await until(lambda raw=raw: texts(raw.heard) == ["allowed True"])  # type: ignore[misc]
-        # Too late: somebody has answered already. It does no harm.
+        # Too late: another client has answered already. It does no harm.
         assert (await left.post(choice(here, "reject_once"), session_id)).status_code == 202
         await left.answer(2)
         cancelled = [m for m in left.heard if m.get("method") == "$/cancel_request"]
@@ -91,7 +91,7 @@ async def test_a_permission_waits_for_a_client_that_comes_back(version: int, tmp
 
 
 @both_versions
-async def test_a_permission_with_nobody_connected_is_a_reject_in_the_end(
+async def test_a_permission_with_no_client_connected_is_a_reject_in_the_end(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_questions, "ALONE_SECONDS", 0.2)
@@ -106,13 +106,13 @@ async def test_a_permission_with_nobody_connected_is_a_reject_in_the_end(
         await until(lambda: texts(raw.heard) == ["allowed False"])
 
 
-async def test_somebody_who_watches_keeps_a_permission_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_subscriber_keeps_a_permission_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_questions, "ALONE_SECONDS", 0.05)
     async with gateway(asking(), tmp_path) as served, raw_http(served) as raw:
         session_id = await root_session(raw)
         await raw.post(prompt(2, session_id), session_id)
         question = await asked(raw)
-        await asyncio.sleep(0.3)  # longer than nobody is waited for
+        await asyncio.sleep(0.3)  # longer than a missing client is waited for
         assert served.hub.sessions[session_id].is_running
         await raw.post(choice(question, "allow_once"), session_id)
         await until(lambda: texts(raw.heard) == ["allowed True"])

@@ -68,7 +68,7 @@ async def test_the_stream_is_dropped_in_mid_turn_and_nothing_is_lost(tmp_path: P
         assert texts(raw.heard) == ["allowed False"]
 
 
-async def test_the_header_is_still_needed_by_whoever_has_used_it_and_for_sessions_that_are_not_open_here(
+async def test_the_header_is_still_needed_by_a_client_that_has_used_it_and_for_sessions_that_are_not_open_here(
     tmp_path: Path,
 ) -> None:
     async with gateway(counting(1), tmp_path) as served, raw_http(served) as raw, raw_http(served) as other:

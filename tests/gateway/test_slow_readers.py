@@ -49,7 +49,7 @@ async def test_a_window_keeps_the_newest_messages_within_its_bound_and_says_the_
     assert (last.missed, [len(message.frame) for message in last.messages]) == (0, [500_000])
 
 
-async def test_whoever_comes_back_gets_every_message_once() -> None:
+async def test_a_client_that_comes_back_gets_every_message_once() -> None:
     kept = ReplayBuffer(lambda: None)
     for number in range(10):
         kept.append(b"%d" % number)
@@ -62,7 +62,7 @@ async def test_whoever_comes_back_gets_every_message_once() -> None:
 async def test_a_reader_that_is_behind_is_waited_for_and_misses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Far more than a window and all buffers, to a reader who takes a rest: the agent waits, and nobody is dropped."""
+    """Far more than a window and all buffers, to a reader who rests: the agent waits, and no client is dropped."""
     monkeypatch.setattr(replay_buffer, "STALL_SECONDS", 600.0)
     count = 8 * BUFFER_BYTES // len(PIECE)
     async with gateway(shouting(count), tmp_path) as served, raw_http(served) as raw:
@@ -153,7 +153,7 @@ async def test_a_websocket_that_stops_reading_is_ended_and_can_come_back(
 
 @pytest.mark.requirement("D5", "D6")
 async def test_slow_readers_cost_a_healthy_one_little(tmp_path: Path) -> None:
-    """Streams that nobody reads, each full; a healthy client's turn and `/health` do not wait for them."""
+    """Streams that are not read, each full; a healthy client's turn and `/health` do not wait for them."""
     count = LAG_BYTES // len(PIECE)
     agent = shouting(2 * count)
     agent.command("count", "say a little")(counting(50)._core.prompt_handler)  # type: ignore[arg-type]
@@ -233,7 +233,7 @@ async def test_too_many_requests_are_refused(tmp_path: Path, monkeypatch: pytest
         assert [answer.status_code for answer in answers] == [406] * 10 + [429] * 2
 
 
-async def test_a_stream_that_nobody_ever_opens_is_waited_for_and_then_not_any_more(
+async def test_a_stream_that_is_never_opened_is_waited_for_and_then_not_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay_buffer, "STALL_SECONDS", 1.0)

@@ -87,7 +87,9 @@ def test_a_change_waits_for_the_one_that_is_being_made_and_undoes_nothing(tmp_pa
     assert [token.name for token in TokenStore(tmp_path / "t").valid()] == ["new"]
 
 
-def test_whoever_holds_the_file_for_ever_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_holds_the_file_for_ever_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tokens_module, "_WAIT_SECONDS", 0.05)
     held = os.open(tmp_path, os.O_RDONLY)
     try:
@@ -137,7 +139,7 @@ def test_a_file_from_which_every_token_was_revoked_is_not_a_new_one(tmp_path: Pa
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"tokens": [1]}', b"\xff"])
-def test_a_file_that_cannot_be_read_lets_nobody_in_and_is_not_overwritten(content: bytes, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_admits_no_token_and_is_not_overwritten(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "t"
     path.write_bytes(content)
     path.chmod(0o600)
@@ -147,7 +149,7 @@ def test_a_file_that_cannot_be_read_lets_nobody_in_and_is_not_overwritten(conten
     assert path.read_bytes() == content
 
 
-def test_a_file_that_others_can_read_lets_nobody_in(tmp_path: Path) -> None:
+def test_a_file_that_others_can_read_admits_no_token(tmp_path: Path) -> None:
     kept = TokenStore(tmp_path / "t")
     token = kept.make("one")
     kept.path.chmod(0o640)
@@ -162,7 +164,7 @@ def test_a_file_that_others_can_read_lets_nobody_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 65])
-def test_a_name_nobody_can_say_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_name_that_cannot_be_typed_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         TokenStore(tmp_path / "t").make(name)
 

@@ -1,4 +1,4 @@
-"""WebSocket on the real server, with a client nobody here wrote underneath."""
+"""WebSocket on the real server, with an independent client underneath."""
 
 import asyncio
 from contextlib import suppress
@@ -72,7 +72,7 @@ async def test_a_dropped_socket_is_resumed_behind_the_last_message(tmp_path: Pat
             socket.transport.abort()
         await until(lambda: not served.hub.connections[connection].connection.readers)
         go_on.set()
-        await until(lambda: not served.hub.sessions[session_id].is_running)  # the turn went on with nobody there
+        await until(lambda: not served.hub.sessions[session_id].is_running)  # the turn went on without a client
         # Two messages were heard of the session/new exchange, and those of the turn.
         async with opening(served, Acp_Connection_Id=connection, Last_Event_ID=str(2 + len(heard))) as socket:
             resumed = msgspec.json.decode(await socket.recv())
@@ -138,7 +138,7 @@ async def test_what_is_said_of_a_session_comes_behind_the_answer_that_names_it(v
 async def test_what_is_said_while_the_server_stops_is_heard_to_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long that takes: whoever takes nothing is not waited for, and here that is soon."""
+    """However long that takes: a client that reads nothing is not waited for, and here that is soon."""
     monkeypatch.setattr(connections, "_LAST_CHECKS", 40)
     go_on = asyncio.Event()
     count = 2000  # many in one write, each a frame of its own

@@ -208,7 +208,7 @@ def test_no_rule_for_a_bare_name_covers_it(command: str) -> None:
         assert not covers(rules, parse(command), readable=lambda path: True)
 
 
-def test_globs_may_be_listed_but_nobody_knows_what_is_read() -> None:
+def test_globs_may_be_listed_but_what_is_read_is_unknown() -> None:
     simple = only("ls src/*.py")
     assert is_read_only(simple)
     assert read_paths(simple) is None

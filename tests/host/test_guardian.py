@@ -68,7 +68,7 @@ def end(agent: "subprocess.Popen[str]") -> None:
     agent.stdout.close()
 
 
-# The promise is two seconds, where nobody else keeps the machine busy.
+# The promise is two seconds, where no other process keeps the machine busy.
 within = pytest.mark.parametrize("seconds", [30, pytest.param(2, marks=pytest.mark.slow)])
 
 

@@ -1,6 +1,6 @@
 """A root is the folder that was looked at: a link that is put above it later leads neither tools nor commands away.
 
-Whoever works in a folder further up, in another session, can do that while a call runs.
+A process that works in a folder further up, in another session, can do that while a call runs.
 """
 
 import subprocess

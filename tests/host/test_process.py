@@ -297,7 +297,7 @@ async def test_a_descendant_that_left_the_session_without_its_environment_is_fou
     assert not lives(descendant)
 
 
-async def test_everybody_is_asked_once_and_has_time_to_answer(tmp_path: Path) -> None:
+async def test_every_process_is_asked_once_and_has_time_to_end(tmp_path: Path) -> None:
     polite = (
         "import signal, os, time\n"
         "count = 0\n"
@@ -348,7 +348,7 @@ async def test_the_loop_turns_while_a_child_is_being_stopped() -> None:
         while not stopping.done():
             await asyncio.sleep(0.001)
             longest, last = max(longest, time.monotonic() - last), time.monotonic()
-        assert longest < limits.CHILD_TERM_SECONDS  # nobody's time to leave is waited for in one piece
+        assert longest < limits.CHILD_TERM_SECONDS  # no process's time to leave is waited for in one piece
 
 
 async def test_kill_now_needs_no_loop_and_stop_may_follow() -> None:

@@ -21,7 +21,7 @@ from dragoman.host.resources import (
     too_many_processes,
     too_much_memory,
 )
-from tests.support.confined_commands import AS_NOBODY, PYTHON, ROOT, Box, python_of_others
+from tests.support.confined_commands import AS_ANOTHER_USER, PYTHON, ROOT, Box, python_of_others
 from tests.support.waiting import until
 
 MIB = limits.MIB
@@ -116,7 +116,7 @@ def as_another(place: Path, level: str, *argv: str) -> Sequence[str]:
     os.chown(place, 65534, 65534)
     words = [python if word == "PYTHON" else word for word in argv]
     done = subprocess.run(
-        [*AS_NOBODY, python, "-I", "-B", "-c", AS_ANOTHER, str(ROOT / "src"), level, str(place), *words],
+        [*AS_ANOTHER_USER, python, "-I", "-B", "-c", AS_ANOTHER, str(ROOT / "src"), level, str(place), *words],
         capture_output=True,
         text=True,
         check=False,

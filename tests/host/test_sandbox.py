@@ -26,7 +26,7 @@ from dragoman.host.sandbox import (
     try_out,
 )
 from dragoman.host.secrets import confined_environment, credential_paths
-from tests.support.confined_commands import AS_NOBODY, PYTHON, ROOT, Box, confinement, python_of_others
+from tests.support.confined_commands import AS_ANOTHER_USER, PYTHON, ROOT, Box, confinement, python_of_others
 from tests.support.machine import lives, read_line
 from tests.support.needs import need
 from tests.support.waiting import until
@@ -104,7 +104,7 @@ def test_nothing_outside_the_roots_is_written(box: Box, place: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("script", I1_OUTSIDE)
 def test_nothing_outside_the_roots_is_written_by_one_alone(box: Box, place: Path, script: str) -> None:
-    """Nobody before it has left something in its way."""
+    """No process before it has left something in its way."""
     before = snapshot(place)
     done = box.run("/bin/bash", "-c", script.format(out=place), env={"HOME": str(place)})
     assert snapshot(place) == before
@@ -176,7 +176,7 @@ def test_protected_names_are_neither_changed_nor_made(box: Box) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("script", I1_PROTECTED)
 def test_protected_names_are_neither_changed_nor_made_by_one_alone(box: Box, script: str) -> None:
-    """Nobody before it has left something in its way."""
+    """No process before it has left something in its way."""
     box.protected = PROTECTED
     assert box.sh(script).returncode != 0
     assert_protected(box.workspace)
@@ -237,7 +237,7 @@ def test_what_is_there_is_no_placeholder(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("meanwhile", [lambda path: os.chmod(path, 0o1555), os.rmdir], ids=["made", "gone"])
-def test_a_placeholder_that_somebody_else_is_making_or_taking_away_is_waited_for(
+def test_a_placeholder_that_another_process_makes_or_takes_away_is_waited_for(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[Path], None]
 ) -> None:
     path = workspace / ".envrc"
@@ -483,7 +483,7 @@ def test_a_launcher_that_cannot_confine_runs_nothing(workspace: Path) -> None:
         protected=(),
         confinement=Confinement(None, 3, ()),
     ) as box:
-        # Somebody else's child: its parent is not who made the policy, which is one of the things it checks.
+        # Another process's child: its parent is not who made the policy, which is one of the things it checks.
         done = subprocess.run(
             ["/bin/sh", "-c", '"$@"; exit $?', "sh", *box.argv], check=False, capture_output=True, cwd=workspace
         )
@@ -673,7 +673,7 @@ async def test_a_confined_child_ends_with_all_it_started(box: Box) -> None:
 
 
 def test_it_works_for_a_user_who_is_not_root(place: Path) -> None:
-    """As root these tests prove nothing about others. Nobody needs an interpreter that it may start."""
+    """As root these tests prove nothing about others. The other user needs an interpreter that it may start."""
     python = python_of_others()
     need("bwrap")
     place.chmod(0o755)
@@ -704,7 +704,7 @@ with tempfile.TemporaryDirectory(dir=sys.argv[2]) as root, tempfile.TemporaryDir
 print(os.getuid())
 """
     done = subprocess.run(
-        [*AS_NOBODY, python, "-I", "-B", "-c", program, str(ROOT / "src"), str(place)],
+        [*AS_ANOTHER_USER, python, "-I", "-B", "-c", program, str(ROOT / "src"), str(place)],
         capture_output=True,
         text=True,
         check=False,

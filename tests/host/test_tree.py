@@ -1,4 +1,4 @@
-"""Who belongs to a tree: found wherever it went, and nobody else."""
+"""Which processes belong to a tree: found wherever they went, and no others."""
 
 import os
 import signal
@@ -31,7 +31,9 @@ def test_a_lone_leader_is_the_whole_tree(sleeper: "subprocess.Popen[bytes]") -> 
     assert [process.pid for process in Tree(sleeper.pid, "no such mark").members()] == [sleeper.pid]
 
 
-def test_who_carries_the_mark_belongs_to_it_whoever_its_parent_is(sleeper: "subprocess.Popen[bytes]") -> None:
+def test_a_process_that_carries_the_mark_belongs_to_it_whichever_its_parent_is(
+    sleeper: "subprocess.Popen[bytes]",
+) -> None:
     mark = new_mark()
     environment = marked(dict(os.environ), mark)
     stray = subprocess.Popen(["sleep", "1000"], start_new_session=True, env=environment)

@@ -81,7 +81,7 @@ def test_it_can_be_taken_back(tmp_path: Path, project: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"a": 1}', '{"a": {}}', '{"a": {"digest": "", "named": {"b": 1}, "secrets": {}}}']
 )
-def test_a_list_that_cannot_be_read_trusts_nobody_and_is_not_overwritten(
+def test_a_list_that_cannot_be_read_trusts_no_folder_and_is_not_overwritten(
     tmp_path: Path, project: Path, text: str
 ) -> None:
     registry = tmp_path / "trust.json"

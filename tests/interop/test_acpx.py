@@ -1,4 +1,4 @@
-"""acpx, a client nobody here wrote, drives `dragoman acp`: one session that goes on from process to process."""
+"""acpx, an independent client, drives `dragoman acp`: one session that goes on from process to process."""
 
 import json
 import os
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.interop
 SCRIPT = turns(
     [{"say": "I will write it."}, {"call": "write_file", "input": {"path": "made.txt", "content": "hello\n"}}],
 )
-# Whoever reads the output of acpx in a script: so it tells that a permission was refused.
+# For a script that reads the output of acpx: this says that a permission was refused.
 REFUSED = 5
 # The longest of all is node's own start on a busy machine.
 PATIENCE_SECONDS = 60.0
@@ -104,7 +104,7 @@ class Acpx:
         return [int(line) for line in self._log.read_text().splitlines()] if self._log.exists() else []
 
     def agents_are_gone(self) -> None:
-        """So that whoever comes next finds the session on disk, and nowhere else."""
+        """So that the next process finds the session on disk, and nowhere else."""
         eventually(lambda: not any(map(lives, self.agents())), "an agent lives on after the acpx that started it")
 
     def _run(self, command: list[str]) -> Outcome:

@@ -68,7 +68,7 @@ def test_its_user_says_yes_and_no(desk: Desk) -> None:
     assert [one["toolCall"]["toolCallId"] for one in asked] == shown
 
 
-def test_nobody_is_there_to_say_yes_or_no(desk: Desk) -> None:
+def test_there_is_no_user_to_say_yes_or_no(desk: Desk) -> None:
     plan = [{"prompt": "write it", "policy": policy} for policy in ("reject_all", "accept_all")]
     lines = desk.watched(turns(writes("rejected.txt"), writes("accepted.txt")), *plan)
     assert [kind for kind, _ in lines if kind in ("end", "interaction required")] == ["interaction required", "end"]

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.interop]
 both_agents = pytest.mark.parametrize("agent", [AGENTAO, IAC_CODE], ids=str)
 both_ways = pytest.mark.parametrize("by_name", [False, True], ids=["connect", "registry"])
 
-# How long an agent may go on listening to a model that nobody wants to hear any more.
+# How long an agent may go on listening to a model whose answer is not wanted any more.
 LEFT_SECONDS = 10.0
 # How long a program may take over what it does beside its answers.
 SOON_SECONDS = 10.0

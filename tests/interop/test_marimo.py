@@ -56,7 +56,7 @@ async def bridged(line: str, folder: Path) -> AsyncIterator[int]:
 
 
 async def reached(port: int) -> ClientConnection:
-    """A connection, as soon as somebody listens."""
+    """A connection, as soon as a server listens."""
     while True:
         try:
             return await connect(f"ws://127.0.0.1:{port}")

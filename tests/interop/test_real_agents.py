@@ -1,4 +1,4 @@
-"""Agents nobody here wrote, driven by `dragoman.connect`, offline: their model is a server in the test."""
+"""Agents of other vendors, driven by `dragoman.connect`, offline: their model is a server in the test."""
 
 import asyncio
 import os

@@ -104,7 +104,7 @@ async def desk(peer: Peer) -> AsyncIterator[Desk]:
 
 
 async def played(session: Conversation, prompt: str, *, cancel_at: str = "") -> list[AnyEvent]:
-    """Every event of one turn. Messages are named m1, m2, … in the order they begin, whoever named them."""
+    """Every event of one turn. Messages are named m1, m2, … in the order they begin, whichever side named them."""
     events: list[AnyEvent] = []
     names: dict[str, str] = {}
     turn = session.prompt(prompt)

@@ -195,7 +195,7 @@ async def test_a_layer_that_does_not_take_what_it_is_told_makes_the_peer_wait(mo
         end.link.consume()
         await settled()
         assert heard < len(end.above.log) < 2 * heard + 100
-        # While somebody waits for an answer it is read, whatever lies before it.
+        # While a call waits for an answer it is read, whatever lies before it.
         call = asyncio.ensure_future(end.link.ask(Extension("_a")))
         end.wire.say({"id": (await next_call_of(end.wire, "_a"))["id"], "result": 1})
         assert await call == ExtensionResult(1)

@@ -53,7 +53,7 @@ async def test_an_answer_that_makes_no_sense_ends_the_call() -> None:
 
 
 class Watching:
-    """Whoever must know when a request leaves and when it is answered."""
+    """A watch that must know when a request leaves and when it is answered."""
 
     def __init__(self) -> None:
         self.log: list[object] = []

@@ -1,4 +1,4 @@
-"""The outbox: gathered, bounded, in order; and nobody starves."""
+"""The outbox: gathered, bounded, in order; and no producer starves."""
 
 import asyncio
 from collections.abc import Iterator
@@ -125,7 +125,7 @@ async def test_a_large_frame_in_line_is_not_starved_by_small_ones() -> None:
     assert pipe.written == bytes(900) + b"\n" + b"L" * 5000 + b"\n" + b"s" * 10 + b"\n"
 
 
-async def test_whoever_leaves_the_line_is_not_waited_for() -> None:
+async def test_a_producer_that_leaves_the_line_is_not_waited_for() -> None:
     pipe = Pipe(room=0)
     box = outbox(pipe, limit=100)
     box.put(bytes(90))
@@ -160,7 +160,7 @@ async def test_payloads_are_made_when_they_are_put() -> None:
     assert made == [1]
 
 
-async def test_a_payload_that_cannot_be_made_fails_its_producer_and_nobody_else() -> None:
+async def test_a_payload_that_cannot_be_made_fails_its_producer_and_no_other() -> None:
     pipe = Pipe(room=0)
     box = outbox(pipe, limit=100)
     box.put(bytes(99))
@@ -255,7 +255,7 @@ async def test_the_trace_sees_every_frame_that_leaves_and_none_that_does_not() -
     assert len(seen) == 2
 
 
-async def test_closing_wakes_everybody_with_the_reason_and_drops_what_waits() -> None:
+async def test_closing_wakes_every_producer_with_the_reason_and_drops_what_waits() -> None:
     pipe = Pipe(room=0)
     box = outbox(pipe, limit=100)
     box.put(bytes(200))

@@ -1,4 +1,4 @@
-"""How many calls may be under way at a time: a bound that loses no place and lets nobody overtake."""
+"""How many calls may be under way at a time: a bound that loses no place and lets no call overtake."""
 
 import asyncio
 

@@ -394,7 +394,7 @@ async def test_a_caller_that_went_away_while_opening_holds_nothing(store: Store,
     with pytest.raises(asyncio.CancelledError):
         await opening
     other, log = place(), None
-    while log is None:  # it is let go when the opening, which nobody waits for, is done
+    while log is None:  # it is let go when the opening, which is not waited for, is done
         with suppress(SessionHeld):
             log = await other.open("a")
     await other.close()

@@ -119,7 +119,7 @@ def test_a_process_without_descriptors_is_told(tmp_path: Path) -> None:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder everybody can reach."""
+    """A folder that every user can reach."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
         yield Path(folder)
@@ -127,7 +127,7 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.mark.requirement("E3")
 def test_a_folder_or_file_that_may_not_be_written_is_told(open_folder: Path) -> None:
-    """As somebody who is not root, whom modes do not stop."""
+    """As a user who is not root: modes do not stop root."""
     lines = finished(child("be_refused", open_folder / "sessions"))
     assert lines == [
         "folder: create StoreFailed",

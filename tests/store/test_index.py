@@ -337,7 +337,7 @@ def test_a_page_stays_cheap_when_ten_thousand_have_moved(long_list: LongList) ->
 # -- progress --------------------------------------------------------------------------------------------------------
 
 
-async def test_whoever_waits_for_the_list_is_told_how_far_it_is(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_caller_that_waits_for_the_list_is_told_how_far_it_is(store: SqliteStore, tmp_path: Path) -> None:
     await store.close()
     folder_deleted(tmp_path)
     told: list[tuple[int, int]] = []

@@ -45,7 +45,7 @@ async def test_what_we_hold_another_process_is_refused(store: SqliteStore, tmp_p
 @pytest.mark.requirement("E5")
 @pytest.mark.parametrize("reaped", [True, False])
 async def test_a_killed_holder_holds_nothing(store: SqliteStore, tmp_path: Path, reaped: bool) -> None:
-    """Not even as a zombie that nobody has waited for."""
+    """Not even as a zombie that was not waited for."""
     process = holding(tmp_path, "a")
     process.send_signal(signal.SIGKILL)
     died(process)

@@ -42,7 +42,7 @@ async def test_a_log_that_ends_while_it_is_released_is_released_once(sqlite_stor
     await (await sqlite_store.open("sess_1")).release()
 
 
-async def test_a_session_that_nobody_waits_for_any_more_is_let_go(sqlite_store: SqliteStore) -> None:
+async def test_a_session_whose_opening_was_cancelled_is_released(sqlite_store: SqliteStore) -> None:
     await (await sqlite_store.create(meta("sess_1"))).release()
     for name in ("sess_1", "sess_none"):
         opening = asyncio.ensure_future(sqlite_store.open(name))

@@ -57,7 +57,7 @@ async def test_many_tasks_on_many_logs_lose_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("nervous")
 async def test_appends_from_other_threads_lose_nothing(tmp_path: Path) -> None:
-    """Nobody should, but a deque and a flag hold all the same."""
+    """No caller should, but a deque and a flag hold all the same."""
     store = SqliteStore(tmp_path)
     log = await store.create(meta("a"))
     called: list[tuple[int, int]] = []

@@ -77,7 +77,7 @@ async def test_what_is_done_is_told_in_order_and_before_all_is_done() -> None:
     def job(number: int) -> None:
         writer.call_in_loop(here, lambda: done(number))
         if number == 2:
-            time.sleep(0.01)  # longer than anybody is kept waiting
+            time.sleep(0.01)  # longer than any caller is kept waiting
         if number == 3:
             go_on.wait(10)
 

@@ -93,23 +93,23 @@ class Box:
         return self.run(PYTHON, "-I", "-c", script, *argv)
 
 
-AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+AS_ANOTHER_USER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
-def may_be_run_by_nobody(*argv: str) -> bool:
+def may_be_run_by_another_user(*argv: str) -> bool:
     # An interpreter has to be able to start itself: setpriv may start more than it leads to.
     again = (
         "import subprocess, sys; assert sys.version_info >= (3, 11); subprocess.run([sys.executable, '-V'], check=True)"
     )
     words = argv if len(argv) > 1 else (*argv, "-I", "-c", again)
-    return subprocess.run([*AS_NOBODY, *words], capture_output=True, check=False, cwd="/").returncode == 0
+    return subprocess.run([*AS_ANOTHER_USER, *words], capture_output=True, check=False, cwd="/").returncode == 0
 
 
 def python_of_others() -> str:
     """A Python that a user who is not root may start, and that may read this project; run by root alone."""
     need_other_users()
     need("setpriv")
-    if not may_be_run_by_nobody("cat", str(ROOT / "src/dragoman/host/sandbox.py")):
+    if not may_be_run_by_another_user("cat", str(ROOT / "src/dragoman/host/sandbox.py")):
         lacking("a project that other users may read")
-    found = next((path for path in (PYTHON, "/usr/bin/python3") if may_be_run_by_nobody(path)), None)
+    found = next((path for path in (PYTHON, "/usr/bin/python3") if may_be_run_by_another_user(path)), None)
     return found or lacking("a Python that other users may start")

@@ -52,7 +52,7 @@ class Served(NamedTuple):
         return {"Authorization": f"Bearer {self.token}"}
 
     async def forget(self, connection_id: str) -> None:
-        """So much time passes that a connection which nobody reads is ended; see `_often_swept`."""
+        """So much time passes that a connection that is not read is ended; see `_often_swept`."""
         kept, self.hub.connections.kept_seconds = self.hub.connections.kept_seconds, 0.0
         await until(lambda: connection_id not in self.hub.connections, "the end of the connection")
         self.hub.connections.kept_seconds = kept
@@ -103,12 +103,12 @@ async def gateway(
 
 
 # No test of ours meets an authority, and reading the list of them takes longer than most of the tests.
-_NOBODY: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+_NO_CERTIFICATES: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def http_client(**settings: Any) -> httpx2.AsyncClient:
     """A client of HTTP without TLS."""
-    return httpx2.AsyncClient(verify=_NOBODY, **{"timeout": 30, **settings})
+    return httpx2.AsyncClient(verify=_NO_CERTIFICATES, **{"timeout": 30, **settings})
 
 
 def free_port() -> int:

@@ -17,7 +17,7 @@ SLOW: dict[str, object] = {"turns": [{"steps": [{"say": "word ", "repeat": 200, 
 
 
 class Process:
-    """What was forked, with as much of asyncio's own as tests use; nobody writes to it."""
+    """What was forked, with as much of asyncio's own as tests use; nothing is written to it."""
 
     def __init__(self, forked: Forked, stdout: asyncio.StreamReader, stderr: asyncio.StreamReader) -> None:
         self.stdout = stdout
@@ -76,7 +76,7 @@ class Serving:
 async def serving(
     home: Path, port: int, script: dict[str, object], *more: str, until_listening: bool = True
 ) -> AsyncIterator[Serving]:
-    """The command, until it listens; where it does not say so, until somebody can connect."""
+    """The command, until it listens; where it does not say so, until a client can connect."""
     home.mkdir(exist_ok=True)
     (home / "script.json").write_text(json.dumps(script))
     agent = [] if "--agent" in more else ["--model", f"script:{home / 'script.json'}"]

@@ -19,7 +19,7 @@ def state(pid: int) -> str:
 
 
 def lives(pid: int) -> bool:
-    """A zombie of somebody else's does not live: not every init reaps what it inherits at once."""
+    """A zombie of another parent does not live: not every init reaps what it inherits at once."""
     return state(pid) not in ("", "Z")
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tests.support.fake_model import ANTHROPIC, CHAT, GEMINI, ToolCall, Voice
 from tests.support.needs import need_agentao, need_claude_agent, need_gemini_cli, need_iac_code, need_opencode
 
-# Whatever is not on this machine is not reached: nobody listens on the discard port.
+# Whatever is not on this machine is not reached: no server listens on the discard port.
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -41,7 +41,7 @@ class RealAgent(NamedTuple):
         return ToolCall(self.read, {self.path: str(file)})
 
     def environment(self, home: Path, url: str) -> dict[str, str]:
-        """What it gets beside our environment: it finds nothing of ours, and nobody but its model."""
+        """What it gets beside our environment: it finds nothing of ours, and no server but its model."""
         homes = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
         proxies = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), NOWHERE)
         direct = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1")

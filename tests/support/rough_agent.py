@@ -6,8 +6,8 @@ Manners
   echo        answers any protocol version with the one it was asked for, in a version 1 body
   early       tells of a session before it has answered with its name
   replay      tells the whole story when it is told to resume
-  extension   calls methods nobody knows, and waits for the answers
-  stranger    tells and asks in the name of a session nobody opened
+  extension   calls unknown methods, and waits for the answers
+  stranger    tells and asks in the name of a session that was not opened
   label       asks whether it may run `rm`, and calls that reading
   bare        tells of a command, then asks about it by its id alone
   deaf        ignores SIGTERM, SIGHUP and the end of its input

@@ -1,4 +1,4 @@
-"""The peers nobody here wrote, and how to start them. A peer that is missing skips the test, or fails it in CI."""
+"""The peers of other projects, and how to start them. A peer that is missing skips the test, or fails it in CI."""
 
 import json
 import os
@@ -55,7 +55,7 @@ PEERS = (PYTHON_V1, PYTHON_V2, TYPESCRIPT_V1, TYPESCRIPT_V2)
 class Clients:
     """The clients of the peers: a process for each, which plays one plan after another, each with an agent of its own.
 
-    A client that fails is ended, and whoever wants it next has a new one.
+    A client that fails is ended, and the next test that wants it has a new one.
     """
 
     def __init__(self) -> None:

@@ -215,9 +215,9 @@ async def refusal(work: Awaitable[object]) -> StoreFailed | None:
 
 
 async def be_refused(folder: str) -> None:
-    """Modes that forbid, seen by somebody whom they stop."""
+    """Modes that forbid, seen by a user whom they stop."""
     if os.getuid() == 0:
-        # First once with everything, so that nothing has to be imported as somebody who may not read it.
+        # First once with everything, so that nothing has to be imported as a user who may not read it.
         with tempfile.TemporaryDirectory() as trial:
             await create(trial)
             await (store := SqliteStore(trial)).create(meta("a"))

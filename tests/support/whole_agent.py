@@ -33,7 +33,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "canary-key"}
 
 
 class User:
-    """Says to every question what it was told to say; None: nothing, the answer is that nobody answers."""
+    """Says to every question what it was told to say; None: nothing, the answer is that there is no answer."""
 
     def __init__(self, *answers: str | None) -> None:
         self.asked: list[RequestPermission] = []

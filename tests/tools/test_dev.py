@@ -94,7 +94,7 @@ def test_fuzzing_ends_in_the_middle_of_a_round_with_everything_it_started(dev: M
         assert dev.repeat([sys.executable, "-c", program], 3) == 0
         os.set_blocking(reader, True)
         said = b""
-        while piece := os.read(reader, 100):  # until nobody is left who could write
+        while piece := os.read(reader, 100):  # until no process is left that could write
             said += piece
     finally:
         os.close(reader)

@@ -1,4 +1,4 @@
-"""Remote transports, connected to servers that nobody of ours wrote, or that are bare sockets in the test's hands."""
+"""Remote transports, connected to servers of other projects, or that are bare sockets in the test's hands."""
 
 import asyncio
 import json

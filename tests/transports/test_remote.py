@@ -150,7 +150,7 @@ async def test_what_was_taken_leaves_before_the_connection_ends(
 
 @pytest.mark.parametrize("scheme", ["http", "ws"])
 @pytest.mark.parametrize("tried", [False, True])
-async def test_where_nobody_was_reached_closing_waits_for_nothing(
+async def test_where_no_server_was_reached_closing_waits_for_nothing(
     scheme: str, tried: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "CLOSE_FLUSH_SECONDS", 600.0)
@@ -216,7 +216,7 @@ async def test_nothing_is_left_behind(open_remote: OpenRemote) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "ws"])
-async def test_nobody_there_is_a_loss_with_a_sentence(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_server_there_is_a_loss_with_a_sentence(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("websocket", "http"):
         monkeypatch.setattr(f"dragoman.transports.{module}.FIRST_SECONDS", 0.3)
     told: list[str] = []
@@ -232,7 +232,7 @@ async def test_nobody_there_is_a_loss_with_a_sentence(scheme: str, monkeypatch: 
     await transport.close()
 
 
-async def test_the_last_attempt_is_made_when_the_time_is_over_and_nobody_waits_longer(
+async def test_the_last_attempt_is_made_when_the_time_is_over_and_is_the_last_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(remote_module, "_FIRST_DELAY", 1000.0)

@@ -79,7 +79,7 @@ def start(command: list[str]) -> "tuple[subprocess.Popen[bytes], IO[bytes], IO[b
     return process, process.stdin, process.stdout, process.stderr
 
 
-def test_what_anybody_prints_goes_to_stderr_and_never_into_the_protocol() -> None:
+def test_what_any_code_prints_goes_to_stderr_and_never_into_the_protocol() -> None:
     changes = """
 def before():
     print("buffered before")
@@ -112,7 +112,7 @@ def during(transport):
     assert (done.stdout, done.stderr) == (b"", b"buffered before\nfrom print\n")
 
 
-def test_nobody_else_can_eat_a_request() -> None:
+def test_no_other_code_can_read_a_request() -> None:
     changes = """
 def during(transport):
     os.system("cat")

@@ -15,7 +15,7 @@ from dragoman.vocabulary.services import Dismissed, PermissionOption, RequestPer
     ],
     ids=["once before always", "always", "only yes", "nothing"],
 )
-def test_a_no_is_an_option_that_says_no_or_nobody_chose(kinds: list[str], chosen: str | None) -> None:
+def test_a_no_is_an_option_that_says_no_or_a_dismissal(kinds: list[str], chosen: str | None) -> None:
     options = [PermissionOption(kind, kind.capitalize(), kind) for kind in kinds]
     said = rejection(RequestPermission("session", "May I?", options))
     assert said == (Dismissed() if chosen is None else Selected(chosen))

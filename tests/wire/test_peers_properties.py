@@ -254,7 +254,7 @@ class TwoPeers(RuleBasedStateMachine):
 
     @rule(side=SIDES, which=st.integers(0, 9), well=st.booleans())
     def answer(self, side: int, which: int, well: bool) -> None:
-        """A handler is done, in any order. After a close it still says so, to nobody."""
+        """A handler is done, in any order. After a close it still says so, without a reader."""
         if not self.owed[side]:
             return
         request = self.owed[side].pop(which % len(self.owed[side]))

@@ -25,7 +25,7 @@ def depth_of(value: Any) -> int:
 
 
 @given(VALUES, st.integers(0, 4))
-def test_depth_is_what_somebody_who_reads_the_value_counts(value: Any, allowed: int) -> None:
+def test_depth_is_what_a_reader_of_the_value_counts(value: Any, allowed: int) -> None:
     assert is_deeper(json.dumps(value).encode(), allowed) == (depth_of(value) > allowed)
 
 

@@ -34,7 +34,7 @@ SDK_SERVER = str(Path(__file__).parent / "sdk_server.py")
 @asynccontextmanager
 async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
     """The app on a port of this machine."""
-    import uvicorn  # whoever only collects tests does not wait for it
+    import uvicorn  # collecting tests does not wait for it
 
     listener = socket.create_server(("127.0.0.1", port))
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1, ws="none"))

@@ -492,7 +492,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("bound", [0.25, pytest.param(0.005, marks=pytest.mark.slow)])
 async def test_a_word_is_passed_on_at_once(bound: float) -> None:
-    """From the server's write to our piece, both in this process: a median below 5 ms, if nobody else is at work."""
+    """From the server's write to our piece, both in this process: a median below 5 ms, if the machine is idle."""
     written: list[float] = []
     go = asyncio.Semaphore(0)
 

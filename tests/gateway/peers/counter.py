@@ -5,7 +5,7 @@ python counter.py FOLDER
 What opens a session is written into FOLDER/opened, a line each, and prompts into FOLDER/prompts. It does what a prompt
 says: `wait` until it is cancelled, ticking in FOLDER/ticks; `stubborn`, whatever it is told; `ask ID` for a permission
 in that session; `read` a file of the client's; `note` twice outside of the vocabulary; `die`; `stray`, of a session
-nobody knows; anything else is said back. A load waits while FOLDER/hold is there, a greeting while FOLDER/shut is; a
+is not known; anything else is said back. A load waits while FOLDER/hold is there, a greeting while FOLDER/shut is; a
 load asks a question about itself where FOLDER is called `elicit`. A new session in /flood tells of many others first.
 """
 

@@ -173,7 +173,7 @@ class ForkServer:
                 env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
             )
         self.python = str(self._folder / "python")
-        """What can be started in place of Python by whoever starts programs himself; `dragoman` is forked then."""
+        """What can be started in place of Python by code that starts programs itself; `dragoman` is forked then."""
         Path(self.python).write_text(f"#!{sys.executable} -IS\n{_LAUNCHER.read_text()}")
         Path(self.python).chmod(0o700)
 

@@ -3,8 +3,8 @@
     launcher.py [-P] -m dragoman.cli.main ARGUMENT...
     launcher.py -Ximport=MODULE,... -c SOURCE ARGUMENT...
 
-Whoever starts it sees a process that hears signals and ends as the child does; when it is killed, so is the child. At a
-terminal the child gets one of its own, which nobody else may have opened before it, and what passes is handed on.
+Its parent sees a process that hears signals and ends as the child does; when it is killed, so is the child. At a
+terminal the child gets one of its own, which no other process may have opened before it, and what passes is handed on.
 Anything else it is asked for is done by Python itself. It imports nothing that takes time.
 """
 

@@ -3,8 +3,8 @@
     python server.py FD LISTENING
 
 On the first socket come requests, each with its stdin, stdout and stderr, and a socket for its process id and its exit
-code; whoever connects to the second asks there himself (`launcher`), and when he is gone, his child is killed. It ends
-when nobody can ask on the first any more.
+code; a process that connects to the second asks there (`launcher`), and when it is gone, its child is killed. It ends
+when no process can ask on the first any more.
 """
 
 import atexit
@@ -25,7 +25,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 # With what these import: an agent in its first turn, in either version. What is dear and seldom needed (MCP, a
-# provider's client) whoever needs it imports.
+# provider's client) the code that needs it imports.
 _NEEDED: Final = (
     "dragoman.agent.process",
     "dragoman.agent.connection",
