@@ -11,7 +11,7 @@ from dragoman.errors import (
 from dragoman.link import Link
 from dragoman.transports.memory import Faults, memory_pair
 from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Reply, Request
-from dragoman.vocabulary.hello import ClientHello
+from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
 from tests.support.links import (
     Above,
     agent_link,
@@ -138,3 +138,26 @@ async def test_closing_says_what_waits_but_not_for_ever(monkeypatch: pytest.Monk
         await end.link.send_notification(ExtensionNote("_last", {"x": "x" * 10_000}))
         await end.link.close()
         assert end.link.closed
+
+
+async def test_a_hello_that_is_ready_after_the_end_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The link is closed before its transport is, and the handler that makes the hello is cancelled behind that."""
+    ours, theirs = memory_pair(PIPE)
+    above, ready = Above(), asyncio.get_running_loop().create_future()
+    above.on_initialize = lambda hello: ready  # type: ignore[method-assign]
+    link = Link(ours, above, "agent")
+    link.start()
+    wire = RawPeer(theirs)
+    wire.say(hello(2))
+    await until(lambda: link.state.value == "greeting")
+    close = ours.close
+
+    async def close_late() -> None:
+        ready.set_result(AgentHello(Implementation("late", "1")))
+        await settled()
+        await close()
+
+    monkeypatch.setattr(ours, "close", close_late)
+    await link.close()
+    assert (above.bugs, wire.heard, len(above.closed)) == ([], [], 1)
+    await wire.leave()

@@ -640,7 +640,9 @@ class Link:
     async def _greet_later(self, id: Id, decoded: DecodedClientHello, agent: Awaitable[AgentHello]) -> None:
         """Wait for our own hello, then receive the frames that were kept meanwhile."""
         try:
-            self._answer_hello(id, decoded, await agent)
+            ours = await agent
+            if not self.closed:  # no reply can leave any more, and that is no mistake of the handler
+                self._answer_hello(id, decoded, ours)
         except asyncio.CancelledError:
             self._refuse_hello(id, request_failed(CANCELLED, "Request cancelled"))
         except Exception as error:
