@@ -13,11 +13,11 @@ from dragoman.errors import (
 )
 from dragoman.link import Link
 from dragoman.transports.memory import Faults, memory_pair
-from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult
+from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Reply, Request
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
-from tests.support.links import Above, chunk, client_link, ping
+from tests.support.links import Above, agent_link, chunk, client_link, ping
 from tests.support.messages import Message, greeting, hello
 from tests.support.raw_peer import PIPE, RawPeer
 from tests.support.versions import both_versions
@@ -172,3 +172,21 @@ async def test_while_our_own_hello_is_awaited_what_is_heard_waits_in_order() -> 
     await wire.answer(1)
     assert [m["id"] for m in wire.heard] == [0, 1]
     await link.close()
+
+
+async def test_a_peer_that_asks_much_at_once_gets_its_first_replies_while_the_rest_is_handled() -> None:
+    async with agent_link() as end:
+        written_before: list[int] = []
+
+        def answer(request: Request) -> Reply:
+            written_before.append(end.link.outbox.written)
+            return ExtensionResult("done")
+
+        end.above.answer = answer
+        end.wire.say(*({"id": number, "method": "_test/echo", "params": {}} for number in range(1, 41)))
+        await end.wire.answer(40)
+        answered = [message["id"] for message in end.wire.heard if message.get("id")]
+        assert answered == list(range(1, 41))
+        # Three batches: the written bytes grow behind the 16th and the 32nd request, and nowhere else.
+        grown = [at for at in range(1, 40) if written_before[at] > written_before[at - 1]]
+        assert grown == [16, 32]

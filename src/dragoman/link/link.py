@@ -412,17 +412,10 @@ class Link:
         else:
             if self._framer.style is not None:
                 self.outbox.style = self._framer.style  # answered in kind
-            # A peer that asks one thing at a time is answered a turn of the loop earlier. One that asks much at once is
-            # answered in fewer writes, but not in one: it works on the first replies while we work on the next.
-            corked = len(frames) == 1 and self.outbox.cork()
-            try:
-                for at in range(0, len(frames), _REPLIES_PER_WRITE):
-                    if at:
-                        self.outbox.flush()
-                    self._receive_frames(frames[at : at + _REPLIES_PER_WRITE])
-            finally:
-                if corked:
-                    self.outbox.uncork()
+            if len(frames) == 1:
+                self._receive_alone(frames)
+            else:
+                self._receive_batches(frames)
         if self._framer.broken:
             self._end_at_fault()
 
@@ -449,6 +442,22 @@ class Link:
             for payload in received.send:
                 self.outbox.put(payload)
         return adapted
+
+    def _receive_alone(self, frames: Sequence[Frame]) -> None:
+        """Receive one frame and write its reply now: a peer that asks one thing at a time waits for it."""
+        corked = self.outbox.cork()
+        try:
+            self._receive_frames(frames)
+        finally:
+            if corked:
+                self.outbox.uncork()
+
+    def _receive_batches(self, frames: Sequence[Frame]) -> None:
+        """Receive many frames. Replies leave in few writes, but not in one: the peer works on the first meanwhile."""
+        for at in range(0, len(frames), _REPLIES_PER_WRITE):
+            if at:
+                self.outbox.flush()
+            self._receive_frames(frames[at : at + _REPLIES_PER_WRITE])
 
     def _receive_frames(self, frames: Iterable[Frame]) -> None:
         on_event = self._handler.on_event
