@@ -77,6 +77,10 @@ from dragoman.wire.jsonrpc import RequestEnvelope as WireRequest
 
 _log: Final = logging.getLogger(__name__)
 
+# Looked up once: every message is held against these, and a member of an `Enum` is slow to reach.
+_GREET, _HANDLE, _KEEP = Reception.GREET, Reception.HANDLE, Reception.KEEP
+_CLOSED: Final = LinkState.CLOSED
+
 # How a link ends: `answer` waits for the replies it owes, `flush` only writes what is queued, `drop` (the peer is gone)
 # does neither.
 Ending: TypeAlias = Literal["answer", "flush", "drop"]
@@ -412,10 +416,16 @@ class Link:
         else:
             if self._framer.style is not None:
                 self.outbox.style = self._framer.style  # answered in kind
-            if len(frames) == 1:
-                self._receive_alone(frames)
-            else:
-                self._receive_batches(frames)
+            # A peer that asks one thing at a time waits for the reply, so that is written now.
+            corked = len(frames) == 1 and self.outbox.cork()
+            try:
+                if len(frames) <= _REPLIES_PER_WRITE:
+                    self._receive_frames(frames)
+                else:
+                    self._receive_batches(frames)
+            finally:
+                if corked:
+                    self.outbox.uncork()
         if self._framer.broken:
             self._end_at_fault()
 
@@ -442,15 +452,6 @@ class Link:
             for payload in received.send:
                 self.outbox.put(payload)
         return adapted
-
-    def _receive_alone(self, frames: Sequence[Frame]) -> None:
-        """Receive one frame and write its reply now: a peer that asks one thing at a time waits for it."""
-        corked = self.outbox.cork()
-        try:
-            self._receive_frames(frames)
-        finally:
-            if corked:
-                self.outbox.uncork()
 
     def _receive_batches(self, frames: Sequence[Frame]) -> None:
         """Receive many frames. Replies leave in few writes, but not in one: the peer works on the first meanwhile."""
@@ -479,14 +480,14 @@ class Link:
                 self._handler.on_bug(error)
             # Any message may have changed the state or stopped the reading; a text update changes neither.
             decode_text_update = self._decode_text_update
-            if self._must_keep():
+            if (not self.is_reading or self._permitted.request is _KEEP) and self._must_keep():
                 self._unread.extend(rest)
 
     def _must_keep(self) -> bool:
         """Whether frames have to wait: reading was stopped among them, or our own hello is awaited."""
         if not self.is_reading:
             return True
-        if self._permitted.request is not Reception.KEEP:
+        if self._permitted.request is not _KEEP:
             return False
         if len(self._unread) > limits.IN_FLIGHT:
             self._stop_reading()
@@ -523,10 +524,10 @@ class Link:
         permitted = self._permitted
         try:
             reception = permitted.initialize if method == "initialize" else permitted.request
-            if reception is Reception.GREET:
+            if reception is _GREET:
                 self._greet(id, message.params)
                 return
-            if reception is not Reception.HANDLE or self._dialect is None:
+            if reception is not _HANDLE or self._dialect is None:
                 raise self._rejection(method)
             request = self._dialect.decode_request(id, method, message.params)
         except Exception as error:
@@ -555,7 +556,7 @@ class Link:
 
     def _receive_notification(self, message: Notification) -> None:
         method = message.method
-        if self._permitted.notification is not Reception.HANDLE or self._dialect is None:
+        if self._permitted.notification is not _HANDLE or self._dialect is None:
             self._handler.on_noise(f"notification before initialize: {method[:80]}")
             return
         try:
@@ -727,9 +728,9 @@ class Link:
 
     def _reply(self, id: Id, request: Request, outcome: Reply | Exception) -> None:
         """Answer a request. It counts as in flight until the reply has its place in the outbox."""
-        if self.closed:
+        dialect = self._dialect
+        if self.state is _CLOSED or dialect is None:
             return
-        dialect = self.dialect
         try:
             if isinstance(outcome, Exception):
                 raise outcome
@@ -903,7 +904,7 @@ class Link:
     def _begin_end(self, ending: Ending, cause: LinkClosed) -> None:
         """Begin to end, once. An agent whose hello is awaited stays in GREETING until it is answered or time is up."""
         self._end_task = self._loop.create_task(self._wind_down(ending, cause))
-        if self._permitted.request is not Reception.KEEP:
+        if self._permitted.request is not _KEEP:
             self._enter(LinkState.ENDING)
 
     async def _wind_down(self, ending: Ending, cause: LinkClosed) -> None:
@@ -952,7 +953,7 @@ class Link:
     @property
     def _has_kept_frames(self) -> bool:
         """Whether frames wait for our own hello: requests among them are received, and answered, behind it."""
-        return self._permitted.request is Reception.KEEP and bool(self._unread)
+        return self._permitted.request is _KEEP and bool(self._unread)
 
     async def _cancel_handlers(self, deadline: Deadline) -> None:
         """Cancel the handlers that still run and wait for them until `deadline`; no replies leave any more."""
