@@ -12,6 +12,7 @@ import pytest
 
 import dragoman
 from dragoman.client.settings import ConnectSettings
+from dragoman.store.contract import SessionMeta
 from dragoman.testing import AgentSettings
 from dragoman.transports.memory import memory_pair
 from tests.support.needs import ROOT
@@ -173,3 +174,18 @@ def test_the_members_of_the_public_classes_are_those_that_are_listed() -> None:
     """A change of the surface is seen in a diff. If it is meant, `python -m tests.support.public_surface` lists it."""
     listed = MEMBERS_FILE.read_text(encoding="utf-8").splitlines()
     assert (sorted(set(members()) - set(listed)), sorted(set(listed) - set(members()))) == ([], [])
+
+
+@pytest.mark.anyio
+async def test_the_former_names_of_the_methods_of_a_store_work_with_a_warning(tmp_path: Path) -> None:
+    store = dragoman.SqliteStore(tmp_path)
+    try:
+        log = await store.create(SessionMeta("sess-1", "/a"))
+        await log.release()
+        with pytest.warns(DeprecationWarning, match="SqliteStore.look is called SqliteStore.read_meta now") as looked:
+            assert await store.look("sess-1") == await store.read_meta("sess-1")
+        with pytest.warns(DeprecationWarning, match="SqliteStore.names is called SqliteStore.ids now"):
+            assert await store.names("sess") == ["sess-1"]
+        assert [warning.filename for warning in looked] == [__file__]
+    finally:
+        await store.close()

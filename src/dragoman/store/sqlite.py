@@ -95,6 +95,16 @@ class SqliteStore:
         """Return the ids of all sessions that begin with `prefix`, sorted. Wait for the disk."""
         return await self._engine.run(lambda: self._engine.ids(prefix))
 
+    async def look(self, session_id: str) -> SessionMeta:
+        """Wait for `read_meta`, whose former name this is; emit a `DeprecationWarning`."""
+        _warn_of_former_name("look", "read_meta")
+        return await self.read_meta(session_id)
+
+    async def names(self, prefix: str = "") -> Sequence[str]:
+        """Wait for `ids`, whose former name this is; emit a `DeprecationWarning`."""
+        _warn_of_former_name("names", "ids")
+        return await self.ids(prefix)
+
     async def length(self, session_id: str) -> int:
         """Return the sequence number of a session's last entry; 0 if it has none. Wait for the disk."""
         return await self._engine.run(lambda: self._engine.length(session_id))
@@ -173,6 +183,12 @@ class SqliteStore:
         self._opening.discard(session_id)
         if not taking.cancelled() and taking.exception() is None:
             self._engine.put(lambda: self._engine.try_release(session_id))
+
+
+def _warn_of_former_name(former: str, now: str) -> None:
+    import warnings
+
+    warnings.warn(f"SqliteStore.{former} is called SqliteStore.{now} now", DeprecationWarning, stacklevel=3)
 
 
 class _Engine:
