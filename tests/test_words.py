@@ -31,7 +31,8 @@ def sources() -> Iterator[Path]:
 
 def texts() -> Iterator[Path]:
     folders = [path for folder in (PACKAGE, ROOT / "docs") for path in sorted(folder.rglob("*"))]
-    return (path for path in [*folders, ROOT / "README.md", ROOT / "ARCHITECTURE.md"] if path.suffix in TEXTS)
+    pages = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+    return (path for path in [*folders, *pages] if path.suffix in TEXTS)
 
 
 def lines_with(pattern: re.Pattern[str], ignored: re.Pattern[str] | None = None) -> list[str]:
