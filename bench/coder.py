@@ -87,7 +87,7 @@ def bare_agent(guardian: Guardian) -> Child:
 
 
 def coder(guardian: Guardian, folder: Path, *turns: list[dict[str, Any]]) -> Child:
-    """`dragoman acp`: a script in a mode that asks nobody, or the offline model."""
+    """`dragoman acp`: a script in a mode without questions, or the offline model."""
     model = "offline"
     if turns:
         script = folder / "script.json"

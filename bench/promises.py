@@ -1,4 +1,4 @@
-"""The figures we promise (DESIGN.md, section 7, and the bench's own), as data."""
+"""The figures we promise, as data: each against a peer that is measured in the same run."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -125,7 +125,7 @@ def pip_install(folder: Path, what: str) -> None:
 
 def use(program: Path, work: Path) -> None:
     """The least that must work, in a folder of its own."""
-    place = work / "somebody's folder"
+    place = work / "a user's folder"
     place.mkdir(exist_ok=True)
     for arguments in (["--version"], ["run", "--model", "offline", "list files"], ["completion", "bash"], ["demo"]):
         run([str(program), *arguments], cwd=place, more=home(work))

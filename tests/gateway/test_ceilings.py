@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import RequestFailed
-from dragoman.gateway.anonymous import NOBODY
+from dragoman.gateway.anonymous import ANONYMOUS
 from dragoman.gateway.ceilings import AgentModes, Ceilings
 from dragoman.gateway.token_types import SCOPES, TokenIdentity, TokenLimits
 from dragoman.vocabulary import requests as ask
@@ -35,7 +35,7 @@ def test_each_widening_lifts_one_limit_and_none_is_admin() -> None:
 
 
 def test_a_program_of_the_servers_own_user_is_not_confined_and_no_admin() -> None:
-    assert Ceilings().identity(NOBODY) == Identity(confined=False, brings_programs=True)
+    assert Ceilings().identity(ANONYMOUS) == Identity(confined=False, brings_programs=True)
 
 
 @pytest.mark.parametrize("request_", [ask.Login("any"), ask.Logout()])

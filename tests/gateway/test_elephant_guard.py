@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from dragoman.agent.agent import Agent
-from dragoman.gateway.anonymous import NOBODY, needs_no_token, only_this_machine
+from dragoman.gateway.anonymous import ANONYMOUS, needs_no_token, only_this_machine
 from dragoman.gateway.guard import BURST, Guard
 from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.hub import Hub
@@ -127,7 +127,7 @@ async def test_a_right_token_works_here_too_and_is_its_own_client(served: Served
         await anonymous.begin()
         await with_token.begin()
         assert len(served.hub.connections) == 2
-        assert {one.principal for one in served.hub.connections.values()} == {NOBODY.principal, "default"}
+        assert {one.principal for one in served.hub.connections.values()} == {ANONYMOUS.principal, "default"}
         assert anonymous._streams[0].done() is with_token._streams[0].done() is False
 
 
@@ -199,8 +199,8 @@ async def test_no_token_can_have_the_name_of_the_anonymous_principal(served: Ser
         await named.begin()
         opening = {"cwd": str(Path.cwd()), "mcpServers": []}
         assert "error" in await named.ask(9, "session/load", sessionId=own, **opening)
-    assert not NOBODY.principal.isprintable()
-    assert not NOBODY.may("admin")
+    assert not ANONYMOUS.principal.isprintable()
+    assert not ANONYMOUS.may("admin")
 
 
 async def test_a_revoked_token_ends_its_stream_and_no_anonymous_one(
@@ -235,8 +235,8 @@ async def test_a_reader_s_token_reads_and_does_not_prompt_under_the_same_id(serv
 
 def test_the_anonymous_principal_has_a_rate_like_every_other() -> None:
     keeper = Guard(list, ["localhost"], 1, lambda: 0.0)
-    admitted = [keeper.admit(NOBODY) for _ in range(int(BURST) + 1)]
-    assert admitted[:-1] == [NOBODY] * int(BURST)
+    admitted = [keeper.admit(ANONYMOUS) for _ in range(int(BURST) + 1)]
+    assert admitted[:-1] == [ANONYMOUS] * int(BURST)
     assert isinstance(admitted[-1], Refusal) and admitted[-1].status == 429
     other = Token("t", "p", SCOPES, digest_of(b"right"))
     keeper = Guard(lambda: [other], ["localhost"], 1, time.monotonic)

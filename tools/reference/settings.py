@@ -19,7 +19,7 @@ MCP_KEYS: Final = {
     "url": "where it listens (`http`, `sse`)",
     "headers": "what is sent with every request, a table; `$NAME` is taken from your environment",
 }
-FLEET_TOP_KEYS: Final = {
+REGISTRY_TOP_KEYS: Final = {
     "$schema": "for editors; not read",
     "servers": "the agents: an object by name, or a list of objects with a `name`",
     "defaultServer": "the agent that `dragoman run` and `dragoman chat` start without `--agent`",
@@ -29,7 +29,7 @@ FLEET_TOP_KEYS: Final = {
     "nonInteractivePolicy": "for every agent: see below",
     "permissions": "for every agent: see below",
 }
-FLEET_KEYS: Final = {
+REGISTRY_KEYS: Final = {
     "name": "its name, where `servers` is a list",
     "command": "the program; not needed for an agent that is known by name",
     "url": "the address of a gateway in its place: `https://`, `http://`, `wss://` or `ws://`",
@@ -97,11 +97,13 @@ def settings_page() -> str:
         (f"`{name}`", words[key.kind], f"`{key.default}`" if key.default else "", key.about)
         for name, key in KEYS.items()
     ]
-    fleet = {name: about.format(dialects=", ".join(f"`{one}`" for one in NAMES)) for name, about in FLEET_KEYS.items()}
+    entries = {
+        name: about.format(dialects=", ".join(f"`{one}`" for one in NAMES)) for name, about in REGISTRY_KEYS.items()
+    }
     check("config.toml [providers.NAME]", set(PROVIDER_KEYS), set(_KNOWN_KEYS))
     check("config.toml [mcp.NAME]", set(MCP_KEYS), set().union(*_KEYS.values()))
-    check("acp.json", set(FLEET_TOP_KEYS), set(_TOP))
-    check("acp.json servers", set(FLEET_KEYS), set(_ENTRY))
+    check("acp.json", set(REGISTRY_TOP_KEYS), set(_TOP))
+    check("acp.json servers", set(REGISTRY_KEYS), set(_ENTRY))
     parts = [
         "# Settings, variables and exit codes",
         "## config.toml",
@@ -121,9 +123,9 @@ def settings_page() -> str:
             "`.dragoman/acp.json`) once it is trusted. An unknown key, or a value of the wrong kind, is an error that "
             "names the line."
         ),
-        table(("key", "what it is for"), [(f"`{name}`", about) for name, about in FLEET_TOP_KEYS.items()]),
+        table(("key", "what it is for"), [(f"`{name}`", about) for name, about in REGISTRY_TOP_KEYS.items()]),
         "### A server",
-        table(("key", "what it is for"), [(f"`{name}`", about) for name, about in fleet.items()]),
+        table(("key", "what it is for"), [(f"`{name}`", about) for name, about in entries.items()]),
         "## Environment variables",
         table(("variable", "what it is for"), [(f"`{name}`", about) for name, about in ENVIRONMENT.items()]),
         "## Files in $DRAGOMAN_HOME",

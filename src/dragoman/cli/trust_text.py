@@ -62,7 +62,7 @@ def parts_of(folder: Path, files: Mapping[str, bytes], home: Path, environment: 
     found: list[ConfigPart] = []
     for name, data in files.items():
         if name.endswith("acp.json"):
-            found += _agents(folder, folder / name, data, home, environment, used=name == _first_fleet(files))
+            found += _agents(folder, folder / name, data, home, environment, used=name == _first_registry_file(files))
         elif name == SERVERS_FILE:
             found += _servers(folder, name, data, environment)
         else:
@@ -78,7 +78,7 @@ def all_launches(parts: Sequence[ConfigPart]) -> list[Launch]:
 # -- agents ----------------------------------------------------------------------------------------------------------
 
 
-def _first_fleet(files: Mapping[str, bytes]) -> str:
+def _first_registry_file(files: Mapping[str, bytes]) -> str:
     return next(name for name in files if name.endswith("acp.json"))
 
 

@@ -18,7 +18,7 @@ from dragoman.gateway.host_check import is_loopback
 from dragoman.gateway.token_types import TokenIdentity
 
 # No token can have this principal: a command line has no NUL.
-NOBODY: Final = TokenIdentity("", "\0nobody", ("read", "prompt"))
+ANONYMOUS: Final = TokenIdentity("", "\0nobody", ("read", "prompt"))
 # How the headers begin that are said by proxies about whom they speak for.
 _FORWARDED: Final = (b"forwarded", b"via", b"x-forwarded-", b"x-real-ip", b"true-client-ip", b"cf-", b"x-client-ip")
 # A name and its port; an IPv6 address has one only behind brackets.

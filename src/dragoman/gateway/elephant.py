@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl
 
 from dragoman import limits
 from dragoman.dialects.vendors.named import nearest_version
-from dragoman.gateway.anonymous import NOBODY, needs_no_token
+from dragoman.gateway.anonymous import ANONYMOUS, needs_no_token
 from dragoman.gateway.client_side import ClientSide
 from dragoman.gateway.connections import Connections
 from dragoman.gateway.elephant_stream import stream
@@ -87,7 +87,7 @@ class Elephant:
         may_have_none = self._open_to_own_user and needs_no_token(headers, client.address)
         # Asked of the kernel for each request: the port of a program that has ended may belong to another user now.
         if may_have_none and is_own(client, server):
-            return self._guard.admit(NOBODY)
+            return self._guard.admit(ANONYMOUS)
         entered = self._guard.authenticate(headers, client.address, method)
         if may_have_none and isinstance(entered, Refusal) and entered.status == 401:
             return Refusal(401, _NOT_OURS)

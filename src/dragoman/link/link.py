@@ -528,6 +528,8 @@ class Link:
                 self._greet(id, message.params)
                 return
             if reception is not _HANDLE or self._dialect is None:
+                if method == "initialize" and self.role == "client":
+                    self._fail_echoed_hello()
                 raise self._rejection(method)
             request = self._dialect.decode_request(id, method, message.params)
         except Exception as error:
@@ -706,11 +708,13 @@ class Link:
         """Return why a request is not handled in this state."""
         if method == "initialize" and self.role == "agent":
             return PeerMistake(INVALID_REQUEST, "Already initialized")
-        if method == "initialize" and self._our_hello is not None:
-            # It is no agent: it sends us what it reads, and would never answer.
+        return PeerMistake(self._handshake.not_initialized, "Not initialized")
+
+    def _fail_echoed_hello(self) -> None:
+        """Fail our `initialize` that has come back: the program is no agent, and would never answer it."""
+        if self._our_hello is not None:
             echo = PeerMistake(INVALID_REQUEST, "the program does not speak ACP: it sends our own words back")
             self._our_hello[1].fail(echo)
-        return PeerMistake(self._handshake.not_initialized, "Not initialized")
 
     # -- replying ----------------------------------------------------------------------------------------------------
 
