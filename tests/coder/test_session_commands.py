@@ -50,6 +50,17 @@ async def test_undo_takes_back_the_last_turn_and_leaves_what_others_wrote(tmp_pa
     assert ("put back" in said, "left alone" in said) == (True, True)
 
 
+async def test_undo_names_a_file_that_was_too_long_to_remember(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.coder.changes.REMEMBERED_BYTES", 10)
+    long = {"call": "write_file", "input": {"path": "long.txt", "content": "x" * 11}}
+    async with whole(tmp_path, scripted([WRITE, long]), mode="full-access") as (_, session):
+        await events_of(session)
+        said = text(await events_of(session, "/undo"))
+    assert (tmp_path / "a.txt").exists() is False
+    assert (tmp_path / "long.txt").read_text() == "x" * 11
+    assert f"- left alone {tmp_path / 'long.txt'}: " in said
+
+
 async def test_clear_and_compact_change_what_the_model_sees_only(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store")
     async with whole(tmp_path, scripted([{"say": "one"}]), store=store) as (_, session):

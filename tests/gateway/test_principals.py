@@ -28,7 +28,7 @@ from tests.support.command import call
 from tests.support.fork_server.client import fork_server
 from tests.support.gateway_process import words
 from tests.support.mcp_servers import raw
-from tests.support.needs import ROOT
+from tests.support.needs import ROOT, need
 from tests.support.principals import WORK, Household, bash, calling
 from tests.support.versions import both_versions
 
@@ -441,6 +441,7 @@ async def test_a_confined_token_opens_no_folder_with_the_program_that_confines_i
 
 
 async def test_what_a_confined_token_always_allows_does_not_count_for_a_stronger_one(tmp_path: Path) -> None:
+    need("bwrap")
     house, folder = Household(tmp_path), workspace(tmp_path)
     owner, phone = house.token("owner", SCOPES, "ada"), house.token("phone", WORK, "ada")
     asked: list[str] = []
@@ -482,6 +483,7 @@ async def test_a_folder_of_the_server_is_not_worked_in_when_it_is_added_to_an_op
 async def test_protected_changes_of_a_sandbox_are_refused_to_a_confined_token_and_not_asked_about(
     tmp_path: Path,
 ) -> None:
+    need("bwrap")
     house, folder = Household(tmp_path), workspace(tmp_path)
     bob = house.token("bob")
     script = calling(("sandbox_write_file", {"path": ".envrc", "content": "id"}))

@@ -37,7 +37,6 @@ class Changes:
         self._changes: dict[str, EditedFile] = {}
         self._fresh = True
         self._size = 0
-        self.overflowed = False
         # Held from the last look at where a file goes until it is there: of two writes the second sees the first.
         self.writing: Final = asyncio.Lock()
 
@@ -48,13 +47,13 @@ class Changes:
     def record_write(self, place: Place, before: str | None, after: str, *, kept: bool = True) -> None:
         """Remember that a tool has written a file."""
         if self._fresh:
-            self._changes, self._size, self._fresh, self.overflowed = {}, 0, False, False
+            self._changes, self._size, self._fresh = {}, 0, False
         first = self._changes.get(place.path)
         self._size += len(after) + (0 if first else len(before or ""))
         if self._size > REMEMBERED_BYTES:
-            self.overflowed = True
-            return
-        if first is not None:
+            # Without its contents it cannot be put back, but `undo` still names it among the files it left alone.
+            before, after, kept = None, "", False
+        elif first is not None:
             before, kept = first.before, first.kept
         self._changes[place.path] = EditedFile(place, before, after, kept)
 

@@ -18,15 +18,10 @@ class _Params(Struct, gc=False):
     protocolVersion: _Plain = None
 
 
-class _Result(Struct, gc=False):
-    sessionId: _Plain = None
-
-
 class _Envelope(Struct, gc=False):
     id: int | str | float | None | UnsetType = UNSET
     method: str | UnsetType = UNSET
     params: msgspec.Raw = msgspec.Raw(b"")
-    result: msgspec.Raw = msgspec.Raw(b"")
 
 
 class Envelope(Struct, frozen=True, gc=False):
@@ -49,7 +44,6 @@ class Batched(NotAMessage):
 
 _envelope = msgspec.json.Decoder(_Envelope)
 _params = msgspec.json.Decoder(_Params)
-_result = msgspec.json.Decoder(_Result)
 
 
 def peek(frame: bytes) -> Envelope:
@@ -70,16 +64,6 @@ def peek(frame: bytes) -> Envelope:
         envelope.method is not UNSET and id is not UNSET,
         version,
     )
-
-
-def opened_session(frame: bytes) -> str | None:
-    """Return the session that an answer names in its result."""
-    try:
-        result = _envelope.decode(frame).result
-        found = _result.decode(result).sessionId if result else None
-    except (ValueError, RecursionError, OverflowError):
-        return None
-    return found if isinstance(found, str) else None
 
 
 def _of_params(params: msgspec.Raw) -> tuple[str | None, int]:
