@@ -67,7 +67,7 @@ def source_by_pip(built: Built, work: Path) -> str:
 
 
 def tool_by_uv(built: Built, work: Path) -> str:
-    """`uv tool install 'dragoman[all]'`: every extra but the local model."""
+    """`uv tool install 'dragoman[all]'`: every extra."""
     places = {"UV_TOOL_DIR": str(work / "tools"), "UV_TOOL_BIN_DIR": str(work / "tool-programs")}
     run([uv(), "tool", "install", "--quiet", f"dragoman[all] @ {built.wheel.as_uri()}"], cwd=work, more=places)
     program = work / "tool-programs" / "dragoman"

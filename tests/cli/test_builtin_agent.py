@@ -92,7 +92,7 @@ def test_keys_decide_which_models_are_offered_and_no_file_can_be_chosen(tmp_path
         assert current.startswith("anthropic/")
         assert offered == [current, "offline"]
         change = {"sessionId": answer["sessionId"], "configId": "model"}
-        for wanted in ("script:/etc/passwd", "local:x.gguf", "script"):
+        for wanted in ("script:/etc/passwd", "script:x.gguf", "script"):
             assert editor.error("session/set_config_option", {**change, "value": wanted})["code"] == -32602
         editor.result("session/set_config_option", {**change, "value": "offline"})
         assert CANARY.encode() not in json.dumps(answer).encode()

@@ -1,5 +1,6 @@
 """Choosing a model over the wire: any name of a provider that can be used, and levels of thought that follow it."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.test_builtin_agent import Plain
-from tests.support.editor import HELLO, Editor, Message
+from tests.support.editor import HELLO, Editor, Message, turns
 from tests.support.versions import both_versions
 
 KEYS = {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
@@ -56,7 +57,7 @@ def test_any_name_of_a_provider_with_a_key_is_taken_and_is_a_choice_from_then_on
     [
         ("anthropic/claude-opus-5", "anthropic needs a key. Set ANTHROPIC_API_KEY, or run: dragoman login anthropic"),
         ("script:/etc/passwd", "A model that reads a file of this machine is chosen when the agent is started"),
-        ("local:x.gguf", "A model that reads a file of this machine is chosen when the agent is started"),
+        ("local:x.gguf", "Models no longer run inside of Dragoman. Start Ollama and write ollama/NAME"),
         ("nobody/x", "Unknown provider nobody"),
         ("openai/a b", "a b cannot be the name of a model"),
         ("mystery-model", "mystery-model"),
@@ -147,6 +148,26 @@ def test_a_session_opened_again_has_its_model_with_that_model_s_level(tmp_path: 
         editor.result("initialize", HELLO[version])
         options = named(editor.ask(method, again)[-1])
         assert (options["model"][0], options["thought_level"][0]) == (ALWAYS, "high")
+
+
+@both_versions
+def test_a_session_whose_model_ran_inside_of_us_goes_on_with_another_and_says_why(tmp_path: Path, version: int) -> None:
+    (tmp_path / "home").mkdir()
+    settings = tmp_path / "home" / "config.toml"
+    settings.write_text('[providers.local]\nbase_url = "http://127.0.0.1:1/v1"\n')
+    with opened(tmp_path, version, "--model", "offline") as editor:
+        choose(editor, "local/smollm2")
+        session_id = editor.session
+    settings.write_text("")
+    again = {"sessionId": session_id, "cwd": str(tmp_path), "mcpServers": []}
+    with Editor(tmp_path, turns([{"say": "one"}], [{"say": "two"}]), version=version) as editor:
+        editor.result("initialize", HELLO[version])
+        editor.session = session_id
+        options = named(editor.ask("session/load" if version == 1 else "session/resume", again)[-1])
+        assert options["model"][0] == "script"
+        sentence = "This session goes on with script, not with local/smollm2: Models no longer run inside"
+        shown = [json.dumps(editor.prompt("go on")).count(sentence) for _ in range(2)]
+        assert shown == [1, 0]
 
 
 def test_a_model_chosen_in_a_prompt_tells_the_client_its_levels(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ import atexit, json, sys
 atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
 """
 HEAVY = {"anthropic", "google", "granian", "httpx", "httpx2", "mcp", "openai", "pydantic", "pydantic_ai", "starlette"}
-HEAVY |= {"http.client", "pytest", "rich", "prompt_toolkit", "urllib.request", "websockets", "xllamacpp"}
+HEAVY |= {"http.client", "pytest", "rich", "prompt_toolkit", "urllib.request", "websockets"}
 
 
 def loaded(tmp_path: Path, version: int, *, prompt: bool) -> set[str]:

@@ -28,7 +28,7 @@ from tools.performance import filled
 from tools.reference.settings import ENVIRONMENT, RUN_EXITS
 
 # Programs that are not ours: what they are given is theirs to judge, and they are not started here.
-OTHERS = {"apt", "cd", "git", "mkdir", "npx", "pip", "printf", "uv"}
+OTHERS = {"apt", "cd", "export", "git", "llama-server", "mkdir", "npx", "ollama", "pip", "printf", "uv", "vllm"}
 # Where a page gets things from: a script, a picture, a font, a style.
 _FETCHED = re.compile(r"""<(?:script|img|iframe|source|video)\b[^>]*\bsrc=["'](?:https?:)?//[^"']*""")
 _STYLED = re.compile(

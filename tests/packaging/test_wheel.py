@@ -15,7 +15,7 @@ from tests.packaging.bare import Bare
 from tests.support.needs import ROOT
 
 PACKAGE = ROOT / "src" / "dragoman"
-EXTRAS = {"models", "mcp", "serve", "chat", "local", "all"}
+EXTRAS = {"models", "mcp", "serve", "chat", "all"}
 
 
 def test_every_file_of_the_package_is_in_the_wheel_and_nothing_else(wheel: Path) -> None:
@@ -36,8 +36,6 @@ def test_the_core_needs_one_library_and_the_extras_are_the_rest(wheel: Path) -> 
     needs = facts.get_all("Requires-Dist") or []
     assert [need for need in needs if "extra ==" not in need] == ["msgspec>=0.20"]
     assert set(facts.get_all("Provides-Extra") or []) == EXTRAS
-    everything = [need for need in needs if "extra == 'all'" in need]
-    assert not any("local" in need or "xllamacpp" in need for need in everything)
     assert facts["Version"] == VERSION
 
 
@@ -55,8 +53,7 @@ def test_the_installed_program_is_the_wheels(bare: Bare, tmp_path: Path) -> None
     findings = {one["what"]: one for one in json.loads(found.stdout)["findings"]}
     assert [one for one in findings.values() if one["health"] == "broken"] == []
     assert findings["extras"]["text"] == (
-        "not installed: models, mcp, chat, serve, local (local, for models on this machine, is not part of `all`). "
-        + how_to_install("models", "mcp", "chat", "serve", "local")
+        "not installed: models, mcp, chat, serve. " + how_to_install("models", "mcp", "chat", "serve")
     )
 
 
@@ -85,10 +82,6 @@ MISSING = {
     "run --model openai/some-model hello": (
         6,
         f"dragoman: Hosted models need more packages: {how_to_install('models')}\n",
-    ),
-    "run --model local:smollm2 hello": (
-        6,
-        f"dragoman: Local models need one more package: {how_to_install('local')}\n",
     ),
 }
 

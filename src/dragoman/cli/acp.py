@@ -20,7 +20,7 @@ Without --model it is the one in config.toml, else that of a provider whose key
 is there, else the offline model, which needs no network.
 
   dragoman acp --model anthropic/claude-sonnet-5 --mode workspace-write
-  dragoman acp --model local:smollm2
+  dragoman acp --model ollama/llama3.2
   dragoman acp --model script:demo.json
 
 A script is a JSON file; each prompt plays its next turn:
@@ -47,9 +47,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         metavar="D",
         help="speak the dialect of another system: iac-code, elephant, agentao, simse; without it, plain ACP",
     )
-    parser.add_argument(
-        "--model", metavar="M", help="model to use: provider/name, offline, local:FILE.gguf, script:FILE"
-    )
+    parser.add_argument("--model", metavar="M", help="model to use: provider/name, offline, script:FILE")
     parser.add_argument(
         "--mode", metavar="MODE", help="what it may do without asking; ask is the default. `full` is full-access"
     )

@@ -225,13 +225,11 @@ def _extras() -> Finding:
 
     from dragoman.errors import how_to_install
 
-    names = {"models": "pydantic_ai", "mcp": "mcp", "chat": "prompt_toolkit", "serve": "granian", "local": "xllamacpp"}
+    names = {"models": "pydantic_ai", "mcp": "mcp", "chat": "prompt_toolkit", "serve": "granian"}
     missing = [extra for extra, module in names.items() if find_spec(module) is None]
     if not missing:
         return Finding("extras", "ok", ", ".join(names))
-    # It is large, and most people have no model on their own machine.
-    apart = " (local, for models on this machine, is not part of `all`)" if "local" in missing else ""
-    return Finding("extras", "note", f"not installed: {', '.join(missing)}{apart}. {how_to_install(*missing)}")
+    return Finding("extras", "note", f"not installed: {', '.join(missing)}. {how_to_install(*missing)}")
 
 
 def _log() -> Finding:

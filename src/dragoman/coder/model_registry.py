@@ -147,8 +147,6 @@ class ModelRegistry:
 
     def make(self, name: str) -> "Model":
         """Return a model for a session; a refusal says what to do."""
-        from pathlib import Path
-
         from dragoman.coder.models import factory
         from dragoman.coder.models.names import SCRIPT, BadModelName, parse_from_client
 
@@ -163,7 +161,6 @@ class ModelRegistry:
                 config=self._means.config,
                 credentials=self._credentials(),
                 offline=_offline,
-                cache=Path(self._means.home) / "models",
             )
         except BadModelName as error:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
@@ -221,8 +218,7 @@ class ModelRegistry:
             self.make(self.current())
         except RequestFailed as error:
             return AuthStatus("unauthenticated" if error.code == AUTH_REQUIRED else "unknown", accounts)
-        is_hosted = "/" in self.current() and not self.current().startswith("local/")
-        return AuthStatus("authenticated" if is_hosted else "not_required", accounts)
+        return AuthStatus("authenticated" if "/" in self.current() else "not_required", accounts)
 
     # -- what is there -----------------------------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ class CodingSession:
         await asyncio.to_thread(check_not_private, self.session.roots, self.setup.private)
         identity.check_programs(self.session.mcp_servers)
         # A model that wants a login says so now, and not when the user has typed a prompt.
-        current = self.options.stored_model() or self.setup.models.current()
+        current = self.options.first_model()
         model = self.options.find_model(current)
         session_core(self.session).options = self.options.initial(current, identity)
         if self.setup.home:
@@ -200,14 +200,14 @@ class CodingSession:
         return [] if self._servers is None else self._servers.tools()
 
     def remarks(self) -> list[AnyEvent]:
-        """Return warnings about a wide workspace and unused servers: once, with the first prompt."""
+        """Return warnings about a wide workspace, a lost model and unused servers: once, with the first prompt."""
         if self._remarks_sent:
             return []
         self._remarks_sent = True
         remarks = list(self.setup.remarks(self.session.cwd))
         home = os.path.realpath(self.setup.environment.get("HOME") or os.path.expanduser("~"))
         wide = wide_workspace_notice([os.path.realpath(root) for root in self.session.roots], home)
-        return [Notice("warning", remark) for remark in ([wide] if wide else []) + remarks]
+        return [Notice("warning", remark) for remark in (wide, self.options.lost_model, *remarks) if remark]
 
     async def wait_for_servers(self) -> None:
         """Wait at most `SERVERS_SECONDS` for servers that are being started: the prompt may need them."""

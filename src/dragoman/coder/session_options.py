@@ -1,7 +1,6 @@
 """The options of one session: mode, model and level of thought, and the models that were made for them."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final, TypeGuard
 
 from dragoman.agent.session import Session, session_core
@@ -9,7 +8,7 @@ from dragoman.coder.identity_limits import nearest_mode
 from dragoman.coder.models.contract import Closing, HasThoughtLevels, Model
 from dragoman.coder.modes import MODES
 from dragoman.coder.setup import Setup
-from dragoman.errors import AUTH_REQUIRED, INVALID_PARAMS, RequestFailed
+from dragoman.errors import AUTH_REQUIRED, INVALID_PARAMS, RequestFailed, echo_in_words
 from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Option, Select
 
@@ -30,6 +29,8 @@ class SessionOptions:
         # which counts for every model that has it.
         self._named: list[str] = []
         self._thought_level = str(session_core(session).stored_options.get("thought_level", ""))
+        # Why the session could not be opened with the model that it had; empty: it has it, or had none.
+        self.lost_model = ""
 
     def initial(self, model: str, identity: Identity) -> list[Option]:
         """Return the options of a session that opens, with this model; the mode is one that the identity may use."""
@@ -99,15 +100,22 @@ class SessionOptions:
         some = ", ".join(names[:_MOST_SAID]) + (", …" if len(names) > _MOST_SAID else "")
         return f"Models to choose from: {some}; any other model of a provider with a key can be named too."
 
-    def stored_model(self) -> str:
-        """Return the model that this session had when it was last open; empty if it cannot be used any more."""
-        name = session_core(self._session).stored_options.get("model")
-        with suppress(RequestFailed):
-            if isinstance(name, str):
-                name = self._setup.models.wire_name(name)  # as a client might name it: no script, no file
+    def first_model(self) -> str:
+        """Return the model to open the session with: the one that it had when it was last open, else the current one.
+
+        Where the former model cannot be used any more, `lost_model` says why.
+        """
+        stored = session_core(self._session).stored_options.get("model")
+        current = self._setup.models.current()
+        if isinstance(stored, str):
+            try:
+                name = self._setup.models.wire_name(stored)  # as a client might name it: no script, no file
                 self.find_model(name)
                 return name
-        return ""
+            except RequestFailed as error:
+                former = echo_in_words(stored)
+                self.lost_model = f"This session goes on with {current}, not with {former}: {error.message}"
+        return current
 
 
 def _mode_option(mode: str) -> Select:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.coder.credentials import Credentials, Secret
-from dragoman.coder.models import local, providers
+from dragoman.coder.models import providers
 from dragoman.coder.models.endpoints import Endpoint, ProviderConfig, find_endpoint, ollama_url
 from dragoman.coder.models.factory import ModelUnavailable, choices, find_default_model, make_model
 from dragoman.coder.models.names import ModelName, parse
@@ -199,27 +199,8 @@ def test_scripts_are_played_and_offline_is_handed_in(tmp_path: Path) -> None:
         made(ModelName("offline"))
 
 
-def test_a_local_model_is_a_file_that_looks_like_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "is_installed", lambda: True)
-    file = tmp_path / "tiny.gguf"
-    with pytest.raises(ModelUnavailable, match="No such file"):
-        made(ModelName("local", str(file)))
-    file.write_bytes(b"not a model")
-    with pytest.raises(ModelUnavailable, match="no GGUF file"):
-        made(ModelName("local", str(file)))
-    file.write_bytes(b"GGUF")
-    model = made(ModelName("local", str(file)))
-    assert isinstance(model, local.LocalModel) and model.name == "local/tiny.gguf"
-    with pytest.raises(ModelUnavailable, match="folder"):
-        made(ModelName("local", "smollm2"))
-    assert isinstance(made(ModelName("local", "smollm2"), cache=tmp_path), local.LocalModel)
-
-
-def test_a_missing_package_is_said_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(local, "is_installed", lambda: False)
+def test_a_missing_package_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(providers, "is_installed", lambda: False)
-    with pytest.raises(ModelUnavailable, match=r"dragoman\[local\]"):
-        made(ModelName("local", "smollm2"), cache=tmp_path)
     with pytest.raises(ModelUnavailable, match=r"dragoman\[models\]"):
         made(ModelName("ollama", "x"))
 
@@ -231,7 +212,7 @@ def test_choosing_loads_no_sdk() -> None:
         "from dragoman.coder.models.factory import make_model\n"
         "from dragoman.coder.models.names import ModelName\n"
         "make_model(ModelName('ollama', 'x'), environment={}, config={}, credentials=Credentials())\n"
-        "print([name for name in ('pydantic', 'pydantic_ai', 'httpx2', 'openai', 'xllamacpp') if name in sys.modules])"
+        "print([name for name in ('pydantic', 'pydantic_ai', 'httpx2', 'openai') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
     assert done.stdout == "[]\n", done.stderr

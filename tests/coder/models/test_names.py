@@ -1,5 +1,7 @@
 """The names of models, as people and clients write them."""
 
+from collections.abc import Callable
+
 import pytest
 
 from dragoman.coder.models.names import BadModelName, ModelName, parse, parse_from_client
@@ -21,8 +23,6 @@ from dragoman.coder.models.names import BadModelName, ModelName, parse, parse_fr
         ("gemini-2.5-flash", ModelName("google", "gemini-2.5-flash")),
         ("offline", ModelName("offline")),
         ("script:/tmp/a:b.json", ModelName("script", "/tmp/a:b.json")),
-        ("Local:smollm2", ModelName("local", "smollm2")),
-        ("local:models/x.gguf", ModelName("local", "models/x.gguf")),
     ],
 )
 def test_a_name_means_one_model(text: str, meant: ModelName) -> None:
@@ -36,9 +36,6 @@ def test_a_name_means_one_model(text: str, meant: ModelName) -> None:
         (ModelName("router", "anthropic/claude-opus-5"), "router/anthropic/claude-opus-5"),
         (ModelName("offline"), "offline"),
         (ModelName("script", "/home/somebody/secret/plan.json"), "script"),
-        (ModelName("local", "/home/somebody/models/qwen.gguf"), "local/qwen.gguf"),
-        (ModelName("local", r"C:\Users\somebody\qwen.gguf"), "local/qwen.gguf"),
-        (ModelName("local", "smollm2"), "local/smollm2"),
     ],
 )
 def test_a_model_is_shown_without_a_path(name: ModelName, shown: str) -> None:
@@ -55,9 +52,9 @@ def test_a_bare_name_stays_with_the_current_provider() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "/", ":", "openai/", "openai:", "nobody/model", "nobody:model", "mystery", "script:", "local:"),
+        *("", "/", ":", "openai/", "openai:", "nobody/model", "nobody:model", "mystery", "script:"),
         *("google/../../v1/files", "openai/a b", "openai/a\nb", "openai/a?key=1", "openai/a#b", "openai/%2e%2e"),
-        *("openai//x", "openai/" + "x" * 300, "openai/\ud800", "local/smollm2", "script/x.json"),
+        *("openai//x", "openai/" + "x" * 300, "openai/\ud800", "script/x.json"),
     ],
 )
 def test_what_means_no_model_is_refused_in_a_sentence(text: str) -> None:
@@ -66,15 +63,24 @@ def test_what_means_no_model_is_refused_in_a_sentence(text: str) -> None:
     assert str(caught.value).isprintable() and len(str(caught.value)) < 250
 
 
-@pytest.mark.parametrize(
-    "text", ["script:/etc/passwd", " Script:x", "SCRIPT/x", "local:smollm2", "local:/x.gguf", "local/x.gguf", "LOCAL:"]
-)
+@pytest.mark.parametrize("text", ["script:/etc/passwd", " Script:x", "SCRIPT/x", "script:"])
 def test_a_client_never_chooses_a_file(text: str) -> None:
     with pytest.raises(BadModelName):
-        parse_from_client(text, configured=["script", "local"], current=ModelName("script", "/other"))
+        parse_from_client(text, configured=["script"], current=ModelName("script", "/other"))
 
 
 def test_a_client_may_keep_what_was_chosen_for_it() -> None:
-    for current in (ModelName("local", "/models/x.gguf"), ModelName("script", "/plan.json"), ModelName("offline")):
+    for current in (ModelName("script", "/plan.json"), ModelName("offline")):
         assert parse_from_client(str(current), current=current) == current
     assert parse_from_client("openai/gpt-4o", current=ModelName("script", "/p")) == ModelName("openai", "gpt-4o")
+
+
+@pytest.mark.parametrize("text", ["local:smollm2", "Local:models/x.gguf", "local/smollm2", "local/x.gguf", "local:"])
+@pytest.mark.parametrize("read", [parse, parse_from_client])
+def test_a_model_inside_of_us_is_answered_with_what_to_use_instead(text: str, read: Callable[[str], ModelName]) -> None:
+    with pytest.raises(BadModelName, match="Start Ollama and write ollama/NAME, or start another server"):
+        read(text)
+
+
+def test_local_can_be_the_name_of_a_server_of_the_configuration() -> None:
+    assert parse_from_client("local/qwen3", configured=["local"]) == ModelName("local", "qwen3")

@@ -1,13 +1,12 @@
 """From a name to a model. Cheap: nothing is loaded, connected or probed before the first model call."""
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Final
 
 from dragoman.coder.credentials import KEY_VARIABLES, OLLAMA_VARIABLE, Credentials
 from dragoman.coder.models.contract import Model
 from dragoman.coder.models.endpoints import ModelUnavailable, configured, find_endpoint, provider_config
-from dragoman.coder.models.names import LOCAL, OFFLINE, SCRIPT, BadModelName, ModelName, parse
+from dragoman.coder.models.names import OFFLINE, SCRIPT, BadModelName, ModelName, parse
 from dragoman.coder.models.timeouts import ModelTimeouts
 
 __all__ = ["DEFAULTS", "ModelUnavailable", "choices", "find_default_model", "make_model", "usable_providers"]
@@ -68,14 +67,9 @@ def make_model(
     config: Mapping[str, object],
     credentials: Credentials,
     offline: Callable[[], Model] | None = None,
-    cache: Path | None = None,
-    progress: Callable[[str], None] | None = None,
     patience: ModelTimeouts | None = None,
 ) -> Model:
-    """Return a model for one session, or `ModelUnavailable`; for a script that cannot be played `ScriptError`.
-
-    `cache` is the folder where weights of local models are kept; `progress` is told of downloads.
-    """
+    """Return a model for one session, or `ModelUnavailable`; for a script that cannot be played `ScriptError`."""
     if choice.provider == OFFLINE:
         if offline is None:
             raise ModelUnavailable("The offline model is not part of this installation.")
@@ -84,10 +78,6 @@ def make_model(
         from dragoman.coder.models import script
 
         return script.ScriptModel(script.load(choice.name))
-    if choice.provider == LOCAL:
-        from dragoman.coder.models import local
-
-        return local.LocalModel(choice, environment=environment, cache=cache, progress=progress)
     from dragoman.coder.models import providers
 
     endpoint = find_endpoint(choice, environment=environment, config=config, credentials=credentials)

@@ -1,7 +1,7 @@
 """The names of models: `provider:name`, `provider/name`, or a bare name, as people and clients write them.
 
-Promise: on the wire a model is always `provider/name`, never a path. `offline`, `script:FILE` and `local:…` are
-recognised first. A client can never name a file: for it `script:` and `local:` do not exist.
+Promise: on the wire a model is always `provider/name`, never a path. `offline` and `script:FILE` are recognised
+first. A client can never name a file: for it `script:` does not exist.
 """
 
 import re
@@ -12,9 +12,12 @@ from dragoman.errors import echo_in_words
 
 OFFLINE: Final = "offline"
 SCRIPT: Final = "script"
-LOCAL: Final = "local"
-# What reads a file of this machine, and so is for the one who started us to choose.
-_FILES: Final = (SCRIPT, LOCAL)
+# Models that ran inside of Dragoman until 0.1; stored sessions and settings may still name one.
+_FORMER: Final = "local"
+_FORMER_TEXT: Final = (
+    "Models no longer run inside of Dragoman. Start Ollama and write ollama/NAME, or start another server "
+    "(llama.cpp, LM Studio, vLLM) and add it to config.toml as [providers.NAME] with its base_url."
+)
 
 PROVIDERS: Final = ("openai", "anthropic", "google", "ollama")
 _OTHER_NAMES: Final = {"gemini": "google"}
@@ -35,15 +38,13 @@ class BadModelName(ValueError):
 
 
 class ModelName(NamedTuple):
-    """One model. For `script` and `local` the name is what came after the colon: a file, or a model of ours."""
+    """One model. For `script` the name is what came after the colon: a file."""
 
     provider: str
     name: str = ""
 
     def __str__(self) -> str:
         """Return the name as it is shown: without a path."""
-        if self.provider == LOCAL:
-            return f"{LOCAL}/{self.name.replace(chr(92), '/').rpartition('/')[2]}"
         return self.provider if self.provider in (OFFLINE, SCRIPT) else f"{self.provider}/{self.name}"
 
 
@@ -57,10 +58,10 @@ def parse(text: str, *, configured: Collection[str] = (), current: ModelName | N
     if text.lower() == OFFLINE:
         return ModelName(OFFLINE)
     kind, colon, rest = text.partition(":")
-    if colon and kind.lower() in _FILES:
+    if colon and kind.lower() == SCRIPT:
         if not rest:
-            raise BadModelName(f"Which file? Write {kind.lower()}:FILE.")
-        return ModelName(kind.lower(), rest)
+            raise BadModelName("Which file? Write script:FILE.")
+        return ModelName(SCRIPT, rest)
     return _hosted(text, {*PROVIDERS, *configured}, current)
 
 
@@ -68,7 +69,7 @@ def parse_from_client(text: str, *, configured: Collection[str] = (), current: M
     """Parse a name that a client sent. A client may keep a model that reads a file, and never choose one."""
     if current is not None and text.strip() == str(current):
         return current
-    if re.split("[:/]", text.strip(), maxsplit=1)[0].lower() in _FILES:
+    if re.split("[:/]", text.strip(), maxsplit=1)[0].lower() == SCRIPT:
         raise BadModelName("A model that reads a file of this machine is chosen when the agent is started.")
     return parse(text, configured=configured, current=current)
 
@@ -85,6 +86,8 @@ def _hosted(text: str, known: set[str], current: ModelName | None) -> ModelName:
         provider = provider if provider in known else _OTHER_NAMES.get(provider, provider)
         if provider in known:
             return ModelName(provider, _checked(name))
+        if provider == _FORMER:
+            raise BadModelName(_FORMER_TEXT)
         # `llama3.2:3b` is a whole name at Ollama.
         if found[0] == "/" or not _stays(current):
             raise BadModelName(f"Unknown provider {echo_in_words(provider)}; there are {', '.join(sorted(known))}.")
@@ -102,7 +105,7 @@ def _hosted(text: str, known: set[str], current: ModelName | None) -> ModelName:
 
 
 def _stays(current: ModelName | None) -> bool:
-    return current is not None and current.provider not in (OFFLINE, *_FILES)
+    return current is not None and current.provider not in (OFFLINE, SCRIPT)
 
 
 def _checked(name: str) -> str:
