@@ -87,8 +87,8 @@ def bare_agent(guardian: Guardian) -> Child:
 
 
 def coder(guardian: Guardian, folder: Path, *turns: list[dict[str, Any]]) -> Child:
-    """`dragoman acp`: a script in a mode without questions, or the offline model."""
-    model = "offline"
+    """`dragoman acp`: a script in a mode without questions, or the demo."""
+    model = "demo"
     if turns:
         script = folder / "script.json"
         script.write_text(json.dumps({"turns": [{"steps": steps} for steps in turns]}), encoding="utf-8")

@@ -1,6 +1,6 @@
 """The browser in README: a real `dragoman serve`, its page in a real browser. `python -m tools.browser_picture`
 
-The offline model mends a bug there as it does in the terminal; the picture is taken when it asks whether it may edit.
+The demo plays its tour there as it does in the terminal; the picture is taken when it asks whether it may edit.
 It needs chromium and the extra `[serve]`, and no network. The browser is driven as the tests drive it.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.browser.chrome import ALT, ARTIFACTS, Tab, browser, tab
-from tools.picture import ROOT, SAID, Failed, small_project
+from tools.picture import ROOT, SAID, Failed, empty_folder
 
 TARGET: Final = ROOT / "docs" / "pictures" / "browser.png"
 PORT: Final = 8790
@@ -31,7 +31,7 @@ def main() -> int:
         print("The picture needs chromium.", file=sys.stderr)
         return 1
     try:
-        with small_project() as project, serving(project) as address, browser(program) as driver:
+        with empty_folder() as project, serving(project) as address, browser(program) as driver:
             asyncio.run(taken(driver, address))
     except Failed as failure:
         print(failure, file=sys.stderr)
@@ -46,7 +46,7 @@ def main() -> int:
 def serving(project: Path) -> Iterator[str]:
     """A gateway there; the address that a person would be sent."""
     with tempfile.TemporaryDirectory(prefix="dragoman-picture-") as home:
-        command = [sys.executable, "-m", "dragoman.cli.main", "serve", "--port", str(PORT), "--model", "offline"]
+        command = [sys.executable, "-m", "dragoman.cli.main", "serve", "--port", str(PORT), "--model", "demo"]
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         environment = {**os.environ, "DRAGOMAN_HOME": home, "PATH": path}
         server = subprocess.Popen(command, cwd=project, env=environment, stderr=subprocess.PIPE, text=True)
@@ -75,13 +75,14 @@ async def taken(driver: str, address: str) -> None:
         await page.click("#prompt")
         await page.type(SAID)
         await page.press("Enter")
-        await page.until_text("#question", "pytest")
-        await answered(page, "2")
+        for shown, key in (("def add", "1"), ("import unittest", "1"), ("unittest discover", "2")):
+            await page.until_text("#question", shown)
+            await answered(page, key)
         await page.until_text("#question .patch .added", "return a + b")
         await page.until("!document.querySelector('#question button').disabled")
         await page.picture("docs")
         await answered(page, "1")
-        await page.until_text(".message.agent:last-of-type", "passes now")
+        await page.until_text(".message.agent:last-of-type", "end of the recording")
 
 
 async def answered(page: Tab, key: str) -> None:

@@ -1,8 +1,8 @@
 """The terminal in README: a real `dragoman chat` in a real terminal, drawn as an SVG. `python -m tools.picture`
 
-It makes a small project with a bug, lets the offline model mend it, answers what is asked, and draws the screen as it
-stands then: every letter is the program's own. It needs tmux and the extra `[chat]`, and no network. The browser is
-in `tools.browser_picture`.
+It plays the demo's tour, which is a recording, answers what is asked, and draws the screen as it stands then: every
+letter is the program's own. It needs tmux and the extra `[chat]`, and no network. The browser is in
+`tools.browser_picture`.
 """
 
 import os
@@ -29,14 +29,10 @@ COLUMNS: Final = 96
 ROWS: Final = 48
 # A busy machine takes its time; more than this is a failure.
 PATIENCE_SECONDS: Final = 60.0
-FILES: Final = {
-    "calc.py": "def add(a, b):\n    return a - b\n",
-    "test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n",
-}
-SAID: Final = "fix the failing test test_add"
-# The tests may be run again and again, the edit once.
-ANSWERS: Final = ("2", "y")
-ENDS: Final = "test_add passes now"
+SAID: Final = "tour"
+# Two files are written; the tests may be run again and again, the edit once.
+ANSWERS: Final = ("y", "y", "2", "y")
+ENDS: Final = "end of the recording"
 QUESTION: Final = "1-4, y or n:"
 
 # A letter's size, in units of the drawing.
@@ -77,21 +73,19 @@ def main() -> int:
 
 def watched() -> str:
     """What stands in the terminal at the end, with its colours."""
-    with small_project() as project, tempfile.TemporaryDirectory(prefix="dragoman-picture-") as folder:
+    with empty_folder() as project, tempfile.TemporaryDirectory(prefix="dragoman-picture-") as folder:
         return Pane(Path(folder), project).play()
 
 
 @contextmanager
-def small_project() -> Iterator[Path]:
-    """A folder with a bug in it. It has a short name that means something: it is in the picture."""
-    project = Path(tempfile.gettempdir(), "calc")
+def empty_folder() -> Iterator[Path]:
+    """A folder to play the tour in. It has a short name that means something: it is in the picture."""
+    project = Path(tempfile.gettempdir(), "first-hour")
     try:
         project.mkdir()
     except FileExistsError:
         raise Failed(f"{project} is there already; the picture needs that name") from None
     try:
-        for name, text in FILES.items():
-            (project / name).write_text(text)
         yield project
     finally:
         shutil.rmtree(project)
@@ -104,7 +98,7 @@ class Pane:
         self._tmux = ["tmux", "-S", str(folder / "socket"), "-f", "/dev/null"]
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         settings = [f"PATH={path}", f"DRAGOMAN_HOME={folder / 'home'}", "TERM=tmux-256color"]
-        command = shlex.join(["env", "-u", "NO_COLOR", *settings, "dragoman", "chat", "--model", "offline"])
+        command = shlex.join(["env", "-u", "NO_COLOR", *settings, "dragoman", "chat", "--model", "demo"])
         self._start = ["new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), "-c", str(project), command]
 
     def play(self) -> str:

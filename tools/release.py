@@ -127,7 +127,7 @@ def use(program: Path, work: Path) -> None:
     """The least that must work, in a folder of its own."""
     place = work / "a user's folder"
     place.mkdir(exist_ok=True)
-    for arguments in (["--version"], ["run", "--model", "offline", "list files"], ["completion", "bash"], ["demo"]):
+    for arguments in (["--version"], ["run", "--model", "demo", "list"], ["completion", "bash"], ["demo"]):
         run([str(program), *arguments], cwd=place, more=home(work))
 
 

@@ -18,7 +18,7 @@ BRIDGE = [sys.executable, str(Path(__file__).parent.parent.parent / "examples" /
 @pytest.mark.parametrize(("editor", "agent"), [(1, 2), (2, 1)])
 async def test_a_turn_with_a_tool_call_crosses_versions(editor: int, agent: int, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("remember the milk\n")
-    command = [*fork_server().dragoman(), "acp", "--model", "offline", "--protocol", str(agent)]
+    command = [*fork_server().dragoman(), "acp", "--model", "demo", "--protocol", str(agent)]
     async with connect([*BRIDGE, *command], protocol=editor) as client:
         session = await client.new_session(str(tmp_path))
         told = [event async for event in session.prompt("read notes.txt")]
@@ -30,7 +30,7 @@ async def test_a_turn_with_a_tool_call_crosses_versions(editor: int, agent: int,
 @pytest.mark.parametrize("reads", ["one read", "two reads"])
 def test_a_length_that_cannot_be_skipped_is_refused_and_ends_the_bridge_with_a_reason(reads: str) -> None:
     listed: Message = {"id": 7, "method": "session/list", "params": {}}
-    command = [*BRIDGE, *fork_server().dragoman(), "acp", "--model", "offline", "--protocol", "2"]
+    command = [*BRIDGE, *fork_server().dragoman(), "acp", "--model", "demo", "--protocol", "2"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as bridge:
         assert bridge.stdin and bridge.stdout and bridge.stderr

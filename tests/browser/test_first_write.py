@@ -9,14 +9,14 @@ import pytest
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder.agent import coding_agent
-from dragoman.coder.models.offline.model import OfflineModel
+from dragoman.coder.models.demo import DemoModel
 from dragoman.coder.setup import Setup
 from dragoman.errors import RequestFailed
 from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import Served, gateway
 from tests.support.whole_agent import ENVIRONMENT, Fixed
 
-from .chrome import Tab
+from .chrome import ALT, Tab
 from .test_page import enter, prompt
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
@@ -26,11 +26,11 @@ CALLS = "[...document.querySelectorAll('.call')].map((call) => call.dataset.stat
 
 
 @pytest.fixture
-async def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    """The agent as it is delivered, with the model that needs no network."""
+async def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+    """The agent as it is delivered, without a model."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    setup = Setup(Fixed(lambda name: OfflineModel()), ENVIRONMENT, home=str(tmp_path / "home"))
+    setup = Setup(Fixed(lambda name: DemoModel()), ENVIRONMENT, home=str(tmp_path / "home"))
     try:
         async with gateway(coding_agent(setup, store=SqliteStore(tmp_path / "sessions")), tmp_path) as served:
             yield served
@@ -38,17 +38,30 @@ async def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
         await asyncio.to_thread(setup.close)
 
 
-async def test_the_first_file_is_written_without_a_red_card(page: Tab, offline: Served, tmp_path: Path) -> None:
-    await enter(page, offline)
-    await prompt(page, 'create notes/a.txt with "hello"')
+async def test_the_first_file_is_written_without_a_red_card(page: Tab, demo: Served, tmp_path: Path) -> None:
+    await enter(page, demo)
+    await prompt(page, "create notes/a.txt\nhello")
     await page.until_text("#question .patch .added", "+hello")
     await page.until("!document.querySelector('#question button').disabled")
     await page.press("1")
-    await page.until_text(".message.agent:last-child", "Wrote notes/a.txt")
+    await page.until_text(".message.agent:last-child", "Wrote 6 bytes to")
     await page.until(IDLE)
     assert set(await page.js(CALLS)) == {"completed"}
     assert await page.js("document.querySelectorAll('.notice').length") == 0
     assert (tmp_path / "work" / "notes" / "a.txt").read_text() == "hello\n"
+
+
+async def test_the_tour_is_played_in_the_browser(page: Tab, demo: Served, tmp_path: Path) -> None:
+    await enter(page, demo)
+    await prompt(page, "tour")
+    for shown in ("def add", "import unittest", "discover", "return a + b", "discover"):
+        await page.until_text("#question", shown)
+        await page.until("!document.querySelector('#question button').disabled")
+        await page.press("1", ALT)
+    await page.until_text(".message.agent:last-child", "end of the recording")
+    await page.until(IDLE)
+    assert await page.js(CALLS) == ["completed", "completed", "failed", "completed", "completed", "completed"]
+    assert (tmp_path / "work" / "dragoman-tour" / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
 
 
 async def test_an_error_of_the_agent_is_told_with_its_details(page: Tab, tmp_path: Path) -> None:

@@ -517,7 +517,7 @@ dev.serve_page([])
 """
 
 
-async def test_dev_run_shows_a_link_to_the_offline_agent_though_the_port_is_taken(page: Tab) -> None:
+async def test_dev_run_shows_a_link_to_the_demo_though_the_port_is_taken(page: Tab) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTED, port, cwd=ROOT, stderr=PIPE)
@@ -533,7 +533,7 @@ async def test_dev_run_shows_a_link_to_the_offline_agent_though_the_port_is_take
             assert f":{port}/" not in link
             await page.go(link)
             await page.until_text("#title", "New session")
-            await prompt(page, "list files")
+            await prompt(page, "list")
             await page.until_text("#transcript", "README.md")
             await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
             process.send_signal(signal.SIGINT)

@@ -98,7 +98,7 @@ def test_an_address_that_is_none_ends_the_command(
 
 
 def test_an_address_that_nothing_needs_stops_nothing(tmp_path: Path) -> None:
-    done = dragoman(tmp_path, "run", "--model", "offline", "hello", OPENAI_BASE_URL="nonsense", OPENAI_API_KEY=KEY)
+    done = dragoman(tmp_path, "run", "--model", "demo", "hello", OPENAI_BASE_URL="nonsense", OPENAI_API_KEY=KEY)
     assert (done.code, done.error) == (0, "")
 
 

@@ -15,6 +15,7 @@ from tests.support.command import Called, call
 from tests.support.editor import HELLO, Editor
 
 CANARY = "sk-canary-0123456789abcdef"
+FORMER_NAME = "dragoman: warning: the model `offline` is called `demo` now; the old name goes with the next release\n"
 
 
 def dragoman(home: Path, *arguments: str, said: str = "", **env: str) -> Called:
@@ -41,13 +42,14 @@ def values(answer: Any, config_id: str) -> tuple[str, list[str]]:
     return option["currentValue"], [choice["value"] for choice in option["options"]]
 
 
-def test_without_anything_it_is_the_offline_model_and_it_works(tmp_path: Path) -> None:
+def test_without_anything_the_demo_answers_and_says_how_to_get_a_model(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello there")
     with Plain(tmp_path) as editor:
         editor.open()
         said = json.dumps(editor.prompt("read a.txt"))
     assert "hello there" in said
-    assert "offline" in said
+    assert "This is the demo, not a language model" in said
+    assert "`dragoman login`" in said
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -61,7 +63,7 @@ def test_a_model_without_its_key_wants_a_login_and_the_login_works(tmp_path: Pat
         assert editor.error("authenticate" if version == 1 else "auth/login", {"methodId": "no"})["code"] == -32602
         assert editor.result("authenticate" if version == 1 else "auth/login", method) == {}
         editor.session = editor.result("session/new", new)["sessionId"]
-        assert "offline" in json.dumps(editor.prompt("hello"))
+        assert "This is the demo" in json.dumps(editor.prompt("hello"))
     listed = json.loads(dragoman(tmp_path / "home", "sessions", "list", "--json").out)
     assert len(listed) == 1  # the one that could not be opened has left nothing behind
 
@@ -90,12 +92,36 @@ def test_keys_decide_which_models_are_offered_and_no_file_can_be_chosen(tmp_path
         answer = editor.result("session/new", {"cwd": str(tmp_path), "mcpServers": []})
         current, offered = values(answer, "model")
         assert current.startswith("anthropic/")
-        assert offered == [current, "offline"]
+        assert offered == [current, "demo"]
         change = {"sessionId": answer["sessionId"], "configId": "model"}
         for wanted in ("script:/etc/passwd", "script:x.gguf", "script"):
             assert editor.error("session/set_config_option", {**change, "value": wanted})["code"] == -32602
-        editor.result("session/set_config_option", {**change, "value": "offline"})
+        editor.result("session/set_config_option", {**change, "value": "demo"})
         assert CANARY.encode() not in json.dumps(answer).encode()
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"), [(["--model", "Offline"], ""), ([], 'model = "offline"\n')], ids=["option", "settings"]
+)
+def test_the_former_name_of_the_demo_works_with_a_sentence_on_stderr(
+    tmp_path: Path, options: list[str], settings: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text(settings)
+    with Plain(tmp_path, *options) as editor:
+        editor.result("initialize", HELLO[1])
+        answer = editor.result("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        assert values(answer, "model") == ("demo", ["demo"])
+        sentence = b"the model `offline` is called `demo` now; the old name goes with the next release"
+        assert editor.leave() == (0, b"", b"dragoman: warning: %b\n" % sentence)
+
+
+def test_a_client_may_write_the_former_name_of_the_demo(tmp_path: Path) -> None:
+    with Plain(tmp_path) as editor:
+        editor.open()
+        change = {"sessionId": editor.session, "configId": "model", "value": "offline"}
+        assert values(editor.result("session/set_config_option", change), "model") == ("demo", ["demo"])
 
 
 def test_limits_of_confined_commands_are_settings(tmp_path: Path) -> None:
@@ -113,7 +139,7 @@ def test_limits_of_confined_commands_are_settings(tmp_path: Path) -> None:
 def test_settings_come_from_the_command_line_the_environment_and_the_file(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    (home / "config.toml").write_text('mode = "safe"\nmodel = "offline"\nmax_turn_requests = 5\n')
+    (home / "config.toml").write_text('mode = "safe"\nmodel = "demo"\nmax_turn_requests = 5\n')
     shown = json.loads(dragoman(home, "config", "show", "--json", DRAGOMAN_MODE="plan").out)["settings"]
     assert shown["mode"] == {"value": "plan", "source": "DRAGOMAN_MODE"}
     assert shown["max_turn_requests"] == {"value": 5, "source": str(home / "config.toml")}
@@ -208,7 +234,7 @@ def test_the_doctor_finds_a_new_installation_in_order(tmp_path: Path) -> None:
     found = {finding["what"]: finding for finding in json.loads(looked.out)["findings"]}
     assert looked.code == 0
     assert found["turn"]["health"] == "ok"
-    assert found["model"]["text"].startswith("offline")
+    assert found["model"]["text"].startswith("demo: This is the demo, not a language model")
     assert not (tmp_path / "home").exists()
 
 

@@ -64,6 +64,21 @@ def test_a_conversation_with_markdown_a_plan_live_output_and_a_diff(tmp_path: Pa
     assert (tmp_path / "work" / "new.txt").read_text() == "one\n"
 
 
+def test_the_demo_says_at_once_what_it_is_and_plays_its_tour(tmp_path: Path) -> None:
+    with chat(tmp_path, "--model", "demo") as pane:
+        ready(pane)
+        pane.wait_for("This is the demo, not a language model", "`dragoman login`", PROMPT)
+        pane.say("tour")
+        pane.wait_for("This is a recording")
+        for shown in (r"\+def add", r"\+import unittest", "discover -s", r"\+    return a \+ b", "discover -s"):
+            pane.wait_for(shown, ASKED)
+            pane.say("y")
+        pane.wait_for("end of the recording", PROMPT)
+        pane.press("C-d")
+        assert pane.left() == 0
+    assert "return a + b" in (tmp_path / "work" / "dragoman-tour" / "calc.py").read_text()
+
+
 @pytest.mark.parametrize(
     "how",
     [

@@ -248,7 +248,7 @@ def test_those_of_another_program_can_be_read(tmp_path: Path) -> None:
 
 def test_no_other_process_of_the_user_reads_those_of_a_chat(tmp_path: Path) -> None:
     configured(tmp_path)
-    with at_terminal(tmp_path, "chat", "--model", "offline") as pid:
+    with at_terminal(tmp_path, "chat", "--model", "demo") as pid:
         assert closed_in_time(pid)
         assert not can_be_read(pid, "mem")
 

@@ -128,7 +128,7 @@ def test_an_agent_that_fails_inside_is_recorded(tmp_path: Path) -> None:
         "async def broken(self): raise RuntimeError('the text of it')\n"
         "coder.CodingSession.open = broken\n"
         "from dragoman.cli.main import main\n"
-        "main(['acp', '--model', 'offline'])\n"
+        "main(['acp', '--model', 'demo'])\n"
     )
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
     opening = {"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": str(tmp_path), "mcpServers": []}}

@@ -70,17 +70,17 @@ def test_any_name_of_a_provider_with_a_key_is_taken_and_is_a_choice_from_then_on
 def test_what_cannot_be_had_is_refused_and_changes_nothing(
     tmp_path: Path, version: int, value: Any, words: str
 ) -> None:
-    with opened(tmp_path, version, "--model", "offline") as editor:
-        before = named(choose(editor, "offline"))
+    with opened(tmp_path, version, "--model", "demo") as editor:
+        before = named(choose(editor, "demo"))
         error = choose(editor, value)["error"]
         assert (error["code"], words in error["message"]) == (-32602, True)
-        assert named(choose(editor, "offline")) == before
+        assert named(choose(editor, "demo")) == before
 
 
 def test_a_name_that_means_nothing_is_answered_with_what_there_is(tmp_path: Path) -> None:
     with opened(tmp_path) as editor:
         message = choose(editor, "nobody/x")["error"]["message"]
-    listed = "openai/gpt-5.6-sol, offline"
+    listed = "openai/gpt-5.6-sol, demo"
     assert message == (
         "Unknown provider nobody; there are anthropic, google, ollama, openai. "
         f"Models to choose from: {listed}; any other model of a provider with a key can be named too."
@@ -99,7 +99,7 @@ def test_names_that_a_client_makes_up_are_bounded(tmp_path: Path) -> None:
 def test_a_bare_name_stays_with_the_provider_of_the_session(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "config.toml").write_text('[providers.lab]\nbase_url = "http://127.0.0.1:1/v1"\n')
-    with opened(tmp_path, 1, "--model", "offline", ANTHROPIC_API_KEY="sk-test") as editor:
+    with opened(tmp_path, 1, "--model", "demo", ANTHROPIC_API_KEY="sk-test") as editor:
         choose(editor, "lab/one")
         assert named(choose(editor, "two"))["model"][0] == "lab/two"
         choose(editor, "openai/one")
@@ -112,8 +112,8 @@ def test_a_bare_name_stays_with_the_provider_of_the_session(tmp_path: Path) -> N
 
 @both_versions
 def test_the_levels_of_thought_are_those_of_the_model(tmp_path: Path, version: int) -> None:
-    with opened(tmp_path, version, "--model", "offline") as editor:
-        assert "thought_level" not in named(choose(editor, "offline"))
+    with opened(tmp_path, version, "--model", "demo") as editor:
+        assert "thought_level" not in named(choose(editor, "demo"))
         assert named(choose(editor, ALWAYS))["thought_level"][1] == ["low", "medium", "high"]
         assert named(choose(editor, CAN_BE_OFF))["thought_level"][1] == ["off", "low", "medium", "high"]
         assert "thought_level" not in named(choose(editor, NEVER))
@@ -131,20 +131,20 @@ def test_a_level_comes_back_with_a_model_that_has_it(tmp_path: Path) -> None:
 
 @both_versions
 def test_a_session_opened_again_has_its_model_with_that_model_s_level(tmp_path: Path, version: int) -> None:
-    with opened(tmp_path, version, "--model", "offline") as editor:
+    with opened(tmp_path, version, "--model", "demo") as editor:
         choose(editor, ALWAYS)
         choose(editor, "high", "thought_level")
         choose(editor, NEVER)
         session_id = editor.session
     again = {"sessionId": session_id, "cwd": str(tmp_path), "mcpServers": []}
     method = "session/load" if version == 1 else "session/resume"
-    with Plain(tmp_path, "--model", "offline", version=version, **KEYS) as editor:
+    with Plain(tmp_path, "--model", "demo", version=version, **KEYS) as editor:
         editor.result("initialize", HELLO[version])
         editor.session = session_id
         options = named(editor.ask(method, again)[-1])
         assert (options["model"][0], "thought_level" in options) == (NEVER, False)
         assert named(choose(editor, ALWAYS))["thought_level"][0] == "high"
-    with Plain(tmp_path, "--model", "offline", version=version, **KEYS) as editor:
+    with Plain(tmp_path, "--model", "demo", version=version, **KEYS) as editor:
         editor.result("initialize", HELLO[version])
         options = named(editor.ask(method, again)[-1])
         assert (options["model"][0], options["thought_level"][0]) == (ALWAYS, "high")
@@ -155,7 +155,7 @@ def test_a_session_whose_model_ran_inside_of_us_goes_on_with_another_and_says_wh
     (tmp_path / "home").mkdir()
     settings = tmp_path / "home" / "config.toml"
     settings.write_text('[providers.local]\nbase_url = "http://127.0.0.1:1/v1"\n')
-    with opened(tmp_path, version, "--model", "offline") as editor:
+    with opened(tmp_path, version, "--model", "demo") as editor:
         choose(editor, "local/smollm2")
         session_id = editor.session
     settings.write_text("")
@@ -171,7 +171,7 @@ def test_a_session_whose_model_ran_inside_of_us_goes_on_with_another_and_says_wh
 
 
 def test_a_model_chosen_in_a_prompt_tells_the_client_its_levels(tmp_path: Path) -> None:
-    with opened(tmp_path, 1, "--model", "offline") as editor:
+    with opened(tmp_path, 1, "--model", "demo") as editor:
         (update,) = [
             heard for heard in editor.prompt(f"/model {ALWAYS}") if heard.get("sessionUpdate") == "config_option_update"
         ]
@@ -180,11 +180,11 @@ def test_a_model_chosen_in_a_prompt_tells_the_client_its_levels(tmp_path: Path) 
 
 
 def test_a_story_told_again_has_the_options_as_they_are_now(tmp_path: Path) -> None:
-    with opened(tmp_path, 2, "--model", "offline") as editor:
+    with opened(tmp_path, 2, "--model", "demo") as editor:
         editor.prompt(f"/model {ALWAYS}")
         choose(editor, NEVER)
         session_id = editor.session
-    with Plain(tmp_path, "--model", "offline", version=2, **KEYS) as editor:
+    with Plain(tmp_path, "--model", "demo", version=2, **KEYS) as editor:
         editor.result("initialize", HELLO[2])
         again = {"sessionId": session_id, "cwd": str(tmp_path), "mcpServers": [], "replayFrom": {"type": "start"}}
         updates = [message["params"]["update"] for message in editor.ask("session/resume", again)[:-1]]

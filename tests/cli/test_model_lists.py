@@ -52,9 +52,9 @@ def test_a_list_that_comes_later_is_told_and_one_that_is_known_is_there_at_once(
 ) -> None:
     up.lists("gpt-b", "gpt-a", "whisper-1")
     up.hold.clear()
-    listed = ["openai/gpt-5.6-sol", "openai/gpt-b", "openai/gpt-a", "offline"]
+    listed = ["openai/gpt-5.6-sol", "openai/gpt-b", "openai/gpt-a", "demo"]
     with Plain(tmp_path, version=version, **env(up)) as editor:
-        assert named(opened(editor))["model"] == ("openai/gpt-5.6-sol", ["openai/gpt-5.6-sol", "offline"])
+        assert named(opened(editor))["model"] == ("openai/gpt-5.6-sol", ["openai/gpt-5.6-sol", "demo"])
         assert named(choose(editor, "openai/mine"))["model"][0] == "openai/mine"  # while the provider thinks about it
         up.hold.set()
         assert named(update(editor))["model"] == ("openai/mine", [*listed, "openai/mine"])
@@ -79,8 +79,8 @@ def test_a_provider_that_has_no_list_leaves_the_defaults(tmp_path: Path, up: Pro
     with Plain(tmp_path, version=1, **env(up)) as editor:
         opened(editor)
         wait_until(lambda: len(up.listed()) == 1)
-        answer = choose(editor, "offline")
-        assert named(answer)["model"][1] == ["openai/gpt-5.6-sol", "offline"]
+        answer = choose(editor, "demo")
+        assert named(answer)["model"][1] == ["openai/gpt-5.6-sol", "demo"]
 
 
 def test_no_provider_is_asked_where_the_settings_say_so(tmp_path: Path, up: ProviderServer) -> None:

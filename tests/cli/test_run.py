@@ -819,10 +819,16 @@ def test_a_missing_key_is_told_once(tmp_path: Path) -> None:
     assert (done.code, done.error) == (6, sentence)
 
 
+def test_the_former_name_of_the_demo_is_told_once(tmp_path: Path) -> None:
+    done = run(tmp_path, "--model", "offline", "hi")
+    sentence = "dragoman: warning: the model `offline` is called `demo` now; the old name goes with the next release\n"
+    assert (done.code, done.error, done.out.startswith("This is the demo")) == (0, sentence, True)
+
+
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "sessions").write_text("a file")
-    done = run(tmp_path, "--model", "offline", "hi")
+    done = run(tmp_path, "--model", "demo", "hi")
     assert done.code == 6
     assert done.error.endswith(
         f"; sessions are kept in {tmp_path / 'home'}, and DRAGOMAN_HOME can name another folder\n"

@@ -122,20 +122,20 @@ def default(folder: Path, name: str, file: Path, *steps: dict[str, Any]) -> None
 def test_the_default_server_is_the_agent_where_none_is_named(tmp_path: Path) -> None:
     default(tmp_path, "mine", tmp_path / "home" / "acp.json", text("I am mine."))
     assert run(tmp_path, "hi").out == "I am mine.\n"
-    ours = run(tmp_path, "--agent", "dragoman", "--model", "offline", "hi")
-    assert (ours.code, "offline model" in ours.out) == (0, True)
+    ours = run(tmp_path, "--agent", "dragoman", "--model", "demo", "hi")
+    assert (ours.code, "This is the demo" in ours.out) == (0, True)
 
 
 def test_a_default_server_that_is_our_own_is_our_own(tmp_path: Path) -> None:
     default(tmp_path, "dragoman", tmp_path / "home" / "acp.json", text("I am mine."))
-    assert "offline model" in run(tmp_path, "--model", "offline", "hi").out
+    assert "This is the demo" in run(tmp_path, "--model", "demo", "hi").out
 
 
 def test_the_default_server_of_a_project_counts_once_it_is_trusted(tmp_path: Path) -> None:
     work = tmp_path / "work"
     default(tmp_path, "mine", work / "acp.json", text("I am the project's."))
-    before = run(tmp_path, "--model", "offline", "hi", cwd=work)
-    assert "offline model" in before.out
+    before = run(tmp_path, "--model", "demo", "hi", cwd=work)
+    assert "This is the demo" in before.out
     assert called.call("trust", str(work), "--yes", DRAGOMAN_HOME=str(tmp_path / "home")).code == 0
     assert run(tmp_path, "hi", cwd=work).out == "I am the project's.\n"
 

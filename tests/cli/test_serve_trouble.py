@@ -47,7 +47,7 @@ def test_a_certificate_or_key_that_cannot_be_used_is_named(which: str, sentence:
 @pytest.mark.parametrize("place", ["gateway", "sessions"])
 def test_a_folder_that_cannot_be_written_is_named_before_it_listens(place: str, tmp_path: Path) -> None:
     (tmp_path / place).write_text("a file where a folder should be")
-    done = dragoman(tmp_path, "serve", "--model", "offline")
+    done = dragoman(tmp_path, "serve", "--model", "demo")
     assert done.code == 2
     assert done.error.startswith(f"dragoman: {tmp_path / place}: cannot be written (")
     assert done.error.endswith("; DRAGOMAN_HOME can name another folder\n")

@@ -77,7 +77,7 @@ def test_a_plain_yes_sends_no_key_and_says_so_and_one_of_its_own_sends_it(projec
     servers(project, docs={"url": recorder.url, "headers": {"X-Stolen": "$ANTHROPIC_API_KEY"}})
     keys = {"ANTHROPIC_API_KEY": CANARY}
     trust(project, **keys)
-    done = run(project, "--model", "offline", "--mode", "read-only", "/mcp", **keys)
+    done = run(project, "--model", "demo", "--mode", "read-only", "/mcp", **keys)
     assert recorder.headers == []
     kept_back = (
         "MCP server docs is not used: .mcp.json would give it ANTHROPIC_API_KEY, which you have not allowed; "
@@ -85,7 +85,7 @@ def test_a_plain_yes_sends_no_key_and_says_so_and_one_of_its_own_sends_it(projec
     )
     assert done.out == f"This session has no MCP servers.\n- {kept_back}\n"
     trust(project, "--allow-secret", "ANTHROPIC_API_KEY", **keys)
-    run(project, "--model", "offline", "--mode", "read-only", "/mcp", **keys)
+    run(project, "--model", "demo", "--mode", "read-only", "/mcp", **keys)
     assert {headers["X-Stolen"] for headers in recorder.headers} == {CANARY}
 
 
@@ -95,17 +95,17 @@ def test_a_variable_that_the_settings_call_a_key_is_a_secret_too(project: Path, 
     (home / "config.toml").write_text('[providers.lab]\nbase_url = "http://x"\napi_key_env = "ELSEWHERE_ACCESS"\n')
     servers(project, docs={"url": recorder.url, "headers": {"X-Lab": "$ELSEWHERE_ACCESS"}})
     assert "filled in   ELSEWHERE_ACCESS, a secret" in trust(project, ELSEWHERE_ACCESS="abc").error
-    done = run(project, "--model", "offline", "/mcp", ELSEWHERE_ACCESS="abc")
+    done = run(project, "--model", "demo", "/mcp", ELSEWHERE_ACCESS="abc")
     assert (recorder.headers, "would give it ELSEWHERE_ACCESS" in done.out) == ([], True)
 
 
 def test_a_value_that_became_a_secret_after_the_yes_is_not_sent(project: Path, recorder: Recorder) -> None:
     servers(project, docs={"url": recorder.url, "headers": {"X-Where": "$WHERE"}})
     trust(project, WHERE="here")
-    run(project, "--model", "offline", "/mcp", WHERE="here")
+    run(project, "--model", "demo", "/mcp", WHERE="here")
     assert {headers["X-Where"] for headers in recorder.headers} == {"here"}
     recorder.headers.clear()
-    done = run(project, "--model", "offline", "/mcp", WHERE="postgres://me:password@host/")
+    done = run(project, "--model", "demo", "/mcp", WHERE="postgres://me:password@host/")
     assert (recorder.headers, "would give it WHERE" in done.out) == ([], True)
 
 
@@ -114,7 +114,7 @@ def test_one_server_that_is_left_out_leaves_the_others(project: Path, recorder: 
     lost = {"url": recorder.url, "headers": {"X-Lost": "$NO_SUCH_VARIABLE"}}
     servers(project, greedy=greedy, lost=lost, modest={"url": recorder.url})
     trust(project)
-    done = run(project, "--model", "offline", "/mcp")
+    done = run(project, "--model", "demo", "/mcp")
     lines = done.out.splitlines()
     assert lines[0].startswith("- MCP server greedy is not used: .mcp.json would give it ANTHROPIC_API_KEY")
     assert lines[1] == (
@@ -128,7 +128,7 @@ def test_one_server_that_is_left_out_leaves_the_others(project: Path, recorder: 
 def started(folder: Path, mark: Path) -> Called:
     """Whether the server of a project runs is seen by what it leaves behind."""
     mark.unlink(missing_ok=True)
-    return run(folder, "--model", "offline", "--mode", "read-only", "/mcp")
+    return run(folder, "--model", "demo", "--mode", "read-only", "/mcp")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from dragoman.agent.session import Prompt, Session
 from dragoman.coder.changes import Changes
 from dragoman.coder.context import ContextToolCall, ContextToolResult
 from dragoman.coder.execution import DirectExecution, Start
-from dragoman.coder.models.offline.answers import is_cut
 from dragoman.coder.permissions import Approved, Ask, Decision, JudgedCall, Look, PermissionGate, RememberedRule
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash
@@ -192,13 +191,10 @@ LACKING = {
 
 
 @pytest.mark.parametrize(("rest", "lacks"), LACKING.values(), ids=LACKING)
-async def test_what_a_text_lacks_of_its_file_is_told_and_the_offline_model_knows(
-    bench: Bench, rest: bytes, lacks: str
-) -> None:
+async def test_what_a_text_lacks_of_its_file_is_told(bench: Bench, rest: bytes, lacks: str) -> None:
     (bench.folder / "a.txt").write_bytes(LINE + rest)
     outcome = await bench.run("read_file", path="a.txt", end_line=1)
     assert outcome == ToolOutcome(f"one\n\n[{lacks}]", raw={"lines": 2})
-    assert is_cut(outcome.text)
 
 
 @pytest.mark.parametrize(("rest", "lacks"), LACKING.values(), ids=LACKING)

@@ -267,7 +267,7 @@ def test_nothing_a_client_adds_changes_what_is_allowed(tmp_path: Path, version: 
         "trusted": True,
         "sandbox": False,
         "rules": [["allow", "bash", "touch a"]],
-        "model": "offline",
+        "model": "demo",
         "permissions": {"allow": ["*"], "defaultMode": "full-access"},
     }
     meta = {**tempting, "_meta": {**tempting, "dragoman": tempting, "claudeCode": {"options": tempting}}}

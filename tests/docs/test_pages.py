@@ -206,4 +206,4 @@ def test_a_picture_needs_nothing_from_elsewhere(picture: Path) -> None:
     text = picture.read_text(encoding="utf-8")
     ElementTree.fromstring(text)
     assert re.findall(r"""(?:href|src|url)\s*[=(]""", text) == []
-    assert "test_add passes now" in re.sub(r"<[^>]+>", "", text).replace("\n", " ")
+    assert "The test passes: end of the recording." in re.sub(r"<[^>]+>", "", text).replace("\n", " ")

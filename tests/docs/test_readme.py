@@ -19,6 +19,7 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from dragoman import connect
+from dragoman.coder.models.demo import TOUR
 from tests.docs.settings import commands_of
 from tests.docs.snippets import Snippet, commands_in, is_balanced, lines_of, snippets
 from tests.support.fork_server.client import fork_server
@@ -30,8 +31,21 @@ DOCS = ("README.md", "docs/how-to/editors.md")
 PROGRAMS = Path(sys.executable).parent
 # They need a network, a package index, or all of the time there is; what they do is tested elsewhere.
 NOT_RUN = ("git clone", "./dev run", "./dev test", "uv tool install", "npx stdio-to-ws")
-# Other people's agents, played by ours: what README says of them is about our side.
-STAND_INS = ("gemini", "opencode")
+# What a model does for the prompts of README. Gemini and opencode are played by our own agent: what README says of them
+# is about our side.
+LOOKS: tuple[dict[str, object], ...] = (
+    {"call": "read_file", "input": {"path": "calc.py"}},
+    {"say": "`calc.py` has one function, `add`, which subtracts."},
+)
+MENDS: tuple[dict[str, object], ...] = (
+    {"call": "sandbox_bash", "input": {"command": "python3 -B -c 'import test_calc; test_calc.test_add()'"}},
+    {
+        "call": "sandbox_edit_file",
+        "input": {"path": "calc.py", "old_string": "return a - b", "new_string": "return a + b"},
+    },
+    {"call": "sandbox_bash", "input": {"command": "python3 -B -c 'import test_calc; test_calc.test_add()'"}},
+    {"say": "It is mended."},
+)
 PATIENCE_SECONDS = 50
 
 DOCTOR = "dragoman doctor"
@@ -56,8 +70,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     subprocess.run([need("git"), "init", "--quiet"], cwd=folder, check=True)
     (tmp_path / "bin").mkdir()
     program(tmp_path / "bin" / "dragoman", '"$@"')
-    for name in STAND_INS:
-        program(tmp_path / "bin" / name, "acp --model offline")
+    program(tmp_path / "bin" / "gemini", f"acp --model {playing(tmp_path / 'gemini.json', *LOOKS)}")
+    program(tmp_path / "bin" / "opencode", "acp --model demo")
     path = os.pathsep.join([str(tmp_path / "bin"), str(PROGRAMS), os.environ["PATH"]])
     for name, value in {"PATH": path, "DRAGOMAN_HOME": str(tmp_path / "home"), "TERM": "dumb"}.items():
         monkeypatch.setenv(name, value)
@@ -91,7 +105,7 @@ def chat(line: str, folder: Path) -> str:
     try:
         child.expect("/help shows")
         child.expect("> ")
-        child.send("list files\r")
+        child.send("list\r")
         child.expect("calc.py")
         deadline = time.monotonic() + PATIENCE_SECONDS
         while child.isalive():  # a key that comes while it still speaks may be taken for something else
@@ -127,8 +141,15 @@ def test_the_doctor_finds_nothing_broken_and_its_settings_can_be_read(project: P
         assert comment is None or is_balanced(text, comment=comment, characters=language == "elisp")
 
 
+def playing(file: Path, *steps: dict[str, object]) -> str:
+    """Return the name of a model that does this for every prompt."""
+    file.write_text(json.dumps({"turns": [{"steps": steps}]}))
+    return f"script:{file}"
+
+
 @pytest.mark.usefixtures("as_installed")
-def test_the_terminal_commands(project: Path) -> None:
+def test_the_terminal_commands(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_MODEL", playing(project.parent / "script.json", *LOOKS))
     assert "add" in run(EXPLAIN, project)
     assert re.search(r"^gemini +installed", run(AGENTS, project), re.MULTILINE)
     assert "explain calc.py" in run(SESSIONS, project)
@@ -138,14 +159,17 @@ def test_an_agent_of_another_vendor(project: Path) -> None:
     assert "calc.py" in run(GEMINI, project)
 
 
-def test_the_script_mends_the_project_of_the_tutorial_in_a_sandbox(project: Path) -> None:
+def test_the_script_mends_the_project_in_a_sandbox(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need("bwrap")
-    for snippet in snippets("python", pages=("docs/tutorial.md",)):
-        if snippet.title:
-            (project / snippet.title).write_text(snippet.text)
-    assert "return a - b" in (project / "calc.py").read_text()
-    assert "passes now" in run(MEND, project)
+    monkeypatch.setenv("DRAGOMAN_MODEL", playing(project.parent / "script.json", *MENDS))
+    assert run(MEND, project) == "It is mended.\n"
     assert "return a + b" in (project / "calc.py").read_text()
+
+
+def test_the_tutorial_shows_the_file_of_the_tour() -> None:
+    (shown,) = [one for one in snippets("python", pages=("docs/tutorial.md",)) if one.title]
+    first, *_ = TOUR
+    assert {"path": shown.title, "content": f"{shown.text.rstrip()}\n"} == first.input
 
 
 def test_the_script_gets_a_review_as_json(project: Path) -> None:
@@ -224,7 +248,7 @@ async def test_the_commands_in_editors_settings_answer(project: Path) -> None:
             assert client.agent.info is not None
             assert client.agent.info.name == "dragoman"
             session = await client.new_session(project)
-            assert (await session.ask("list files")).stop_reason == "end_turn"
+            assert (await session.ask("list")).stop_reason == "end_turn"
 
 
 # --- code -----------------------------------------------------------------------------------------------------------
@@ -242,8 +266,8 @@ def test_the_client_talks_to_the_agent(project: Path) -> None:
 
 def test_the_client_without_async_asks_and_keeps_to_its_policy(project: Path) -> None:
     ask = f"python {ROOT}/examples/ask.py ."
-    assert "`calc.py`" in run(f"{ask} 'list files' dragoman acp --model offline", project)
-    assert "Permission denied" in run(f"{ask} 'create x.txt saying hi' dragoman acp --model offline", project)
+    assert "calc.py" in run(f"{ask} 'list' dragoman acp --model demo", project)
+    assert "Permission denied" in run(f"{ask} 'run touch x.txt' dragoman acp --model demo", project)
     assert not (project / "x.txt").exists()
 
 

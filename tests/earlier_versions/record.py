@@ -17,7 +17,7 @@ from tests.earlier_versions.wire import FOLDER, Wire
 
 CONFIG = """\
 mode = "ask"
-model = "offline"
+model = "demo"
 max_turn_requests = 40
 list_models = false
 

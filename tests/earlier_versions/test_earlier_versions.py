@@ -35,7 +35,7 @@ def expected(home: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["work", "killed"])
 def test_a_session_is_replayed_as_its_own_version_replayed_it(home: Path, name: str, version: int) -> None:
     session = expected(home)[name]
-    with Wire(home, version, "--model", "offline") as wire:
+    with Wire(home, version, "--model", "demo") as wire:
         *updates, answer = wire.load(session["id"])
     assert [*updates, {"mode": mode_of(answer)}] == session[f"v{version}"]
 

@@ -42,10 +42,17 @@ async def test_a_server_listens_on_a_name_of_this_machine(tmp_path: Path) -> Non
             await client.new_session(tmp_path)
 
 
+async def test_a_server_without_a_model_says_how_to_get_one(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", free_port(), {}, "--model", "demo") as server:
+        line = (await server.process.stderr.readline()).decode()
+    assert line.startswith("dragoman: This is the demo, not a language model: ")
+    assert "`dragoman login`" in line
+
+
 def test_a_name_that_leads_nowhere_is_told(tmp_path: Path) -> None:
     home = tmp_path / "home"
     TokenStore(home / "gateway" / "tokens.json").make("any")
-    done = call("serve", "--host", "nowhere.invalid", "--model", "offline", DRAGOMAN_HOME=str(home))
+    done = call("serve", "--host", "nowhere.invalid", "--model", "demo", DRAGOMAN_HOME=str(home))
     assert (done.code, done.out) == (2, "")
     assert "cannot listen on nowhere.invalid: there is no such address" in done.error
 

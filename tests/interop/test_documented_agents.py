@@ -210,7 +210,7 @@ async def test_the_sessions_of_the_program_stay_with_it(desk: Desk) -> None:
     kept = files_of(desk)
     assert kept
     environment = {"HOME": str(desk.home), "DRAGOMAN_HOME": str(desk.registry_folder)}
-    ours = [*DRAGOMAN, "acp", "--dialect", agent.name, "--model", "offline"]
+    ours = [*DRAGOMAN, "acp", "--dialect", agent.name, "--model", "demo"]
     async with connect(ours, cwd=str(desk.work), env=environment, dialect=agent.dialect) as client:
         with pytest.raises(RequestFailed):
             await client.load_session(session.id, desk.work)

@@ -110,59 +110,28 @@ def test_a_write_a_refusal_a_cancel_and_a_reload_in_another_process(peer: Peer, 
     assert desk.made.read_text() == "one\nthree\n"
 
 
-# -- a task for the offline model ------------------------------------------------------------------------------------
-
-BROKEN = """\
-def total(prices):
-    amount = 0
-    for price in prices:
-        amount -= price
-    return amount
-"""
-MENDED = BROKEN.replace("-=", "+=")
-TESTS = """\
-import unittest
-
-from cart import total
+# -- the tour of the demo --------------------------------------------------------------------------------------------
 
 
-class TotalTest(unittest.TestCase):
-    def test_total_adds_up(self):
-        self.assertEqual(total([1, 2, 3]), 6)
-
-    def test_nothing_is_nothing(self):
-        self.assertEqual(total([]), 0)
-
-
-if __name__ == "__main__":
-    unittest.main()
-"""
-
-
-def test_the_offline_model_mends_a_failing_test(desk: Desk) -> None:
-    (desk.work / "cart.py").write_text(BROKEN)
-    (desk.work / "test_cart.py").write_text(TESTS)
-    assert not passes(desk.work)
-    agent = [*dragoman(), "acp", "--model", "offline"]
-    lines = desk.watched(
-        PYTHON_V1, agent, {"prompt": "fix the failing test test_total_adds_up", "permission": "allow_once"}
-    )
+def test_the_tour_mends_its_failing_test(desk: Desk) -> None:
+    agent = [*dragoman(), "acp", "--model", "demo"]
+    lines = desk.watched(PYTHON_V1, agent, {"prompt": "tour", "permission": "allow_once"})
 
     assert ends(lines, 1) == ["end_turn"]
-    assert passes(desk.work)
-    assert (desk.work / "cart.py").read_text() == MENDED
-    assert (desk.work / "test_cart.py").read_text() == TESTS
+    tour = desk.work / "dragoman-tour"
+    assert passes(tour)
+    mended = (tour / "calc.py").read_text()
     heard = story(lines)
-    changes = [
-        (item.kind, item.status) for item in heard if isinstance(item, Call) and item.kind in ("edit", "execute")
+    calls = [(item.kind, item.status) for item in heard if isinstance(item, Call)]
+    assert calls == [
+        *(("edit", "completed"), ("edit", "completed"), ("execute", "failed")),
+        *(("read", "completed"), ("edit", "completed"), ("execute", "completed")),
     ]
-    assert changes == [("execute", "failed"), ("edit", "completed"), ("execute", "completed")]
-    assert [item.diff for item in heard if isinstance(item, Call) and item.kind == "edit"] == [
-        [diff_v1(desk.work / "cart.py", BROKEN, MENDED)]
-    ]
+    edits = [item.diff for item in heard if isinstance(item, Call) and item.kind == "edit"]
+    assert edits[-1] == [diff_v1(tour / "calc.py", mended.replace("+", "-"), mended)]
     asked = [asked_about(line).kind for line in lines if line[0] == "permission"]
-    assert asked == ["execute", "edit", "execute"]
-    assert "`test_total_adds_up` passes now" in heard[-1]
+    assert asked == ["edit", "edit", "execute", "edit", "execute"]
+    assert "end of the recording" in heard[-1]
 
 
 def passes(folder: Path) -> bool:

@@ -58,7 +58,7 @@ def test_the_installed_program_is_the_wheels(bare: Bare, tmp_path: Path) -> None
 
 
 def test_the_agent_works_without_any_extra(bare: Bare, tmp_path: Path) -> None:
-    done = bare.run("run", "--model", "offline", "--format", "json", "list files", cwd=tmp_path)
+    done = bare.run("run", "--model", "demo", "--format", "json", "list", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     end = json.loads(done.stdout.splitlines()[-1])
     assert (end["type"], end["stopReason"]) == ("result", "end_turn")
@@ -66,7 +66,7 @@ def test_the_agent_works_without_any_extra(bare: Bare, tmp_path: Path) -> None:
 
 def test_an_editor_is_greeted_with_a_way_to_log_in(bare: Bare, tmp_path: Path) -> None:
     hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}}
-    done = bare.run("acp", "--model", "offline", cwd=tmp_path, text=json.dumps(hello) + "\n")
+    done = bare.run("acp", "--model", "demo", cwd=tmp_path, text=json.dumps(hello) + "\n")
     (answer,) = map(json.loads, done.stdout.splitlines())
     assert answer["result"]["agentInfo"]["version"] == VERSION
     # What the registry of agents asks for; a method without a type is one of the agent's own.
@@ -105,7 +105,7 @@ def test_a_chat_without_its_extra_says_what_to_install(bare: Bare, tmp_path: Pat
 def test_mcp_servers_without_their_extra_are_named_as_failed(bare: Bare, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "config.toml").write_text('[mcp.clock]\ncommand = "true"\n')
-    done = bare.run("run", "--model", "offline", "/mcp", cwd=tmp_path)
+    done = bare.run("run", "--model", "demo", "/mcp", cwd=tmp_path)
     assert done.returncode == 0
     assert "clock: failed" in done.stdout
     assert f"MCP servers need the package mcp, which is not installed: {how_to_install('mcp')}" in done.stdout

@@ -79,7 +79,7 @@ async def serving(
     """The command, until it listens; where it does not say so, until a client can connect."""
     home.mkdir(exist_ok=True)
     (home / "script.json").write_text(json.dumps(script))
-    agent = [] if "--agent" in more else ["--model", f"script:{home / 'script.json'}"]
+    agent = [] if "--agent" in more or "--model" in more else ["--model", f"script:{home / 'script.json'}"]
     async with forked("serve", "--port", str(port), *agent, *more, DRAGOMAN_HOME=str(home)) as process:
         lines: list[str] = []
         async with asyncio.timeout(30):

@@ -17,7 +17,7 @@ framing (lines or Content-Length) are the editor's choice.
 """
 _EPILOG = """\
 Without --model it is the one in config.toml, else that of a provider whose key
-is there, else the offline model, which needs no network.
+is there, else `demo`: a guided tour and a few commands, no language model.
 
   dragoman acp --model anthropic/claude-sonnet-5 --mode workspace-write
   dragoman acp --model ollama/llama3.2
@@ -47,7 +47,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         metavar="D",
         help="speak the dialect of another system: iac-code, elephant, agentao, simse; without it, plain ACP",
     )
-    parser.add_argument("--model", metavar="M", help="model to use: provider/name, offline, script:FILE")
+    parser.add_argument("--model", metavar="M", help="model to use: provider/name, demo, script:FILE")
     parser.add_argument(
         "--mode", metavar="MODE", help="what it may do without asking; ask is the default. `full` is full-access"
     )

@@ -1,5 +1,6 @@
 """Our own agent, as the command line and the settings want it."""
 
+import functools
 import os
 from typing import TYPE_CHECKING
 
@@ -7,7 +8,7 @@ from dragoman.cli.errors import CommandError
 from dragoman.cli.home import home_folder, started_files
 from dragoman.cli.key_variables import keep_keys_back
 from dragoman.cli.settings import Settings, SettingsError, read_settings
-from dragoman.coder.model_registry import OFFLINE, ModelRegistry, ProviderAccess
+from dragoman.coder.model_registry import DEMO, OFFLINE, ModelRegistry, ProviderAccess
 from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
 from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES, DialectRules
 
@@ -51,7 +52,9 @@ def our_setup(
     if chosen != DEFAULT_MODE:
         _check_mode(chosen)
     script = _script(wanted)
-    if script is None and wanted and wanted != OFFLINE:
+    if wanted.lower() == OFFLINE:
+        warn_of_former_name()
+    elif script is None and wanted and wanted != DEMO:
         _check_model(wanted, config)
     means = ProviderAccess(os.environ, config, home_folder(), wanted, lists=settings.flag("list_models"))
     supply: Models = ModelRegistry(means, script=script)
@@ -75,6 +78,14 @@ def our_setup(
         private=private,
         audit_content=audit_content or settings.flag("audit_content"),
         before_children=_hide_keys,
+    )
+
+
+@functools.cache
+def warn_of_former_name() -> None:
+    """Say on stderr, once in this process, that the model `offline` is called `demo` now."""
+    _print_remark(
+        f"dragoman: warning: the model `{OFFLINE}` is called `{DEMO}` now; the old name goes with the next release\n"
     )
 
 

@@ -181,7 +181,7 @@ _NAMES: Final = {"agent": "AGENT", "name": "AGENT", "token_name": "TOKEN", "revo
 _LOOKS: Final[dict[str, Callable[[], Iterator[CompletionCandidate]]]] = {
     "MODE": _modes,
     "D": _dialects,
-    "M": lambda: iter([CompletionCandidate("offline", "fixed rules, no network")]),
+    "M": lambda: iter([CompletionCandidate("demo", "a guided tour and a few commands, no language model")]),
     "AGENT": _agents,
     "ID": _sessions,
     "TOKEN": _tokens,

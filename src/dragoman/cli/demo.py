@@ -1,4 +1,4 @@
-"""`dragoman demo`: an agent and a client talk, offline, in both versions of the protocol."""
+"""`dragoman demo`: an agent and a client talk, without a network, in both versions of the protocol."""
 
 import argparse
 import sys
@@ -37,7 +37,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     """Declare the command."""
     return commands.add_parser(
         "demo",
-        help="watch an agent and a client talk, offline",
+        help="watch an agent and a client talk, without a network",
         description="Start an agent as an editor would, and talk to it: a turn, a cancel, a failure that passes.",
         allow_abbrev=False,
     )

@@ -139,6 +139,7 @@ def _store() -> Finding:
 def _model(wanted: str | None) -> Finding:
     from dragoman.cli.builtin_agent import our_setup
     from dragoman.cli.errors import CommandError
+    from dragoman.coder.model_registry import DEMO
     from dragoman.errors import DragomanError
 
     try:
@@ -147,8 +148,11 @@ def _model(wanted: str | None) -> Finding:
         models.make(name)
     except (CommandError, DragomanError) as error:
         return Finding("model", "broken", str(error) if isinstance(error, CommandError) else _error_text(error))
-    if name == "offline":
-        return Finding("model", "note", "offline: fixed rules, no network. `dragoman login` connects a real model")
+    if name == DEMO:
+        from dragoman import background
+        from dragoman.coder.models.demo import introduction
+
+        return Finding("model", "note", f"{DEMO}: {background.run(introduction())}")
     return Finding("model", "ok", name)
 
 
@@ -247,7 +251,7 @@ def _log() -> Finding:
 
 
 def _turn() -> Finding:
-    """Run one turn of the agent as an editor starts it, offline, in an empty folder."""
+    """Run one turn of the agent as an editor starts it, with the demo, in an empty folder."""
     import asyncio
     import tempfile
     import time
@@ -256,10 +260,10 @@ def _turn() -> Finding:
     from dragoman.client.connect import connect
 
     async def turn(folder: str) -> str:
-        command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp", "--model", "offline"]
+        command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp", "--model", "demo"]
         async with connect(command, env={"DRAGOMAN_HOME": os.path.join(folder, "home")}) as client:
             session = await client.new_session(folder)
-            return (await session.ask("list files")).stop_reason
+            return (await session.ask("list")).stop_reason
 
     with tempfile.TemporaryDirectory(prefix="dragoman-doctor-") as folder:
         began = time.monotonic()

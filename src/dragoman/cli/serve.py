@@ -60,7 +60,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         default=[],
         help="serve this agent of `dragoman agents` in place of our own",
     )
-    parser.add_argument("--model", metavar="M", help="model to use: provider/name, offline, script:FILE")
+    parser.add_argument("--model", metavar="M", help="model to use: provider/name, demo, script:FILE")
     parser.add_argument("--mode", metavar="MODE", help="what it may do without asking; ask is the default")
     parser.add_argument(
         "--elephant",

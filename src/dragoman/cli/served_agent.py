@@ -26,6 +26,8 @@ class ServedAgent(NamedTuple):
     is_stored: IsStored | None = None
     folder_of: FolderOf | None = None
     modes: AgentModes | None = None
+    # The model that a new session of our own agent begins with; empty for an agent of the registry.
+    model: str = ""
 
 
 def our_agent(
@@ -58,7 +60,7 @@ def our_agent(
             return ""
 
     opened = in_process(partial(agent.serve, trusted=True), report)
-    return ServedAgent(AgentSource(opened, core.versions), is_stored, folder_of, _our_modes())
+    return ServedAgent(AgentSource(opened, core.versions), is_stored, folder_of, _our_modes(), setup.models.current())
 
 
 def registry_agent(name: str) -> ServedAgent:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.errors import CommandError
 from dragoman.cli.home import home
 from dragoman.cli.server_output import error_reporter, print_line, print_nothing
+from dragoman.coder.model_registry import DEMO
 
 if TYPE_CHECKING:
     from dragoman.cli.served_agent import ServedAgent
@@ -39,6 +40,11 @@ class PreparedGateway:
         self._log = log
         self._served = served
         self._ceilings = ceilings
+
+    @property
+    def is_demo(self) -> bool:
+        """Return whether no language model answers in a new session."""
+        return self._served.model == DEMO
 
     def server(self) -> "GatewayServer":
         """Return the server. Call it inside a running loop."""
@@ -157,6 +163,10 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
     else:
         say(f"in a browser: {server.url.removesuffix('acp')}")
     say(f"listening on {server.url}")
+    if prepared.is_demo:
+        from dragoman.coder.models.demo import introduction
+
+        say(await introduction())
     for name in arguments.agent:
         say(f"{name} is confined by nothing of ours: every token that may prompt is a shell of this user")
     if server.open_to_own_user:

@@ -22,7 +22,7 @@ class Key(NamedTuple):
 
 
 KEYS: Final[dict[str, Key]] = {
-    "model": Key(str, "", "model to use: provider/name, offline; empty: what there is a key for"),
+    "model": Key(str, "", "model to use: provider/name, demo; empty: what there is a key for"),
     "list_models": Key(bool, True, "ask providers which models they have, once a day, for the lists to choose from"),
     "mode": Key(str, "ask", "what the agent may do without asking"),
     "max_turn_requests": Key(int, 100, "model calls in one turn"),

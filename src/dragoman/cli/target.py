@@ -177,6 +177,10 @@ def _own_target(arguments: argparse.Namespace) -> Target:
     for name in ("model", "mode"):
         if getattr(arguments, name) is not None:
             command += [f"--{name}", getattr(arguments, name)]
+    if (arguments.model or "").lower() == "offline":
+        from dragoman.cli.builtin_agent import warn_of_former_name
+
+        warn_of_former_name()  # what the agent writes to stderr is not shown
     # It is ourselves, so it may have our keys.
     return Target("dragoman", command, env=dict(os.environ), ours=True)
 

@@ -8,6 +8,8 @@ Made cheaply at the start; what it reads, it reads with the first session.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
 from dragoman.errors import AUTH_REQUIRED, INVALID_PARAMS, RequestFailed, echo
 from dragoman.vocabulary.hello import AgentAuth, AuthMethod, TerminalAuth
 from dragoman.vocabulary.options import Choice
@@ -28,10 +30,12 @@ METHODS: Final[list[AuthMethod]] = [
     AgentAuth(
         AGENT_LOGIN,
         "Use what is there",
-        "Uses the keys in the environment or of `dragoman login`; where there is none, the offline model",
+        "Uses the keys in the environment or of `dragoman login`; where there is none, the demo answers",
     ),
     TerminalAuth(TERMINAL_LOGIN, "Log in with a key", "Asks for a provider's key in a terminal", ["login"]),
 ]
+# Those of `models.names`, which is not imported at the start.
+DEMO: Final = "demo"
 OFFLINE: Final = "offline"
 
 
@@ -83,7 +87,8 @@ class ModelRegistry:
             self._current(),
             lambda provider: lists.get(provider, ()),
         )
-        return [Choice(str(name), str(name)) for name in named]
+        about = {DEMO: "a guided tour and a few commands, no language model"}
+        return [Choice(name, name, about.get(name, UNSET)) for name in map(str, named)]
 
     def lists_due(self) -> bool:
         """Return whether some provider should be asked which models it has."""
@@ -160,7 +165,6 @@ class ModelRegistry:
                 environment=self._environment(),
                 config=self._means.config,
                 credentials=self._credentials(),
-                offline=_offline,
             )
         except BadModelName as error:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
@@ -227,7 +231,7 @@ class ModelRegistry:
         from dragoman.coder.models.names import ModelName, parse
 
         if self._does_without:
-            return ModelName(OFFLINE)
+            return ModelName(DEMO)
         if self._means.wanted:
             return parse(self._means.wanted, configured=self._configured())
         # Being logged out does not change what is wanted, only whether it can be had.
@@ -262,9 +266,3 @@ class ModelRegistry:
         from pathlib import Path
 
         return Path(self._means.home) / "credentials.toml"
-
-
-def _offline() -> "Model":
-    from dragoman.coder.models.offline.model import OfflineModel
-
-    return OfflineModel()

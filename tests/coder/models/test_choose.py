@@ -9,6 +9,7 @@ import pytest
 
 from dragoman.coder.credentials import Credentials, Secret
 from dragoman.coder.models import providers
+from dragoman.coder.models.demo import DemoModel
 from dragoman.coder.models.endpoints import Endpoint, ProviderConfig, find_endpoint, ollama_url
 from dragoman.coder.models.factory import ModelUnavailable, choices, find_default_model, make_model
 from dragoman.coder.models.names import ModelName, parse
@@ -127,8 +128,8 @@ def test_a_place_is_told_without_a_password() -> None:
 @pytest.mark.parametrize(
     ("environment", "config", "keys", "chosen"),
     [
-        ({}, {}, {}, "offline"),
-        ({"OLLAMA_HOST": " "}, {}, {}, "offline"),
+        ({}, {}, {}, "demo"),
+        ({"OLLAMA_HOST": " "}, {}, {}, "demo"),
         ({"OLLAMA_HOST": "box"}, {}, {}, "ollama/llama3.2"),
         ({"OLLAMA_HOST": "box"}, {"providers": {"ollama": {"model": "qwen3:8b"}}}, {}, "ollama/qwen3:8b"),
         ({"GEMINI_API_KEY": "k", "OLLAMA_HOST": "box"}, {}, {}, "google/gemini-3.8-flash"),
@@ -136,11 +137,11 @@ def test_a_place_is_told_without_a_password() -> None:
         ({"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}, {}, {}, "openai/gpt-5.6-sol"),
         ({"OPENAI_API_KEY": "k"}, {"providers": {"openai": {"model": "gpt-4o"}}}, {}, "openai/gpt-4o"),
         ({"OPENAI_API_KEY": "k"}, {"model": "claude-opus-5"}, {}, "anthropic/claude-opus-5"),
-        ({"OPENAI_API_KEY": "k"}, {"model": "offline"}, {}, "offline"),
+        ({"OPENAI_API_KEY": "k"}, {"model": "offline"}, {}, "demo"),
         ({"MY_KEY": "k"}, MINE, {}, "mine/big"),
-        ({}, MINE, {}, "offline"),
+        ({}, MINE, {}, "demo"),
         ({}, {"providers": {"open": {"base_url": "http://localhost:1/v1", "model": "m"}}}, {}, "open/m"),
-        ({}, {"providers": {"open": {"base_url": "http://localhost:1/v1"}}}, {}, "offline"),
+        ({}, {"providers": {"open": {"base_url": "http://localhost:1/v1"}}}, {}, "demo"),
     ],
 )
 def test_the_default_is_the_first_model_that_can_be_used(
@@ -158,10 +159,8 @@ def test_a_bad_default_in_the_configuration_is_explained() -> None:
 def test_a_client_is_offered_what_can_be_used() -> None:
     current = ModelName("script", "/plan.json")
     offered = choices({"OPENAI_API_KEY": "k", "OLLAMA_HOST": "box", "MY_KEY": "k"}, MINE, Credentials(), current)
-    assert [str(name) for name in offered] == [
-        *("script", "openai/gpt-5.6-sol", "ollama/llama3.2", "mine/big", "offline")
-    ]
-    assert choices(NOTHING, {}, Credentials(), ModelName("offline")) == [ModelName("offline")]
+    assert [str(name) for name in offered] == [*("script", "openai/gpt-5.6-sol", "ollama/llama3.2", "mine/big", "demo")]
+    assert choices(NOTHING, {}, Credentials(), ModelName("demo")) == [ModelName("demo")]
 
 
 # -- making ----------------------------------------------------------------------------------------------------------
@@ -188,15 +187,13 @@ def test_the_configuration_says_what_a_stranger_can() -> None:
     assert (model.window, model.sees) == (9_000, frozenset({"image"}))
 
 
-def test_scripts_are_played_and_offline_is_handed_in(tmp_path: Path) -> None:
+def test_scripts_and_the_demo_need_no_key(tmp_path: Path) -> None:
     script = tmp_path / "plan.json"
     script.write_text('{"turns": [{"steps": []}]}')
     model = made(ModelName("script", str(script)))
-    assert isinstance(model, ScriptModel) and made(ModelName("offline"), offline=lambda: model) is model
+    assert isinstance(model, ScriptModel) and isinstance(made(ModelName("demo")), DemoModel)
     with pytest.raises(ScriptError):
         made(ModelName("script", str(tmp_path / "none.json")))
-    with pytest.raises(ModelUnavailable):
-        made(ModelName("offline"))
 
 
 def test_a_missing_package_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

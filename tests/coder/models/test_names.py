@@ -21,7 +21,8 @@ from dragoman.coder.models.names import BadModelName, ModelName, parse, parse_fr
         ("o3", ModelName("openai", "o3")),
         ("claude-sonnet-5", ModelName("anthropic", "claude-sonnet-5")),
         ("gemini-2.5-flash", ModelName("google", "gemini-2.5-flash")),
-        ("offline", ModelName("offline")),
+        ("demo", ModelName("demo")),
+        ("Offline", ModelName("demo")),
         ("script:/tmp/a:b.json", ModelName("script", "/tmp/a:b.json")),
     ],
 )
@@ -34,7 +35,7 @@ def test_a_name_means_one_model(text: str, meant: ModelName) -> None:
     [
         (ModelName("openai", "gpt-4o"), "openai/gpt-4o"),
         (ModelName("router", "anthropic/claude-opus-5"), "router/anthropic/claude-opus-5"),
-        (ModelName("offline"), "offline"),
+        (ModelName("demo"), "demo"),
         (ModelName("script", "/home/somebody/secret/plan.json"), "script"),
     ],
 )
@@ -46,7 +47,7 @@ def test_a_bare_name_stays_with_the_current_provider() -> None:
     router = ModelName("router", "gpt-4o")
     assert parse("claude-opus-5", configured=["router"], current=router) == ModelName("router", "claude-opus-5")
     assert parse("llama3.2:3b", current=ModelName("ollama", "x")) == ModelName("ollama", "llama3.2:3b")
-    assert parse("claude-opus-5", current=ModelName("offline")) == ModelName("anthropic", "claude-opus-5")
+    assert parse("claude-opus-5", current=ModelName("demo")) == ModelName("anthropic", "claude-opus-5")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_a_client_never_chooses_a_file(text: str) -> None:
 
 
 def test_a_client_may_keep_what_was_chosen_for_it() -> None:
-    for current in (ModelName("script", "/plan.json"), ModelName("offline")):
+    for current in (ModelName("script", "/plan.json"), ModelName("demo")):
         assert parse_from_client(str(current), current=current) == current
     assert parse_from_client("openai/gpt-4o", current=ModelName("script", "/p")) == ModelName("openai", "gpt-4o")
 

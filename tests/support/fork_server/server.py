@@ -34,7 +34,7 @@ _NEEDED: Final = (
     "dragoman.cli.builtin_agent",
     "dragoman.coder.agent",
     "dragoman.coder.session",
-    "dragoman.coder.models.offline.conversation",
+    "dragoman.coder.models.demo",
     "dragoman.coder.models.script",
     "dragoman.coder.model_registry",
     "dragoman.coder.runtime",

@@ -47,6 +47,7 @@ from dragoman.cli.terminal.turn_screen import colours_wanted, size
 from dragoman.cli.terminal.viewer import find_pager
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation, Turn
+from dragoman.coder.model_registry import DEMO
 from dragoman.errors import DragomanError, LinkClosed, RequestFailed, UsageError
 from dragoman.host.failure_text import failure_text
 from dragoman.vocabulary.events import AnyEvent, CommandsChanged
@@ -179,6 +180,11 @@ class ChatSession:
         name = self._name() if info is None else f"{self._name()} {info.version}"
         self._renderer.say(f"{title(name)} in {sanitize_line(self._folder)}")
         self._renderer.say("/help shows what there is.")
+        model = chosen_option(self._conversation, "model")
+        if self._target.ours and model is not None and model.current_value == DEMO:
+            from dragoman.coder.models.demo import introduction
+
+            self._renderer.say(await introduction(), "yellow")
         self._renderer.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
 
     async def _resume(self, session_id: str) -> None:

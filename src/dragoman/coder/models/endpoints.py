@@ -19,7 +19,7 @@ from dragoman.coder.credentials import (
     check_key,
     without_secrets,
 )
-from dragoman.coder.models.names import OFFLINE, PROVIDER_NAME, PROVIDERS, SCRIPT, ModelName
+from dragoman.coder.models.names import DEMO, OFFLINE, PROVIDER_NAME, PROVIDERS, SCRIPT, ModelName
 
 Family = Literal["openai", "anthropic", "google", "ollama", "compatible"]
 
@@ -151,7 +151,7 @@ def configured(config: Mapping[str, object]) -> list[str]:
         raise ModelUnavailable("The configuration's providers must be tables: [providers.NAME].")
     names = [str(name) for name in tables]
     for name in names:
-        if PROVIDER_NAME.fullmatch(name) is None or name in (OFFLINE, SCRIPT):
+        if PROVIDER_NAME.fullmatch(name) is None or name in (DEMO, OFFLINE, SCRIPT):
             raise ModelUnavailable(f"[providers.{name!r}] in the configuration cannot be the name of a provider.")
     return names
 

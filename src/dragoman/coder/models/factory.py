@@ -6,7 +6,7 @@ from typing import Final
 from dragoman.coder.credentials import KEY_VARIABLES, OLLAMA_VARIABLE, Credentials
 from dragoman.coder.models.contract import Model
 from dragoman.coder.models.endpoints import ModelUnavailable, configured, find_endpoint, provider_config
-from dragoman.coder.models.names import OFFLINE, SCRIPT, BadModelName, ModelName, parse
+from dragoman.coder.models.names import DEMO, SCRIPT, BadModelName, ModelName, parse
 from dragoman.coder.models.timeouts import ModelTimeouts
 
 __all__ = ["DEFAULTS", "ModelUnavailable", "choices", "find_default_model", "make_model", "usable_providers"]
@@ -23,7 +23,7 @@ DEFAULTS: Final = {
 def find_default_model(
     environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials
 ) -> ModelName:
-    """Return the model used without `--model`: the configured one, else of the first provider with a key, else offline.
+    """Return the model used without `--model`: the configured one, else of the first provider with a key, else `demo`.
 
     Ollama counts when its address is given. No provider is contacted to see whether it is running. Raise
     `ModelUnavailable` if the configuration has a bad model name.
@@ -38,7 +38,7 @@ def find_default_model(
         name = _default(config, provider)
         if name is not None:
             return name
-    return ModelName(OFFLINE)
+    return ModelName(DEMO)
 
 
 def choices(
@@ -48,7 +48,7 @@ def choices(
     current: ModelName,
     listed: Callable[[str], Iterable[str]] = lambda provider: (),
 ) -> list[ModelName]:
-    """Return what a client is offered: the current model, the models of every provider that can be used, and `offline`.
+    """Return what a client is offered: the current model, the models of every provider that can be used, and `demo`.
 
     Of a provider that is its default, then what it has `listed`.
     """
@@ -57,7 +57,7 @@ def choices(
         default = _default(config, provider)
         offered += [] if default is None else [default]
         offered += [ModelName(provider, name) for name in listed(provider)]
-    return list(dict.fromkeys([*offered, ModelName(OFFLINE)]))
+    return list(dict.fromkeys([*offered, ModelName(DEMO)]))
 
 
 def make_model(
@@ -66,14 +66,13 @@ def make_model(
     environment: Mapping[str, str],
     config: Mapping[str, object],
     credentials: Credentials,
-    offline: Callable[[], Model] | None = None,
     patience: ModelTimeouts | None = None,
 ) -> Model:
     """Return a model for one session, or `ModelUnavailable`; for a script that cannot be played `ScriptError`."""
-    if choice.provider == OFFLINE:
-        if offline is None:
-            raise ModelUnavailable("The offline model is not part of this installation.")
-        return offline()
+    if choice.provider == DEMO:
+        from dragoman.coder.models import demo
+
+        return demo.DemoModel()
     if choice.provider == SCRIPT:
         from dragoman.coder.models import script
 

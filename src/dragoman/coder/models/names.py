@@ -1,6 +1,6 @@
 """The names of models: `provider:name`, `provider/name`, or a bare name, as people and clients write them.
 
-Promise: on the wire a model is always `provider/name`, never a path. `offline` and `script:FILE` are recognised
+Promise: on the wire a model is always `provider/name`, never a path. `demo` and `script:FILE` are recognised
 first. A client can never name a file: for it `script:` does not exist.
 """
 
@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 from dragoman.errors import echo_in_words
 
+DEMO: Final = "demo"
+# Its former name, which means the demo for one more release.
 OFFLINE: Final = "offline"
 SCRIPT: Final = "script"
 # Models that ran inside of Dragoman until 0.1; stored sessions and settings may still name one.
@@ -45,7 +47,7 @@ class ModelName(NamedTuple):
 
     def __str__(self) -> str:
         """Return the name as it is shown: without a path."""
-        return self.provider if self.provider in (OFFLINE, SCRIPT) else f"{self.provider}/{self.name}"
+        return self.provider if self.provider in (DEMO, SCRIPT) else f"{self.provider}/{self.name}"
 
 
 def parse(text: str, *, configured: Collection[str] = (), current: ModelName | None = None) -> ModelName:
@@ -55,8 +57,8 @@ def parse(text: str, *, configured: Collection[str] = (), current: ModelName | N
     decides.
     """
     text = text.strip()
-    if text.lower() == OFFLINE:
-        return ModelName(OFFLINE)
+    if text.lower() in (DEMO, OFFLINE):
+        return ModelName(DEMO)
     kind, colon, rest = text.partition(":")
     if colon and kind.lower() == SCRIPT:
         if not rest:
@@ -105,7 +107,7 @@ def _hosted(text: str, known: set[str], current: ModelName | None) -> ModelName:
 
 
 def _stays(current: ModelName | None) -> bool:
-    return current is not None and current.provider not in (OFFLINE, SCRIPT)
+    return current is not None and current.provider not in (DEMO, SCRIPT)
 
 
 def _checked(name: str) -> str:

@@ -1,1 +1,0 @@
-"""Working out on paper what a few lines of Python would do, without running them."""

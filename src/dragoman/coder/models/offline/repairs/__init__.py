@@ -1,1 +1,0 @@
-"""A failing Python test, and the one small change that makes it pass."""

@@ -1,1 +1,0 @@
-"""From what the user wrote to what is wanted: rules, and no guessing."""
