@@ -323,12 +323,12 @@ async def test_which_stream_is_let_go_when_there_are_too_many(monkeypatch: pytes
         made.streams.of_session(name).append(b"unread")
     made.streams.of_session("read").read(None)
     made.streams.of_session("new").append(b"unread")
-    assert made.streams.session_ids == ["open", "read", "new"]
+    assert list(made.streams._by_session) == ["open", "read", "new"]
     reader = made.streams.of_session("read").reader
     made.streams.of_session("new").read(None)
     # where nothing else is left, one that is over is let go though it is read
     made.streams.of_session("newer").read(None)
-    assert made.streams.session_ids == ["open", "new", "newer"]
+    assert list(made.streams._by_session) == ["open", "new", "newer"]
     assert reader is not None and reader.code == GONE
     made.streams.is_open = lambda session_id: True
     with pytest.raises(Full):

@@ -177,7 +177,7 @@ async def test_health_and_readiness_need_no_token_and_metrics_do(tmp_path: Path)
         only_reads = {"Authorization": f"Bearer {served.token_of('reader', ('read',))}"}
         assert (await client.get(f"{root}/metrics", headers=only_reads)).status_code == 403
         metrics = await client.get(f"{root}/metrics", headers=served.headers)
-        assert "dragoman_connections 0" in metrics.text.splitlines()
+        assert "dragoman_connections 0.0" in metrics.text.splitlines()
 
 
 async def test_a_stop_ends_streams_and_is_quick(tmp_path: Path) -> None:

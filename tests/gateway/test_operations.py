@@ -16,7 +16,7 @@ from dragoman.agent.session import Prompt, Session
 from dragoman.gateway import logbook
 from dragoman.gateway.dead_peers import IDLE_SECONDS, UNACKNOWLEDGED_SECONDS, listeners, own_sockets
 from dragoman.gateway.logbook import Logbook
-from dragoman.gateway.metrics import Histogram
+from dragoman.gateway.metrics import Metrics
 from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import Served, counting, gateway, http_client, raw_http
 from tests.support.messages import Message, prompt, texts
@@ -89,17 +89,33 @@ async def test_a_client_cannot_make_new_series(tmp_path: Path) -> None:
         assert {name for name in after - before if 'method="other"' not in name} == set()
 
 
-def test_a_histogram_is_cumulative_and_its_bounds_belong_to_their_bucket() -> None:
-    histogram = Histogram((0.1, 1.0))
-    for seconds in (0.05, 0.1, 0.5, 1.0, 2.0):
-        histogram.observe(seconds)
-    assert list(histogram.lines("x", 'a="b"')) == [
-        'x_bucket{a="b",le="0.1"} 2',
-        'x_bucket{a="b",le="1"} 4',
-        'x_bucket{a="b",le="+Inf"} 5',
-        'x_sum{a="b"} 3.650000',
-        'x_count{a="b"} 5',
-    ]
+async def test_the_names_and_labels_of_all_series_are_those_of_the_documents(tmp_path: Path) -> None:
+    async with gateway(counting(1), tmp_path) as served, raw_http(served) as raw:
+        session_id = await raw.session()
+        await raw.post(prompt(2, session_id), session_id)
+        await raw.answer(2)
+        text = (await metrics(served)).text
+    kinds = dict(line.removeprefix("# TYPE dragoman_").split() for line in text.splitlines() if "# TYPE " in line)
+    gauges = ["connections", "streams", "agents", "agents_asleep", "sessions", "turns", "questions", "held_bytes"]
+    gauges += ["unread_bytes", "unread_bytes_most", "streams_behind"]
+    counters = ["turns_ended_total", "refused_total", "events_total"]
+    histograms = ["chunk_seconds", "turn_seconds", "answer_seconds"]
+    kind_of = {"gauge": gauges, "counter": counters, "histogram": histograms}
+    assert kinds == {name: kind for kind, names in kind_of.items() for name in names}
+    assert {line.partition("{")[0].partition(" ")[0] for line in text.splitlines() if not line.startswith("#")} == {
+        *(f"dragoman_{name}" for name in (*gauges, "turns_ended_total", "events_total")),
+        *(f"dragoman_{name}_{part}" for name in histograms for part in ("bucket", "sum", "count")),
+    }
+
+
+def test_the_metrics_of_two_servers_do_not_meet() -> None:
+    one, other = Metrics(), Metrics()
+    one.on_turn_end("end_turn", 1.0)
+    one.on_turn_end({"not": "text"}, 1.0)
+    labels = {"end": "other"}
+    assert one.registry.get_sample_value("dragoman_turns_ended_total", labels) == 1
+    assert one.registry.get_sample_value("dragoman_turn_seconds_bucket", {"le": "1.0"}) == 2
+    assert other.registry.get_sample_value("dragoman_turn_seconds_count") == 0
 
 
 # -- the log ---------------------------------------------------------------------------------------------------------

@@ -1,13 +1,16 @@
 """Many connections that ask nothing, or ask as slowly as they can, cost others nothing and are hung up on."""
 
 import asyncio
+import sys
+from asyncio.subprocess import PIPE
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from dragoman.gateway import idle_sockets
-from tests.support.gateway import Served, counting, gateway, http_client
+from tests.support.gateway import counting, gateway, http_client
+from tests.support.needs import ROOT
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -55,9 +58,9 @@ async def _drip(writer: asyncio.StreamWriter) -> None:
             await asyncio.sleep(0.05)
 
 
-async def health(served: Served) -> int:
+async def health(port: int) -> int:
     async with http_client(timeout=5) as client:
-        return (await client.get(f"http://127.0.0.1:{served.server.port}/health")).status_code
+        return (await client.get(f"http://127.0.0.1:{port}/health")).status_code
 
 
 async def test_of_many_silent_sockets_few_stay_and_others_are_served(
@@ -68,9 +71,9 @@ async def test_of_many_silent_sockets_few_stay_and_others_are_served(
     async with gateway(counting(1), tmp_path) as served:
         flood = Callers()
         await flood.add(200, served.server.port, drips=False)
-        assert await health(served) == 200
+        assert await health(served.server.port) == 200
         await until(lambda: flood.open <= 20, "the end of the oldest")
-        assert await health(served) == 200
+        assert await health(served.server.port) == 200
         await flood.end()
 
 
@@ -82,17 +85,33 @@ async def test_heads_that_come_byte_by_byte_are_ended_at_the_deadline(
     async with gateway(counting(1), tmp_path) as served:
         flood = Callers()
         await flood.add(50, served.server.port, drips=True)
-        assert await health(served) == 200
+        assert await health(served.server.port) == 200
         await until(lambda: flood.open == 0, "the end of all of them")
-        assert await health(served) == 200
+        assert await health(served.server.port) == 200
         await flood.end()
 
 
+async def test_a_flood_of_more_silent_sockets_than_descriptors_is_over_soon(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.gateway.peers.few_descriptors", str(tmp_path)]
+    serving = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=PIPE, stdout=PIPE)
+    assert serving.stdin is not None and serving.stdout is not None
+    try:
+        port = int(await serving.stdout.readline())
+        flood = Callers()
+        await flood.add(500, port, drips=False)
+        await until(lambda: flood.open <= 20, "the end of the oldest")
+        assert await health(port) == 200
+        await flood.end()
+    finally:
+        serving.stdin.close()
+        assert await serving.wait() == 0
+
+
 @pytest.mark.slow
-async def test_a_thousand_silent_sockets_leave_half_of_them_within_seconds(tmp_path: Path) -> None:
+async def test_of_three_thousand_silent_sockets_512_stay_within_seconds(tmp_path: Path) -> None:
     async with gateway(counting(1), tmp_path) as served:
         flood = Callers()
-        await flood.add(1_000, served.server.port, drips=False)
+        await flood.add(3_000, served.server.port, drips=False)
         await until(lambda: flood.open <= idle_sockets.SILENT, "the end of the oldest")
-        assert await health(served) == 200
+        assert await health(served.server.port) == 200
         await flood.end()

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.gateway import connections, replay_buffer, streaming
-from dragoman.gateway.replay_buffer import BUFFER_BYTES, LAG_BYTES, TOO_SLOW, ReplayBuffer
+from dragoman.gateway.replay_buffer import BUFFER_BYTES, LAG, TOO_SLOW, ReplayBuffer
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
 from tests.support.gateway import Served, counting, gateway, http_client, raw_http
@@ -154,7 +154,7 @@ async def test_a_websocket_that_stops_reading_is_ended_and_can_come_back(
 @pytest.mark.requirement("D5", "D6")
 async def test_slow_readers_cost_a_healthy_one_little(tmp_path: Path) -> None:
     """Streams that are not read, each full; a healthy client's turn and `/health` do not wait for them."""
-    count = LAG_BYTES // len(PIECE)
+    count = BUFFER_BYTES // LAG // len(PIECE)
     agent = shouting(2 * count)
     agent.command("count", "say a little")(counting(50)._core.prompt_handler)  # type: ignore[arg-type]
     async with gateway(agent, tmp_path) as served, raw_http(served) as healthy:

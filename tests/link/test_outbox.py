@@ -69,6 +69,12 @@ async def test_what_the_transport_does_not_take_goes_first_when_there_is_room() 
     assert (pipe.written, box.size) == (b"first\nsecond\nthird\n", 0)
 
 
+async def put_when_room(box: Outbox, payload: bytes) -> None:
+    admitted = box.enqueue(len(payload), (payload,))
+    if admitted is not None:
+        await admitted
+
+
 async def test_a_producer_waits_while_the_outbox_is_full_and_goes_on_when_it_is_read() -> None:
     pipe = Pipe(room=0)
     box = outbox(pipe, limit=1000)
@@ -76,7 +82,7 @@ async def test_a_producer_waits_while_the_outbox_is_full_and_goes_on_when_it_is_
 
     async def produce() -> None:
         for number in range(100):
-            await box.put_when_room(b"%099d" % number)
+            await put_when_room(box, b"%099d" % number)
             produced.append(number)
 
     producer = asyncio.ensure_future(produce())
@@ -259,7 +265,7 @@ async def test_closing_wakes_every_producer_with_the_reason_and_drops_what_waits
     pipe = Pipe(room=0)
     box = outbox(pipe, limit=100)
     box.put(bytes(200))
-    producers = [asyncio.ensure_future(box.put_when_room(b"x")) for _ in range(3)]
+    producers = [asyncio.ensure_future(put_when_room(box, b"x")) for _ in range(3)]
     draining = asyncio.ensure_future(box.wait_until_drained(60))
     await settled()
     gone = LinkClosed("gone")

@@ -31,7 +31,7 @@ class Monitor:
 
     def on_refusal(self, status: int, method: str, path: str, address: str) -> None:
         """Count and log an HTTP request that was refused."""
-        self.metrics.refused[status] += 1
+        self.metrics.refused.labels(status).inc()
         known = path if path in _PATHS else "other"
         self.log.refusal(status=status, method=method, path=known, address=address)
 

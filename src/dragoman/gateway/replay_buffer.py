@@ -28,7 +28,6 @@ from dragoman.gateway.budget import ByteBudget
 BUFFER_BYTES: Final = limits.OUTBOX_BYTES
 # A reader that is behind by half of the buffer makes the agent wait; the other half is left for coming back.
 LAG: Final = 2
-LAG_BYTES: Final = BUFFER_BYTES // LAG
 # What an agent may still send after it was held: even a small buffer keeps it for a reader that is here.
 BURST_BYTES: Final = 512 * limits.KIB
 # Taken by one write: what a socket takes at once, and few enough to be fair.

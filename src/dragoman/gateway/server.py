@@ -5,6 +5,7 @@ with what was on its way, so we wait until that has left.
 """
 
 import asyncio
+import resource
 import socket
 import time
 from contextlib import suppress
@@ -20,7 +21,7 @@ from dragoman.gateway.elephant import Elephant
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.host_check import LOOPBACK, is_loopback
 from dragoman.gateway.hub import Hub
-from dragoman.gateway.idle_sockets import connected_to, shut_down
+from dragoman.gateway.idle_sockets import SocketPeer, connected_to, shut_down
 from dragoman.gateway.login_file import LoginFile
 from dragoman.gateway.login_store import LoginStore
 from dragoman.gateway.token_store import TokenStore
@@ -33,8 +34,7 @@ _H2_STREAMS: Final = 300
 _H2_HEADERS: Final = 64 * 1024
 # A client that does not answer a ping within the library's 20 seconds is gone, or never was one.
 _H2_PING_MILLISECONDS: Final = 30_000
-# Connections the kernel holds for us, and requests at once: a stream is a request that does not end, and past this
-# granian takes no more of anything. It takes 128 if it is not told.
+# Connections the kernel holds for us, and those that granian holds at once; past that it accepts no more.
 _BACKLOG: Final = 1024
 _AT_ONCE: Final = 16_384
 _READY_SECONDS: Final = 10.0
@@ -102,7 +102,7 @@ class GatewayServer:
             interface=Interfaces.ASGINL,
             websockets=True,
             backlog=_BACKLOG,
-            backpressure=_AT_ONCE,
+            backpressure=_connections_at_once(),
             log_enabled=False,
             http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MILLISECONDS, max_buffer_size=_HEADER_BUFFER),
             http2_settings=HTTP2Settings(
@@ -168,8 +168,10 @@ class GatewayServer:
 
     async def _shut_down_silent(self) -> None:
         """Shut down silent sockets, for as long as the server runs."""
+        expired: set[SocketPeer] = set()
         while True:
-            await asyncio.sleep(idle_sockets.CHECK_SECONDS)
+            # Sooner after some were shut down: granian then accepts others of a flood that have waited in the kernel.
+            await asyncio.sleep(idle_sockets.CHECK_SECONDS / (10 if expired else 1))
             # In a thread: there may be thousands of descriptors to look at.
             connected = await asyncio.to_thread(connected_to, self.port)
             expired = self._app.idle_sockets.expired_peers(connected)
@@ -187,6 +189,13 @@ class GatewayServer:
         with suppress(OSError):
             await writer.wait_closed()
         return True
+
+
+def _connections_at_once() -> int:
+    """Return how many connections granian may hold: at most three quarters of the descriptors that this process may
+    open. The others are for agents and files, and for finding silent sockets, which takes two."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _AT_ONCE if descriptors == resource.RLIM_INFINITY else min(_AT_ONCE, descriptors * 3 // 4)
 
 
 async def _address_of(host: str) -> str:

@@ -67,11 +67,6 @@ class SessionStreams:
         """Return how many streams have a reader."""
         return sum(buffer.reader is not None for buffer in self.all())
 
-    @property
-    def session_ids(self) -> list[str]:
-        """Return the sessions that have a stream, the oldest first."""
-        return list(self._by_session)
-
     def all(self) -> list[ReplayBuffer]:
         """Return the buffers of all streams, `main` first."""
         return [self.main, *self._by_session.values()]

@@ -172,12 +172,6 @@ class Outbox:
             self._loop.call_soon(self._flush_scheduled)
         return admitted
 
-    async def put_when_room(self, payload: bytes) -> None:
-        """Queue a payload as soon as there is room for it."""
-        admitted = self.enqueue(len(payload), (payload,))
-        if admitted is not None:
-            await admitted
-
     def flush(self) -> None:
         """Hand the transport as many bytes as it takes now."""
         while self._parts and self._rest is None:
