@@ -33,9 +33,10 @@ ARROWS: dict[str, set[str]] = {
     "bridge": {"link"} | EDGE,
     "agent": {"background", "bridge", "link", "store"}
     | EDGE,  # store: its contract; an author who passes one gets sessions that survive
-    "client": {"background", "bridge", "link", "host"} | EDGE,
+    "permissions": {"host"},
+    "client": {"background", "bridge", "link", "host", "permissions"} | EDGE,
     "store": {"vocabulary"},
-    "coder": {"agent", "background", "store", "host", "vocabulary"},
+    "coder": {"agent", "background", "store", "host", "permissions", "vocabulary"},
     # EDGE: a connection is itself a transport, and its messages are the vocabulary's
     # host: files that only the user may read are written by one function
     "gateway": {"bridge", "host", "link", "store"} | EDGE,
@@ -44,7 +45,7 @@ ARROWS: dict[str, set[str]] = {
     "cli": {"background", "gateway", "coder", "client", "agent", "store", "host", "transports", "wire", "vocabulary"},
     "testing": {"agent", "client", "link", "store", "transports", "vocabulary"},
     # The package's own __init__: the public names.
-    "dragoman": {"agent", "bridge", "client", "store", "transports", "vocabulary"},
+    "dragoman": {"agent", "bridge", "client", "permissions", "store", "transports", "vocabulary"},
     "__main__": {"cli"},
 }
 FOR_ALL = {"errors", "limits", "surrogates", "version"}
@@ -53,7 +54,7 @@ FOR_ALL = {"errors", "limits", "surrogates", "version"}
 VERSIONS = ("dragoman.wire.v1", "dragoman.wire.v2")
 KNOW_VERSIONS = {"wire", "dialects"}
 
-PURE = {"errors", "limits", "surrogates", "vocabulary", "wire", "dialects"}
+PURE = {"errors", "limits", "surrogates", "vocabulary", "wire", "dialects", "permissions"}
 IMPURE_MODULES = {
     *("asyncio", "concurrent", "multiprocessing", "selectors", "signal", "socket", "ssl", "subprocess", "threading"),
     *("logging", "os", "pathlib", "random", "secrets", "tempfile", "time"),

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from dragoman.client.conversation import Conversation as Conversation
     from dragoman.client.permission_handler import PermissionHandler as PermissionHandler
     from dragoman.client.permission_policy import PermissionPolicy as PermissionPolicy
-    from dragoman.client.permission_policy import PermissionRule as PermissionRule
     from dragoman.client.registry import AgentRegistry as AgentRegistry
     from dragoman.client.sync import connect_sync as connect_sync
     from dragoman.client.timeouts import Timeouts as Timeouts
     from dragoman.client.turn import Answer as Answer
     from dragoman.client.turn import Turn as Turn
     from dragoman.client.workspace import Workspace as Workspace
+    from dragoman.permissions.rule import PermissionRule as PermissionRule
     from dragoman.store.sqlite import SqliteStore as SqliteStore
     from dragoman.transports.child import ChildTransport as ChildTransport
     from dragoman.transports.stdio import StdioTransport as StdioTransport
@@ -58,7 +58,7 @@ _HOMES = {
     "PermissionHandler": "dragoman.client.permission_handler",
     "PermissionOption": "dragoman.vocabulary.services",
     "PermissionPolicy": "dragoman.client.permission_policy",
-    "PermissionRule": "dragoman.client.permission_policy",
+    "PermissionRule": "dragoman.permissions.rule",
     "PlanEntry": "dragoman.vocabulary.options",
     "Prompt": "dragoman.agent.session",
     "RequestPermission": "dragoman.vocabulary.services",

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.modes import Action
-from dragoman.coder.permissions import JudgedCall, RememberedRule, decide
+from dragoman.coder.permissions import JudgedCall, decide_call
 from dragoman.coder.resolver import Resolver, provider_of
 from dragoman.errors import RequestFailed
+from dragoman.permissions.facts import Action
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.options import Choice
 from tests.support.command import call
 from tests.support.editor import DRAGOMAN, Editor, turns
@@ -207,21 +208,23 @@ def test_the_provider_of_the_environment() -> None:
 @pytest.mark.parametrize(
     ("mode", "tool", "act", "verdict"),
     [
-        ("ask", "web_fetch", Action("network", "h"), "allow"),
-        ("workspace-write", "web_fetch", Action("network", "h"), "allow"),
-        ("read-only", "web_fetch", Action("network", "h"), "deny"),
-        ("safe", "web_fetch", Action("network", "h"), "deny"),
-        ("ask", "web_fetch", Action("network", "h", guarded=True), "ask"),
-        ("ask", "web_fetch", Action("network", "h", blocked_reason="no"), "deny"),
-        ("ask", "bash", Action("network", "h"), "ask"),
-        ("ask", "web_fetch", Action("write", "h"), "ask"),
+        ("ask", "web_fetch", Action("fetch", "h"), "allow"),
+        ("workspace-write", "web_fetch", Action("fetch", "h"), "allow"),
+        ("read-only", "web_fetch", Action("fetch", "h"), "deny"),
+        ("safe", "web_fetch", Action("fetch", "h"), "deny"),
+        ("ask", "web_fetch", Action("fetch", "h", guarded=True), "ask"),
+        ("ask", "web_fetch", Action("fetch", "h", blocked_reason="no"), "deny"),
+        ("ask", "bash", Action("fetch", "h"), "ask"),
+        ("ask", "web_fetch", Action("edit", "h"), "ask"),
     ],
 )
 def test_a_page_is_fetched_unasked_only_where_it_would_be_asked_about(
     mode: str, tool: str, act: Action, verdict: str
 ) -> None:
     call = JudgedCall("1", tool, {}, [act])
-    assert decide(call, mode, [], fetches=True).verdict == verdict
+    assert decide_call(call, mode, [], fetches=True).verdict == verdict
     if verdict == "allow":
-        assert decide(call, mode, []).verdict == "ask"
-        assert decide(call, mode, [RememberedRule("deny", tool, "h")], fetches=True).verdict == "deny"
+        assert decide_call(call, mode, []).verdict == "ask"
+        assert (
+            decide_call(call, mode, [PermissionRule("reject", tool=tool, subject="h")], fetches=True).verdict == "deny"
+        )

@@ -9,7 +9,7 @@ import pytest
 from dragoman.cli.trust_text import agent_rows, described_url, server_rows, shown_header, shown_value
 from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.offered_capabilities import FORMS_ONLY
-from dragoman.client.permission_policy import PermissionRule
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpAcp, McpHttp, McpServer, McpSse, McpStdio
 
 # What is not the file's: the title of the block, where it was read, how to install it, and what trust itself says.

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.client.permission_handler import PathPosition, PermissionHandler, PermissionPolicy, PermissionRule, judge
+from dragoman.client.permission_handler import PermissionHandler
+from dragoman.client.permission_policy import PermissionPolicy, judge
 from dragoman.dialects.v1 import codec as v1
+from dragoman.permissions.decision import PathPosition
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.content import BlobResource, Resource, ResourceLink, Text, TextResource, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import (
@@ -601,7 +604,7 @@ def test_nothing_outside_is_allowed_wherever_it_stands_in_an_input(given_input: 
     call = ToolCallUpdate("c", kind=kind, locations=[Location("/w/a")], raw_input={"x": given_input})
     request = RequestPermission("s", "Edit", [YES, NO], subject=ToolCallSubject(call))
     where = PathPosition(lambda path: path == "/w/a")
-    assert judge(request, PermissionPolicy("edit"), where).effect == "ask"
+    assert judge(request, PermissionPolicy("edit"), where).verdict == "ask"
 
 
 @pytest.mark.parametrize(

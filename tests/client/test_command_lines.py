@@ -7,10 +7,13 @@ import pytest
 
 from dragoman.client import permission_handler as policy_module
 from dragoman.client import terminals as terminals_module
-from dragoman.client.command_lines import CommandLine, line_of, terminal_argv, terminal_line
-from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy, PermissionRule
+from dragoman.client.command_lines import line_of, terminal_argv, terminal_line
+from dragoman.client.permission_handler import PermissionHandler
+from dragoman.client.permission_policy import PermissionPolicy
 from dragoman.client.workspace import Workspace
 from dragoman.errors import INVALID_PARAMS, RequestFailed
+from dragoman.permissions.facts import Action
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.requests import EnvVariable
 from dragoman.vocabulary.services import CommandSubject, CreateTerminal, RequestPermission, WaitForTerminalExit
 from tests.client.raw_agent import connected, new_session
@@ -218,9 +221,9 @@ async def test_without_bash_a_line_asks_and_the_question_names_the_shell(
 
 
 def test_words_that_no_shell_reads_are_what_they_are() -> None:
-    assert line_of(["git", "status"]) == CommandLine("git status", is_bash=True)
-    assert line_of(["fish", "-c", "a b"]) == CommandLine("fish -c 'a b'", is_bash=True)
-    assert terminal_line(CreateTerminal("s", "ls", ["~", "*"])) == CommandLine("ls '~' '*'", is_bash=True)
+    assert line_of(["git", "status"]) == Action("execute", "git status")
+    assert line_of(["fish", "-c", "a b"]) == Action("execute", "fish -c 'a b'")
+    assert terminal_line(CreateTerminal("s", "ls", ["~", "*"])) == "ls '~' '*'"
 
 
 async def test_a_folder_behind_a_link_is_judged_and_shown_by_where_it_leads(tmp_path: Path) -> None:

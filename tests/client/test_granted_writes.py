@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy, PermissionRule
+from dragoman.client.permission_handler import PermissionHandler
+from dragoman.client.permission_policy import PermissionPolicy
 from dragoman.client.workspace import Workspace
 from dragoman.errors import RequestFailed
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, ToolCallSubject, WriteTextFile
 from dragoman.vocabulary.tools import Diff, FileChange

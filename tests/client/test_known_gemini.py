@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy
+from dragoman.client.permission_handler import PermissionHandler
+from dragoman.client.permission_policy import PermissionPolicy
 from dragoman.client.registry import AgentRegistry
 from dragoman.client.workspace import Workspace
 from dragoman.vocabulary.events import ToolCallUpdate

@@ -8,19 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.client.call_facts import CallFacts, call_facts
-from dragoman.client.permission_handler import (
-    REASON_KEY,
-    Denial,
-    PermissionHandler,
-    PermissionPolicy,
-    PermissionRule,
-    allow_option,
-    judge,
-)
-from dragoman.client.permission_handler import PathPosition as W
+from dragoman.client.call_facts import call_facts
+from dragoman.client.permission_handler import REASON_KEY, Denial, PermissionHandler, allow_option
+from dragoman.client.permission_policy import PermissionPolicy, judge
 from dragoman.client.workspace import Workspace
 from dragoman.errors import RequestCancelled, RequestFailed, UsageError
+from dragoman.permissions.decision import PathPosition as W
+from dragoman.permissions.facts import Action, CallFacts
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.requests import EnvVariable
 from dragoman.vocabulary.services import (
@@ -109,20 +104,20 @@ LEVELS: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("request_", "expected"), [row[1:] for row in LEVELS], ids=[row[0] for row in LEVELS])
 def test_levels_judge_by_what_is_carried(request_: Any, expected: str) -> None:
-    said = [judge(request_, PermissionPolicy(level), WHERE).effect for level in ("read", "edit", "all")]
+    said = [judge(request_, PermissionPolicy(level), WHERE).verdict for level in ("read", "edit", "all")]
     assert said == ["allow" if letter == "y" else "ask" for letter in expected]
 
 
 @pytest.mark.parametrize("request_", [row[1] for row in LEVELS], ids=[row[0] for row in LEVELS])
 def test_without_a_policy_everything_is_asked_and_a_denial_denies_everything(request_: Any) -> None:
-    assert judge(request_, PermissionPolicy(), WHERE).effect == "ask"
-    assert judge(request_, PermissionPolicy("all", deny_all=True), WHERE).effect == "reject"
+    assert judge(request_, PermissionPolicy(), WHERE).verdict == "ask"
+    assert judge(request_, PermissionPolicy("all", deny_all=True), WHERE).verdict == "deny"
 
 
 @pytest.mark.requirement("F3")
 def test_title_and_name_are_no_evidence() -> None:
     call = ToolCallUpdate("c", name="read_file", title="Reading https://x.y with rm -rf /", locations=at("/w/a"))
-    assert call_facts(asked(call)) == CallFacts("other", ("/w/a",))
+    assert call_facts(asked(call)) == CallFacts((Action("other", "/w/a"),))
 
 
 def test_a_deep_input_is_not_followed_for_ever() -> None:
@@ -142,7 +137,7 @@ JSON = st.recursive(
 def test_no_input_breaks_the_judge_and_none_makes_nothing_of_a_command(given_input: object) -> None:
     request = asked(kind="read", locations=at("/w/a"), raw_input={"x": given_input, "cmd": "rm"})
     rules = (PermissionRule("reject", path="/nowhere/*"), PermissionRule("ask", command="make"))
-    assert judge(request, PermissionPolicy("edit", rules), WHERE).effect == "ask"
+    assert judge(request, PermissionPolicy("edit", rules), WHERE).verdict == "ask"
 
 
 # What a rule about a command must not be stretched to.
@@ -167,20 +162,20 @@ def test_a_rule_about_a_command_covers_that_command_alone(command: str, effect: 
     subject = RequestPermission("s", "t", OPTIONS, subject=CommandSubject(command, "/w/"))
     call = asked(kind="execute", raw_input={"command": ["bash", "-lc", command], "cwd": "/w/"})
     for request in (subject, call, CreateTerminal("s", command)):
-        assert judge(request, policy, WHERE).effect == effect
+        assert judge(request, policy, WHERE).verdict == effect
 
 
 def test_variables_given_to_a_terminal_are_part_of_its_command() -> None:
     policy = PermissionPolicy(rules=(PermissionRule("allow", command="git status"),))
     plain = CreateTerminal("s", "git", ["status"])
     bent = CreateTerminal("s", "git", ["status"], [EnvVariable("GIT_DIR", "/tmp/evil")])
-    assert [judge(one, policy, WHERE).effect for one in (plain, bent)] == ["allow", "ask"]
+    assert [judge(one, policy, WHERE).verdict for one in (plain, bent)] == ["allow", "ask"]
 
 
 def test_a_command_in_a_folder_outside_needs_more_than_a_rule_for_it() -> None:
     policy = PermissionPolicy(rules=(PermissionRule("allow", command="*"),))
-    assert judge(CreateTerminal("s", "ls", cwd="/w/"), policy, WHERE).effect == "allow"
-    assert judge(CreateTerminal("s", "ls", cwd="/etc"), policy, WHERE).effect == "ask"
+    assert judge(CreateTerminal("s", "ls", cwd="/w/"), policy, WHERE).verdict == "allow"
+    assert judge(CreateTerminal("s", "ls", cwd="/etc"), policy, WHERE).verdict == "ask"
 
 
 RULED: list[tuple[str, tuple[PermissionRule, ...], Any, str]] = [
@@ -251,17 +246,17 @@ RULED: list[tuple[str, tuple[PermissionRule, ...], Any, str]] = [
         "reject beats allow, and any path is enough",
         (PermissionRule("allow", kind="edit"), PermissionRule("reject", path="*.lock")),
         asked(kind="edit", locations=at("/w/a", "/w/x.lock")),
-        "reject",
+        "deny",
     ),
     ("ask beats allow", (PermissionRule("allow", kind="edit"), PermissionRule("ask", path="a")), EDIT, "ask"),
-    ("reject beats ask", (PermissionRule("ask", path="a"), PermissionRule("reject", path="a")), EDIT, "reject"),
+    ("reject beats ask", (PermissionRule("ask", path="a"), PermissionRule("reject", path="a")), EDIT, "deny"),
     (
         "a denied program in a wrapper",
         (PermissionRule("allow", command="*"), PermissionRule("reject", command="rm")),
         CreateTerminal("s", "env", ["sh", "-c", "rm x"]),
-        "reject",
+        "deny",
     ),
-    ("an absolute rule", (PermissionRule("reject", path="/w/src/**"),), asked(locations=at("/w/src/a")), "reject"),
+    ("an absolute rule", (PermissionRule("reject", path="/w/src/**"),), asked(locations=at("/w/src/a")), "deny"),
     (
         "outside by a rule",
         (PermissionRule("allow", path="/etc/*"),),
@@ -272,73 +267,73 @@ RULED: list[tuple[str, tuple[PermissionRule, ...], Any, str]] = [
         "a relative path",
         (PermissionRule("reject", path="src/secret"),),
         asked(raw_input={"path": "src/secret"}),
-        "reject",
+        "deny",
     ),
 ]
 
 
 @pytest.mark.parametrize(("rules", "request_", "effect"), [r[1:] for r in RULED], ids=[r[0] for r in RULED])
 def test_rules(rules: tuple[PermissionRule, ...], request_: Any, effect: str) -> None:
-    assert judge(request_, PermissionPolicy(rules=rules), WHERE).effect == effect
+    assert judge(request_, PermissionPolicy(rules=rules), WHERE).verdict == effect
 
 
 def test_a_reject_rule_holds_although_everything_is_allowed() -> None:
     policy = PermissionPolicy("all", (PermissionRule("reject", command="git push"),))
-    assert judge(CreateTerminal("s", "git push --force"), policy, WHERE).effect == "reject"
+    assert judge(CreateTerminal("s", "git push --force"), policy, WHERE).verdict == "deny"
 
 
 @pytest.mark.parametrize(
     ("command", "line", "effect"),
     [
-        ("rm *", "rm x", "reject"),
-        ("rm *", "rm", "reject"),
-        ("rm *", "rm -rf a b", "reject"),
-        ("rm *", "sudo /bin/rm x", "reject"),
-        ("rm *", "cd a && rm x", "reject"),
-        ("rm *", "python3 -c 'os.system(\"rm x\")'", "reject"),
+        ("rm *", "rm x", "deny"),
+        ("rm *", "rm", "deny"),
+        ("rm *", "rm -rf a b", "deny"),
+        ("rm *", "sudo /bin/rm x", "deny"),
+        ("rm *", "cd a && rm x", "deny"),
+        ("rm *", "python3 -c 'os.system(\"rm x\")'", "deny"),
         ("rm *", "rmdir x", "allow"),
         ("rm *", "echo format", "allow"),
-        ("git push *", "git push --force", "reject"),
-        ("git * --force", "git push origin --force", "reject"),
-        ("git push --force*", "git push --force-with-lease", "reject"),
+        ("git push *", "git push --force", "deny"),
+        ("git * --force", "git push origin --force", "deny"),
+        ("git push --force*", "git push --force-with-lease", "deny"),
         ("git push --force*", "git push", "allow"),
-        ("npm run test:*", "npm run test:unit", "reject"),
+        ("npm run test:*", "npm run test:unit", "deny"),
         ("npm run test:*", "npm run build", "allow"),
-        ("rm:*", "rm x", "reject"),
+        ("rm:*", "rm x", "deny"),
         ("rm:*", "rmdir x", "allow"),
-        ("npm run test:*", "npm run test", "reject"),
-        ("python*", "python3.11 x.py", "reject"),
-        ("pip?", "pip3 install x", "reject"),
-        ("* --no-verify", "git commit --no-verify", "reject"),
-        ("touch *", "echo x; touch $(cat names)", "reject"),
+        ("npm run test:*", "npm run test", "deny"),
+        ("python*", "python3.11 x.py", "deny"),
+        ("pip?", "pip3 install x", "deny"),
+        ("* --no-verify", "git commit --no-verify", "deny"),
+        ("touch *", "echo x; touch $(cat names)", "deny"),
     ],
 )
 def test_a_rule_against_a_command_takes_wildcards(command: str, line: str, effect: str) -> None:
     policy = PermissionPolicy("all", (PermissionRule("reject", command=command),))
-    assert judge(CreateTerminal("s", line), policy, WHERE).effect == effect
+    assert judge(CreateTerminal("s", line), policy, WHERE).verdict == effect
     asks = PermissionPolicy("all", (PermissionRule("ask", command=command),))
-    assert judge(CreateTerminal("s", line), asks, WHERE).effect == ("ask" if effect == "reject" else "allow")
+    assert judge(CreateTerminal("s", line), asks, WHERE).verdict == ("ask" if effect == "deny" else "allow")
 
 
 @pytest.mark.parametrize(
     ("path", "file", "effect"),
     [
-        ("secrets", "/w/secrets/a/key.txt", "reject"),
-        ("secrets/", "/w/a/secrets/key.txt", "reject"),
-        ("a/secrets", "/w/a/secrets/key.txt", "reject"),
-        ("/etc/ssh", "/etc/ssh/sshd_config", "reject"),
+        ("secrets", "/w/secrets/a/key.txt", "deny"),
+        ("secrets/", "/w/a/secrets/key.txt", "deny"),
+        ("a/secrets", "/w/a/secrets/key.txt", "deny"),
+        ("/etc/ssh", "/etc/ssh/sshd_config", "deny"),
         ("secret", "/w/secrets/key.txt", "allow"),
         ("src/*", "/w/src/a/b", "allow"),
-        ("/alias/**", "/real/x", "reject"),
+        ("/alias/**", "/real/x", "deny"),
     ],
 )
 def test_a_rule_against_a_folder_is_about_all_that_is_in_it(path: str, file: str, effect: str) -> None:
     where = W(WHERE.inside, WHERE.names, real=lambda given: given.replace("/alias", "/real"))
     policy = PermissionPolicy("all", (PermissionRule("reject", path=path),))
-    assert judge(ReadTextFile("s", file), policy, where).effect == effect
+    assert judge(ReadTextFile("s", file), policy, where).verdict == effect
     # A rule to allow is for what it names, as it really is called.
     allows = PermissionPolicy(rules=(PermissionRule("allow", path=path.rstrip("/")),))
-    assert judge(ReadTextFile("s", file), allows, where).effect == "ask"
+    assert judge(ReadTextFile("s", file), allows, where).verdict == "ask"
 
 
 async def test_a_rule_may_name_the_folder_as_it_was_given(tmp_path: Path) -> None:
@@ -351,7 +346,7 @@ async def test_a_rule_may_name_the_folder_as_it_was_given(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("fields", [{}, {"kind": "reed"}, {"path": "{" * 40}, {"command": "'"}])
-def test_a_rule_that_means_nothing_is_refused(fields: dict[str, str]) -> None:
+def test_a_rule_that_means_nothing_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         PermissionRule("allow", **fields)
 

@@ -9,10 +9,11 @@ import pytest
 
 from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.offered_capabilities import EVERYTHING, FORMS_ONLY, OfferedCapabilities
-from dragoman.client.permission_policy import PermissionPolicy, PermissionRule
+from dragoman.client.permission_policy import PermissionPolicy
 from dragoman.client.registry import AgentRegistry
 from dragoman.errors import UsageError
 from dragoman.host.trust import trust
+from dragoman.permissions.rule import PermissionRule
 
 SECRETS = {"PATH": "/bin", "MY_TOKEN": "sk-1", "ANTHROPIC_API_KEY": "sk-2", "PLACE": "here"}
 

@@ -8,4 +8,4 @@ from dragoman.vocabulary.services import CreateTerminal
 
 def test_variables_and_quotes_are_in_the_record() -> None:
     request = CreateTerminal("s", "rm", ["a b"], [EnvVariable("LD_PRELOAD", "./x.so")])
-    assert title_of(request, BASH) == terminal_line(request, BASH).text == "LD_PRELOAD=./x.so rm 'a b'"
+    assert title_of(request, BASH) == terminal_line(request, BASH) == "LD_PRELOAD=./x.so rm 'a b'"

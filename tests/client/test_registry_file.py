@@ -11,7 +11,7 @@ from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.located_json import parse
 from dragoman.client.offered_capabilities import FORMS_ONLY, OfferedCapabilities
-from dragoman.client.permission_handler import PermissionPolicy, PermissionRule
+from dragoman.client.permission_policy import PermissionPolicy
 from dragoman.client.registry_edit import add_entry, remove_entry
 from dragoman.client.registry_file import (
     RegistryFile,
@@ -26,6 +26,7 @@ from dragoman.client.registry_file import (
 from dragoman.client.timeouts import Timeouts
 from dragoman.errors import UsageError
 from dragoman.host.trust import trust
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpHttp, McpSse, McpStdio
 
 FILE = Path("/home/me/acp.json")

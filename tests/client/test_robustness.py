@@ -16,7 +16,8 @@ import pytest
 from dragoman import limits
 from dragoman.client.connect import Client, connect
 from dragoman.client.conversation import Conversation
-from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy
+from dragoman.client.permission_handler import PermissionHandler
+from dragoman.client.permission_policy import PermissionPolicy
 from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.permission_rule import Effect, PermissionRule, RuleRefused
+from dragoman.permissions.rule import Effect, PermissionRule, RuleRefused
 from tests.support import rogue_agent
 from tests.support.rogue_agent import permission
 from tests.support.run_command import run

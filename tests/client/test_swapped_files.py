@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy
+from dragoman.client.permission_handler import PermissionHandler
+from dragoman.client.permission_policy import PermissionPolicy
 from dragoman.client.workspace import Workspace
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.services import RequestPermission, WriteTextFile

@@ -9,7 +9,8 @@ import pytest
 from dragoman.client import tool_calls as calls_module
 from dragoman.client.client import Client
 from dragoman.client.conversation import Conversation
-from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy
+from dragoman.client.permission_handler import PermissionHandler
+from dragoman.client.permission_policy import PermissionPolicy
 from dragoman.client.tool_calls import ToolCalls
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dragoman.client import text_files
-from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy
+from dragoman.client.permission_handler import PermissionHandler
+from dragoman.client.permission_policy import PermissionPolicy
 from dragoman.client.terminals import PER_SESSION
 from dragoman.client.text_files import FILE_BYTES
 from dragoman.client.workspace import Workspace

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.coder.modes import Action
-from dragoman.coder.permissions import JudgedCall, RememberedRule, decide
+from dragoman.coder.permissions import JudgedCall, decide_call
+from dragoman.permissions.facts import Action
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.events import PlanUpdate
 from dragoman.vocabulary.options import PlanItems
 from tests.coder.test_slash_commands import prompted, questions
@@ -55,13 +56,13 @@ async def test_no_kind_of_hidden_character_is_shown_as_nothing(tmp_path: Path, c
 
 def test_no_rule_covers_what_hides() -> None:
     for subject in (f"sh ./{TWIN}", f"cat\u00a0{TWIN}"):
-        asked = JudgedCall("c", "bash", {}, [Action("command", subject)])
+        asked = JudgedCall("c", "bash", {}, [Action("execute", subject)])
         rules = [
-            RememberedRule("allow", "bash", subject),
-            RememberedRule("allow", "bash", "sh …"),
-            RememberedRule("allow", "bash", "cat …"),
+            PermissionRule("allow", tool="bash", subject=subject),
+            PermissionRule("allow", tool="bash", subject="sh …"),
+            PermissionRule("allow", tool="bash", subject="cat …"),
         ]
-        assert decide(asked, "ask", rules).verdict == "ask"
+        assert decide_call(asked, "ask", rules).verdict == "ask"
 
 
 async def test_the_title_of_a_servers_tool_spells_out_what_hides(tmp_path: Path) -> None:

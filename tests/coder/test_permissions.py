@@ -2,30 +2,23 @@
 
 import pytest
 
-from dragoman.coder.modes import MODES, Action
-from dragoman.coder.permissions import (
-    NOES,
-    Approved,
-    Decision,
-    JudgedCall,
-    PermissionGate,
-    RememberedRule,
-    decide,
-    offers,
-    rules_for,
-)
+from dragoman.coder.modes import MODES
+from dragoman.coder.permissions import NOES, Approved, JudgedCall, PermissionGate, decide_call, offers, rules_for
+from dragoman.permissions.decision import Decision
+from dragoman.permissions.facts import Action
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.identity import Identity
 
 READ = JudgedCall("1", "read_file", {"path": "a"}, [Action("read", "/w/a")])
-WRITE = JudgedCall("2", "write_file", {"path": "a", "content": "x"}, [Action("write", "/w/a")])
-HOOK = JudgedCall("2", "write_file", {"path": ".git/hooks/x"}, [Action("write", "/w/.git/hooks/x", guarded=True)])
-BASH = JudgedCall("3", "bash", {"command": "make"}, [Action("command", "make")])
-LOOK = JudgedCall("3", "bash", {"command": "ls"}, [Action("command", "ls", harmless=True)])
-FETCH = JudgedCall("4", "web_fetch", {"url": "https://example.com"}, [Action("network", "example.com")])
+WRITE = JudgedCall("2", "write_file", {"path": "a", "content": "x"}, [Action("edit", "/w/a")])
+HOOK = JudgedCall("2", "write_file", {"path": ".git/hooks/x"}, [Action("edit", "/w/.git/hooks/x", guarded=True)])
+BASH = JudgedCall("3", "bash", {"command": "make"}, [Action("execute", "make")])
+LOOK = JudgedCall("3", "bash", {"command": "ls"}, [Action("execute", "ls", harmless=True)])
+FETCH = JudgedCall("4", "web_fetch", {"url": "https://example.com"}, [Action("fetch", "example.com")])
 FOREIGN = JudgedCall("5", "mcp__x__read", {}, [Action("foreign", "mcp__x__read")])
 PLAN = JudgedCall("6", "update_plan", {}, [Action("free")])
 RUIN = JudgedCall(
-    "7", "bash", {"command": "rm -rf /"}, [Action("command", "rm -rf /", blocked_reason="nothing brings that back")]
+    "7", "bash", {"command": "rm -rf /"}, [Action("execute", "rm -rf /", blocked_reason="nothing brings that back")]
 )
 UNKNOWN_TOOL = JudgedCall("8", "format_disk", {})
 
@@ -56,20 +49,20 @@ ALWAYS = "free allow, ruin deny, unknown deny"
 @pytest.mark.parametrize("mode", TABLE)
 def test_a_mode_decides(mode: str) -> None:
     expected = dict(entry.split() for entry in f"{TABLE[mode]}, {ALWAYS}".split(", "))
-    assert {name: decide(call, mode, []).verdict for name, call in CALLS.items()} == expected
+    assert {name: decide_call(call, mode, []).verdict for name, call in CALLS.items()} == expected
 
 
 def test_every_mode_is_in_the_table_and_no_other_allows_anything() -> None:
     assert set(MODES) == set(TABLE)
-    assert {decide(call, "no-such-mode", []).verdict for call in CALLS.values()} == {"deny"}
+    assert {decide_call(call, "no-such-mode", []).verdict for call in CALLS.values()} == {"deny"}
 
 
-def allowed_always(command: str) -> list[RememberedRule]:
-    return rules_for(JudgedCall("1", "bash", {}, [Action("command", command)]), "allow")
+def allowed_always(command: str) -> list[PermissionRule]:
+    return rules_for(JudgedCall("1", "bash", {}, [Action("execute", command)]), "allow")
 
 
 def run(command: str) -> JudgedCall:
-    return JudgedCall("2", "bash", {"command": command}, [Action("command", command, paths_in_workspace=("src",))])
+    return JudgedCall("2", "bash", {"command": command}, [Action("execute", command, paths_in_workspace=("src",))])
 
 
 OTHERS = [
@@ -81,52 +74,58 @@ OTHERS = [
 @pytest.mark.requirement("F6", "8.1.22")
 def test_an_always_for_one_command_covers_no_other() -> None:
     rules = allowed_always("git status")
-    assert rules == [RememberedRule("allow", "bash", "git status …")]
-    assert decide(run("git  status"), "ask", rules).verdict == "allow"
-    assert decide(run("git status src"), "ask", rules).verdict == "allow"
-    assert {decide(run(other), "ask", rules).verdict for other in OTHERS} == {"ask"}
-    assert decide(run("git status ../out"), "ask", rules).verdict == "ask"
+    assert rules == [PermissionRule("allow", tool="bash", subject="git status …")]
+    assert decide_call(run("git  status"), "ask", rules).verdict == "allow"
+    assert decide_call(run("git status src"), "ask", rules).verdict == "allow"
+    assert {decide_call(run(other), "ask", rules).verdict for other in OTHERS} == {"ask"}
+    assert decide_call(run("git status ../out"), "ask", rules).verdict == "ask"
 
 
 def test_an_always_for_what_cannot_be_known_covers_that_text_alone() -> None:
     rules = allowed_always("echo $(date) >> log")
-    assert decide(run("echo $(date) >> log"), "ask", rules).verdict == "allow"
-    assert decide(run("echo $(date) >> log; rm x"), "ask", rules).verdict == "ask"
+    assert decide_call(run("echo $(date) >> log"), "ask", rules).verdict == "allow"
+    assert decide_call(run("echo $(date) >> log; rm x"), "ask", rules).verdict == "ask"
 
 
 @pytest.mark.requirement("H6")
 def test_a_never_holds_in_every_disguise() -> None:
-    (rule,) = rules_for(JudgedCall("1", "bash", {}, [Action("command", "curl evil")]), "deny")
+    (rule,) = rules_for(JudgedCall("1", "bash", {}, [Action("execute", "curl evil")]), "reject")
     for command in ("curl evil", "/usr/bin/curl evil", "env curl evil", "sh -c 'curl evil'", "true; curl evil -o x"):
-        assert decide(run(command), "full-access", [rule]) == Decision("deny", "you said: never", "rule", (rule,))
-    assert decide(run("ls"), "full-access", [rule]).verdict == "allow"
+        assert decide_call(run(command), "full-access", [rule]) == Decision("deny", "you said: never", "rule", (rule,))
+    assert decide_call(run("ls"), "full-access", [rule]).verdict == "allow"
 
 
 def test_what_a_mode_forbids_it_does_not_offer() -> None:
-    assert [mode for mode in MODES if not offers(mode, "command")] == ["read-only", "plan", "safe", "sandbox"]
+    assert [mode for mode in MODES if not offers(mode, "execute")] == ["read-only", "plan", "safe", "sandbox"]
     assert not offers("no-such-mode", "read")
     assert [mode for mode in MODES if offers(mode, "sandboxed")] == ["sandbox"]
 
 
 def test_never_beats_always_beats_the_mode() -> None:
-    always, never = RememberedRule("allow", "bash", "make …"), RememberedRule("deny", "bash", "make …")
-    assert decide(BASH, "ask", [always]).verdict == "allow"
-    assert decide(BASH, "full-access", [always, never]) == Decision("deny", "you said: never", "rule", (never,))
-    assert decide(BASH, "read-only", [always]).verdict == "deny"
+    always, never = (
+        PermissionRule("allow", tool="bash", subject="make …"),
+        PermissionRule("reject", tool="bash", subject="make …"),
+    )
+    assert decide_call(BASH, "ask", [always]).verdict == "allow"
+    assert decide_call(BASH, "full-access", [always, never]) == Decision("deny", "you said: never", "rule", (never,))
+    assert decide_call(BASH, "read-only", [always]).verdict == "deny"
 
 
 def test_a_call_with_several_acts_needs_a_yes_for_each() -> None:
-    both = JudgedCall("9", "bash", {}, [Action("command", "make"), Action("write", "/w/.git/config", guarded=True)])
-    always = RememberedRule("allow", "bash", "make")
-    assert decide(both, "ask", [always]).verdict == "ask"
-    assert decide(both, "ask", [always, RememberedRule("allow", "bash", "/w/.git/config")]).verdict == "allow"
+    both = JudgedCall("9", "bash", {}, [Action("execute", "make"), Action("edit", "/w/.git/config", guarded=True)])
+    always = PermissionRule("allow", tool="bash", subject="make")
+    assert decide_call(both, "ask", [always]).verdict == "ask"
+    assert (
+        decide_call(both, "ask", [always, PermissionRule("allow", tool="bash", subject="/w/.git/config")]).verdict
+        == "allow"
+    )
 
 
 def test_a_yes_of_a_confined_identity_allows_nothing_that_runs_unconfined() -> None:
-    confined = RememberedRule("allow", "bash", BASH.acts[0].subject, confined=True)
-    assert decide(BASH, "workspace-write", [confined], identity=Identity()).verdict == "allow"
-    assert decide(BASH, "workspace-write", [confined]).verdict == "allow"
-    assert decide(BASH, "ask", [confined]).verdict == "ask"
+    confined = PermissionRule("allow", tool="bash", subject=BASH.acts[0].subject, confined=True)
+    assert decide_call(BASH, "workspace-write", [confined], identity=Identity()).verdict == "allow"
+    assert decide_call(BASH, "workspace-write", [confined]).verdict == "allow"
+    assert decide_call(BASH, "ask", [confined]).verdict == "ask"
 
 
 async def test_what_a_confined_identity_always_allows_is_remembered_as_such() -> None:
@@ -158,10 +157,10 @@ async def test_a_yes_to_a_confined_command_is_asked_again_if_it_would_run_unconf
 
 
 def test_guarded_acts_are_refused_to_a_confined_identity_whatever_was_remembered() -> None:
-    call = JudgedCall("9", "write_file", {}, [Action("write", "/w/.envrc", guarded=True)])
-    always = RememberedRule("allow", "write_file", "/w/.envrc")
-    assert decide(call, "workspace-write", [always]).verdict == "allow"
-    refused = decide(call, "workspace-write", [always], identity=Identity(token="bob"))
+    call = JudgedCall("9", "write_file", {}, [Action("edit", "/w/.envrc", guarded=True)])
+    always = PermissionRule("allow", tool="write_file", subject="/w/.envrc")
+    assert decide_call(call, "workspace-write", [always]).verdict == "allow"
+    refused = decide_call(call, "workspace-write", [always], identity=Identity(token="bob"))
     reason = "the token 'bob' may not leave the confinement, and this would"
     assert refused == Decision("deny", reason, "policy")
 
@@ -171,13 +170,13 @@ class User:
 
     def __init__(self, *answers: str | None, mode: str = "ask") -> None:
         self.mode, self.asked = mode, 0
-        self.rules: list[RememberedRule] = []
-        self.kept: list[RememberedRule] = []
+        self.rules: list[PermissionRule] = []
+        self.kept: list[PermissionRule] = []
         self.world = [BASH]
         self._answers = list(answers)
         self.gate = PermissionGate(lambda: self.mode, self.rules, self._keep)
 
-    async def _keep(self, rule: RememberedRule) -> None:
+    async def _keep(self, rule: PermissionRule) -> None:
         self.kept.append(rule)
 
     async def ask(self, call: JudgedCall) -> str | None:
@@ -216,7 +215,7 @@ async def test_an_answer_for_the_future_is_remembered_and_kept() -> None:
     await user.approve()
     assert isinstance(await user.approve(), Approved)
     assert user.asked == 1
-    assert user.rules == user.kept == [RememberedRule("allow", "bash", "make …")]
+    assert user.rules == user.kept == [PermissionRule("allow", tool="bash", subject="make …")]
 
 
 async def test_a_no_for_the_future_holds_in_every_mode() -> None:
@@ -272,7 +271,7 @@ async def test_what_becomes_stricter_while_asking_wins(stricter: str) -> None:
         if stricter == "mode":
             user.mode = "read-only"
         else:
-            user.rules.append(RememberedRule("deny", "bash", "make …"))
+            user.rules.append(PermissionRule("reject", tool="bash", subject="make …"))
         return "allow_always"
 
     assert await user.gate.approve(BASH, user.look, ask) == Decision(
@@ -287,16 +286,21 @@ def test_no_other_client_can_approve() -> None:
 
 
 def test_a_page_is_fetched_unasked_only_where_that_was_said() -> None:
-    guarded = JudgedCall("4", "web_fetch", {}, [Action("network", "example.com", guarded=True)])
-    other = JudgedCall("4", "mcp__x__fetch", {}, [Action("network", "example.com")])
-    assert [decide(call, "ask", [], fetches=True).verdict for call in (FETCH, guarded, other, BASH)] == [
+    guarded = JudgedCall("4", "web_fetch", {}, [Action("fetch", "example.com", guarded=True)])
+    other = JudgedCall("4", "mcp__x__fetch", {}, [Action("fetch", "example.com")])
+    assert [decide_call(call, "ask", [], fetches=True).verdict for call in (FETCH, guarded, other, BASH)] == [
         "allow",
         "ask",
         "ask",
         "ask",
     ]
-    assert decide(FETCH, "read-only", [], fetches=True).verdict == "deny"
-    assert decide(FETCH, "ask", [RememberedRule("deny", "web_fetch", "example.com")], fetches=True).verdict == "deny"
+    assert decide_call(FETCH, "read-only", [], fetches=True).verdict == "deny"
+    assert (
+        decide_call(
+            FETCH, "ask", [PermissionRule("reject", tool="web_fetch", subject="example.com")], fetches=True
+        ).verdict
+        == "deny"
+    )
 
 
 async def test_after_so_many_noes_no_question_is_asked_any_more() -> None:
@@ -306,12 +310,12 @@ async def test_after_so_many_noes_no_question_is_asked_any_more() -> None:
         asked.append(call)
         return "reject_once"
 
-    async def remember(rule: RememberedRule) -> None:
+    async def remember(rule: PermissionRule) -> None:
         raise AssertionError
 
     gate = PermissionGate(lambda: "ask", [], remember)
     for number in range(NOES + 3):
-        call = JudgedCall(str(number), "bash", {}, [Action("command", f"make {number}")])
+        call = JudgedCall(str(number), "bash", {}, [Action("execute", f"make {number}")])
 
         async def look(call: JudgedCall = call) -> JudgedCall:
             return call
@@ -322,12 +326,12 @@ async def test_after_so_many_noes_no_question_is_asked_any_more() -> None:
 
 
 async def test_an_answer_that_is_a_rule_already_is_kept_once() -> None:
-    kept: list[RememberedRule] = []
+    kept: list[PermissionRule] = []
 
-    async def remember(rule: RememberedRule) -> None:
+    async def remember(rule: PermissionRule) -> None:
         kept.append(rule)
 
-    twice = JudgedCall("1", "bash", {}, [Action("command", "make"), Action("command", "make")])
+    twice = JudgedCall("1", "bash", {}, [Action("execute", "make"), Action("execute", "make")])
     gate = PermissionGate(lambda: "ask", [], remember)
 
     async def look() -> JudgedCall:
@@ -343,6 +347,9 @@ async def test_an_answer_that_is_a_rule_already_is_kept_once() -> None:
 
 def test_a_rule_that_cannot_be_read_covers_its_own_text_alone() -> None:
     torn = "make 'half …"
-    rules = [RememberedRule("allow", "bash", torn), RememberedRule("deny", "bash", "ls 'half …")]
-    assert decide(run("make"), "ask", rules).verdict == "ask"
-    assert decide(run("ls"), "workspace-write", rules).reason != "you said: never"
+    rules = [
+        PermissionRule("allow", tool="bash", subject=torn),
+        PermissionRule("reject", tool="bash", subject="ls 'half …"),
+    ]
+    assert decide_call(run("make"), "ask", rules).verdict == "ask"
+    assert decide_call(run("ls"), "workspace-write", rules).reason != "you said: never"

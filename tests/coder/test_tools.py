@@ -13,7 +13,7 @@ from dragoman.agent.session import Prompt, Session
 from dragoman.coder.changes import Changes
 from dragoman.coder.context import ContextToolCall, ContextToolResult
 from dragoman.coder.execution import DirectExecution, Start
-from dragoman.coder.permissions import Approved, Ask, Decision, JudgedCall, Look, PermissionGate, RememberedRule
+from dragoman.coder.permissions import Approved, Ask, JudgedCall, Look, PermissionGate
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash
 from dragoman.coder.tools.contract import BadInput, Tool, ToolContext, ToolOutcome
@@ -25,6 +25,8 @@ from dragoman.coder.tools.web_fetch import WebFetch
 from dragoman.coder.tools.write import EditFile, WriteFile
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
+from dragoman.permissions.decision import Decision
+from dragoman.permissions.rule import PermissionRule
 from dragoman.testing import pair
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, TerminalUpdate, ToolCallUpdate
 from dragoman.vocabulary.services import ReadTextFile, WriteTextFile
@@ -58,7 +60,7 @@ def toolbox(
 ) -> Toolbox:
     """Every tool, in a mode that does not ask."""
 
-    async def remember(rule: RememberedRule) -> None:
+    async def remember(rule: PermissionRule) -> None:
         raise AssertionError("nobody was asked")
 
     roots = Roots([str(folder)])

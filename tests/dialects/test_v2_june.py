@@ -9,7 +9,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy
+from dragoman.client.permission_handler import PermissionHandler
+from dragoman.client.permission_policy import PermissionPolicy
 from dragoman.dialects.contract import RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.handshake.first_bytes import answer_initialize
 from dragoman.dialects.handshake.initialize import DecodedClientHello, decode_agent, decode_client, encode_agent

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman import connect
-from dragoman.client.permission_handler import PermissionHandler, PermissionPolicy
+from dragoman.client.permission_handler import PermissionHandler
+from dragoman.client.permission_policy import PermissionPolicy
 from dragoman.client.workspace import Workspace
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Running, ToolCallUpdate
 from dragoman.vocabulary.services import RequestPermission

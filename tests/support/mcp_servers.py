@@ -11,9 +11,10 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder.mcp import Config, McpServers, McpServerStatus
 from dragoman.coder.mcp.servers import allow_all
 from dragoman.coder.mcp.settings import McpTimeouts
-from dragoman.coder.permissions import Approved, JudgedCall, PermissionGate, RememberedRule
+from dragoman.coder.permissions import Approved, JudgedCall, PermissionGate
 from dragoman.coder.tools.contract import Tool, ToolContext, ToolOutcome
 from dragoman.host.guardian import Guardian
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.requests import EnvVariable, McpStdio
 from tests.support.whole_agent import one_guardian
 
@@ -35,7 +36,7 @@ class Bench:
         self.servers: McpServers
         self.notices: list[str] = []
         self.asked: list[str] = []
-        self.rules: list[RememberedRule] = []
+        self.rules: list[PermissionRule] = []
         self.answer = "allow_once"
         self._changed = asyncio.Event()
 
@@ -71,7 +72,7 @@ class Bench:
     async def approve(self, tool: Tool, given: dict[str, Any]) -> Approved:
         """The call, approved by a user who says `answer` and is asked as in mode `ask`."""
 
-        async def remember(rule: RememberedRule) -> None:
+        async def remember(rule: PermissionRule) -> None:
             pass
 
         async def look() -> JudgedCall:

@@ -20,10 +20,7 @@ def tools_page() -> str:
     tools = [
         (f"`{one.name}({inputs(schemas[one.name])})`", one.kind, f"`{one.does}`", one.description) for one in kinds
     ]
-    modes = [
-        (f"`{name}`", mode.description, mode.read, mode.write, mode.command, mode.network, mode.foreign, mode.sandboxed)
-        for name, mode in MODES.items()
-    ]
+    modes = [(f"`{name}`", mode.description, *mode.policy[:6]) for name, mode in MODES.items()]
     commands = [(f"`/{name}{f' {hint}' if hint else ''}`", about) for name, (about, hint) in BUILT_IN.items()]
     parts = [
         "# Tools, modes and slash commands",
@@ -41,10 +38,11 @@ def tools_page() -> str:
         ),
         "## Modes",
         (
-            "What a mode says about each kind of act. `foreign` is the tool of an MCP server. What a mode denies is "
+            "What a mode says about each kind of act. `foreign` is the tool of an MCP server, `sandboxed` is what "
+            "happens in a view of the workspace. What a mode denies is "
             "not offered to the model, and is refused if it is called."
         ),
-        table(("mode", "", "read", "write", "command", "network", "foreign", "in a view"), modes),
+        table(("mode", "", "read", "edit", "execute", "fetch", "foreign", "sandboxed"), modes),
         (
             "In `workspace-write` a command that is known to only look needs no question. Protected names ask in every "
             "mode but `full-access`. On the command line `full` is another name of `full-access`."

@@ -95,7 +95,7 @@ CLIENTS: Final = (
     Shown("dragoman.client.workspace", "Workspace", ("callbacks", "close"), made=True),
     Shown("dragoman.client.permission_handler", "PermissionHandler", ("permits", "new_turn"), made=True),
     Shown("dragoman.client.permission_policy", "PermissionPolicy", made=True),
-    Shown("dragoman.client.permission_policy", "PermissionRule", made=True),
+    Shown("dragoman.permissions.rule", "PermissionRule", made=True),
     Shown("dragoman.client.registry", "AgentRegistry"),
     Shown("dragoman.client.timeouts", "Timeouts", made=True),
 )

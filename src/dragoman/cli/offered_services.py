@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from dragoman.client.decision import OnDecision
-    from dragoman.client.permission_handler import Denial, PermissionHandler, PermissionPolicy
+    from dragoman.client.permission_handler import Denial, PermissionHandler
+    from dragoman.client.permission_policy import PermissionPolicy
     from dragoman.client.workspace import Workspace
     from dragoman.vocabulary.services import (
         CreateTerminal,

@@ -15,7 +15,7 @@ from dragoman.cli.errors import CommandError, print_warning, warn_about_plain_ht
 
 if TYPE_CHECKING:
     from dragoman.client.offered_capabilities import OfferedCapabilities
-    from dragoman.client.permission_handler import Level, PermissionPolicy
+    from dragoman.client.permission_policy import Level, PermissionPolicy
     from dragoman.client.registry import AgentRegistry
 
 
@@ -48,7 +48,7 @@ class Target(NamedTuple):
         """Return its policy; `level` is what the user allows now, `otherwise` counts where nothing is configured."""
         if self.registry is not None:
             return self.registry.entry(self.name).policy(level, otherwise=otherwise)
-        from dragoman.client.permission_handler import PermissionPolicy
+        from dragoman.client.permission_policy import PermissionPolicy
 
         return PermissionPolicy(level or otherwise)
 

@@ -8,13 +8,14 @@ from typing import Final, Literal
 
 from dragoman import limits
 from dragoman.client.offered_capabilities import EVERYTHING, OfferedCapabilities
-from dragoman.client.permission_policy import Level, PermissionPolicy, PermissionRule
+from dragoman.client.permission_policy import Level, PermissionPolicy
 from dragoman.client.remote_launch import remote_launch_reason
 from dragoman.client.timeouts import PROMPT_IDLE_SECONDS, REQUEST_SECONDS, Timeouts
 from dragoman.errors import UsageError
 from dragoman.host.launch_names import Launch
 from dragoman.host.paths import is_inside
 from dragoman.host.variables import VariableMissing, fill, secret_variables
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.requests import McpServer
 
 PolicyName = Literal["auto-approve", "prompt", "deny"]

@@ -1,16 +1,17 @@
-"""What a request of an agent is about, by what it carries: paths, commands, addresses. Pure.
+"""Gather the facts of an agent's request, by what it carries: paths, commands, addresses. Pure.
 
 Titles and names are for display and are not looked at. The kind is the agent's own word: it can make a request look
 more serious than what it carries, never less. What cannot be understood is said to be `unclear`, and only a person or
 a rule for everything says yes to that.
 """
 
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 from msgspec import UnsetType
 
-from dragoman.client.command_lines import BASH, CommandLine, judged_line, terminal_argv
+from dragoman.client.command_lines import BASH, judged_line, terminal_argv
 from dragoman.client.tool_input import ToolInput
+from dragoman.permissions.facts import Action, ActionKind, CallFacts
 from dragoman.vocabulary.content import (
     BlobResource,
     Content,
@@ -43,7 +44,6 @@ from dragoman.vocabulary.tools import (
 from dragoman.vocabulary.word import Extras
 
 GuardedRequest = RequestPermission | ReadTextFile | WriteTextFile | CreateTerminal
-ActionKind = Literal["read", "edit", "execute", "fetch", "other"]
 
 _READING: Final = frozenset({"read", "search"})
 _EDITING: Final = frozenset({"edit", "delete", "move"})
@@ -51,51 +51,33 @@ _EDITING: Final = frozenset({"edit", "delete", "move"})
 _PLAIN_FILES: Final = ("text", "binary")
 
 
-class CallFacts(NamedTuple):
-    """What a request carries. `kind` is the most serious thing that it is, `also` what else it is or may be."""
-
-    kind: ActionKind
-    paths: tuple[str, ...] = ()
-    commands: tuple[CommandLine, ...] = ()
-    addresses: tuple[str, ...] = ()
-    unclear: str = ""
-    also: frozenset[ActionKind] = frozenset()
-    # Whether it carries more than was read: a rule against anything may be about that.
-    is_cut: bool = False
-
-    @property
-    def kinds(self) -> frozenset[ActionKind]:
-        """Everything it may be, for rules that say no: a change may be called anything."""
-        return self.also | {self.kind} | (frozenset({"edit"}) if self.kind == "other" else frozenset())
-
-
 def call_facts(request: GuardedRequest, shell: str = BASH) -> CallFacts:
     """Return what a request can be judged by. `shell` runs a terminal's line of text."""
     match request:
         case ReadTextFile(path=path):
-            return CallFacts("read", (path,))
+            return CallFacts((Action("read", path),))
         case WriteTextFile(path=path):
-            return CallFacts("edit", (path,))
+            return CallFacts((Action("edit", path),))
         case CreateTerminal():
             return _of_terminal(request, shell)
         case RequestPermission(subject=CommandSubject(command=command, cwd=cwd) as subject):
             unclear = "it has fields that this release does not know" if subject.extras else ""
-            return CallFacts("execute", _folder(cwd), (CommandLine(command),), unclear=unclear)
+            return CallFacts((Action("execute", command, portable=True), *_folder(cwd)), unclear)
         case RequestPermission(subject=ToolCallSubject(tool_call=call)):
             return _of_call(call, request.extras)
         case RequestPermission():
-            return CallFacts("other", unclear="it does not say what it is about")
+            return CallFacts((Action("other", is_known=False),), "it does not say what it is about")
 
 
 def _of_terminal(request: CreateTerminal, shell: str) -> CallFacts:
     line = judged_line(request, shell)
-    by_another_shell = terminal_argv(request, shell)[0] == shell != BASH and not line.is_bash
+    by_another_shell = terminal_argv(request, shell)[0] == shell != BASH and line.portable
     unclear = f"there is no bash here, and {shell} may read the line in another way" if by_another_shell else ""
-    return CallFacts("execute", _folder(request.cwd), (line,), unclear=unclear)
+    return CallFacts((line, *_folder(request.cwd)), unclear)
 
 
-def _folder(cwd: object) -> tuple[str, ...]:
-    return (cwd,) if isinstance(cwd, str) and cwd else ()
+def _folder(cwd: object) -> tuple[Action, ...]:
+    return (Action("mention", cwd),) if isinstance(cwd, str) and cwd else ()
 
 
 def _of_call(call: ToolCallUpdate, beside: "Extras | UnsetType") -> CallFacts:
@@ -171,23 +153,24 @@ def _read_uri(found: ToolInput, uri: str) -> None:
 
 def _combine(found: ToolInput, label: str, *, has_diff: bool) -> CallFacts:
     """Return the facts in what was found. `label` is the kind that the agent has given the call."""
-    kinds: list[ActionKind] = []
-    if found.commands or label == "execute":
-        kinds.append("execute")
-    if found.addresses or label == "fetch":
-        kinds.append("fetch")
-    writes = found.writes or (found.changes and not kinds)
-    if has_diff or label in _EDITING or (writes and (kinds or label in _READING)):
-        kinds.append("edit")
+    actions = list(dict.fromkeys(found.commands)) or _claimed("execute", label)
+    actions += [Action("fetch", address) for address in dict.fromkeys(found.addresses)] or _claimed("fetch", label)
+    writes = found.writes or (found.changes and not actions)
+    use: ActionKind = "mention" if actions else "other"
+    if has_diff or label in _EDITING or (writes and (actions or label in _READING)):
+        use = "edit"
     elif label in _READING:
-        kinds.append("read")
-    elif not kinds:
-        kinds.append("other")
+        use = "read"
     paths = found.all_paths()
+    actions += [Action(use, path) for path in paths] or [Action(use, is_known=False)]
     unclear = found.unclear
     if found.commands and (found.writes or has_diff):
         unclear = unclear or "it runs a command and writes something beside it"
     if not (unclear or paths or found.commands or found.addresses):
         unclear = "it names no file, no command and no address"
-    commands, addresses = tuple(dict.fromkeys(found.commands)), tuple(dict.fromkeys(found.addresses))
-    return CallFacts(kinds[0], paths, commands, addresses, unclear, frozenset(kinds[1:]), found.is_cut)
+    return CallFacts(tuple(actions), unclear, found.is_cut)
+
+
+def _claimed(kind: ActionKind, label: str) -> list[Action]:
+    """Return what a call says that it does, and not to what."""
+    return [Action(kind, is_known=False)] if label == kind else []

@@ -12,9 +12,10 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from dragoman.errors import INVALID_PARAMS, RequestFailed
+from dragoman.permissions.facts import Action
 from dragoman.vocabulary.services import CreateTerminal
 
 BASH: Final = "/bin/bash"
@@ -33,13 +34,6 @@ _BEFORE_TEXT: Final = frozenset({"--noprofile", "--norc", "--login", "-l", "-e"}
 _STEERS_BASH: Final = re.compile(
     r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC_.*|BASH_COMPAT|BASH_XTRACEFD|POSIXLY_CORRECT|PS4|CDPATH|GLOBIGNORE"
 )
-
-
-class CommandLine(NamedTuple):
-    """A command as text. `is_bash`: bash reads it; else it is not known which shell does."""
-
-    text: str
-    is_bash: bool = False
 
 
 def check_terminal(request: CreateTerminal) -> None:
@@ -65,18 +59,18 @@ def terminal_argv(request: CreateTerminal, shell: str = BASH) -> list[str]:
     return [shell, *(_BASH_OPTIONS if _is_bash(shell) else ("-c",)), request.command]
 
 
-def terminal_line(request: CreateTerminal, shell: str = BASH) -> CommandLine:
+def terminal_line(request: CreateTerminal, shell: str = BASH) -> str:
     """Write the words of a terminal's process as one line with its variables: it is judged, and shown."""
     if _is_line(request) and not request.env and _is_bash(shell):
-        return CommandLine(request.command, is_bash=True)
+        return request.command
     given = [f"{variable.name}={shlex.quote(variable.value)}" for variable in request.env or ()]
-    return CommandLine(" ".join([*given, _quoted(terminal_argv(request, shell))]), is_bash=True)
+    return " ".join([*given, _quoted(terminal_argv(request, shell))])
 
 
-def judged_line(request: CreateTerminal, shell: str = BASH) -> CommandLine:
+def judged_line(request: CreateTerminal, shell: str = BASH) -> Action:
     """Return the command of a terminal for rules: `bash -c TEXT` without variables is its text."""
     inner = None if request.env else text_for_shell(terminal_argv(request, shell))
-    return inner or terminal_line(request, shell)
+    return inner or Action("execute", terminal_line(request, shell))
 
 
 def terminal_environment(request: CreateTerminal, base: Mapping[str, str]) -> dict[str, str]:
@@ -90,19 +84,19 @@ def terminal_environment(request: CreateTerminal, base: Mapping[str, str]) -> di
     return kept | {variable.name: variable.value for variable in request.env or ()}
 
 
-def line_of(words: Sequence[str]) -> CommandLine:
-    """Return words as one command line; `bash -c TEXT` is its text."""
-    return text_for_shell(words) or CommandLine(_quoted(words), is_bash=True)
+def line_of(words: Sequence[str]) -> Action:
+    """Return the action of running words as one command line; `bash -c TEXT` is its text."""
+    return text_for_shell(words) or Action("execute", _quoted(words))
 
 
-def text_for_shell(words: Sequence[str]) -> CommandLine | None:
+def text_for_shell(words: Sequence[str]) -> Action | None:
     """Return the text that a shell is told to run by these words, if that is all they say."""
     if len(words) < 3 or not _TEXT_FOLLOWS.fullmatch(words[-2]):
         return None
     if words[0] in _BASHES and all(word in _BEFORE_TEXT for word in words[1:-2]):
-        return CommandLine(words[-1], is_bash=True)
+        return Action("execute", words[-1])
     if words[0] in _OTHER_SHELLS and len(words) == 3:
-        return CommandLine(words[-1])
+        return Action("execute", words[-1], portable=True)
     return None
 
 

@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 from dragoman.client.call_facts import GuardedRequest
 from dragoman.client.command_lines import terminal_line
-from dragoman.client.permission_rule import PermissionRule
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.services import CreateTerminal, ReadTextFile, RequestPermission, WriteTextFile
 
 By = Literal["user", "rule", "policy"]
@@ -51,4 +51,4 @@ def title_of(request: GuardedRequest, shell: str) -> str:
         case ReadTextFile(path=path) | WriteTextFile(path=path):
             return path
         case CreateTerminal():
-            return terminal_line(request, shell).text
+            return terminal_line(request, shell)

@@ -30,7 +30,7 @@ def question_about(
     title = title_for_user(request, shell=shell)
     match request:
         case CreateTerminal():
-            line = terminal_line(request, shell).text
+            line = terminal_line(request, shell)
             folder = request.cwd if isinstance(request.cwd, str) and request.cwd else cwd
             return RequestPermission(request.session_id, title, _OPTIONS, subject=CommandSubject(line, folder))
         case WriteTextFile(path=path):
@@ -53,7 +53,7 @@ def title_for_user(request: ReadTextFile | WriteTextFile | CreateTerminal, *, sh
     """Return what a request wants in a few words: the title of its question, and the name of its denial."""
     match request:
         case CreateTerminal():
-            return f"Run {terminal_line(request, shell).text}"
+            return f"Run {terminal_line(request, shell)}"
         case WriteTextFile(path=path):
             return f"Write {path}"
         case ReadTextFile(path=path):

@@ -11,19 +11,11 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.client.call_facts import CallFacts, GuardedRequest, call_facts
+from dragoman.client.call_facts import GuardedRequest, call_facts
 from dragoman.client.decision import By, OnDecision, PermissionDecision, method_of, title_of
 from dragoman.client.file_questions import question_about, title_for_user
 from dragoman.client.granted_writes import GrantedWrites
-from dragoman.client.permission_policy import (
-    Effect,
-    Level,
-    PathPosition,
-    PermissionPolicy,
-    PermissionRule,
-    Verdict,
-    judge,
-)
+from dragoman.client.permission_policy import Level, PermissionPolicy, judge
 from dragoman.client.questions import Questions
 from dragoman.errors import CANCELLED, RequestCancelled
 from dragoman.host.credential_files import credential_files
@@ -32,6 +24,8 @@ from dragoman.host.programs import line_shell
 from dragoman.host.protected_names import FolderFacts, is_git_folder, is_protected_write, look_in, plain
 from dragoman.host.secrets import home_for, is_credential
 from dragoman.host.wild_paths import PatternSearch, TooManyFiles, is_wild
+from dragoman.permissions.decision import Decision, PathPosition
+from dragoman.permissions.facts import CallFacts
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.services import (
     CreateTerminal,
@@ -45,19 +39,6 @@ from dragoman.vocabulary.services import (
     rejection,
 )
 from dragoman.vocabulary.tools import Location
-
-__all__ = [
-    "Denial",
-    "Effect",
-    "Level",
-    "PathPosition",
-    "PermissionHandler",
-    "PermissionPolicy",
-    "PermissionRule",
-    "Verdict",
-    "allow_option",
-    "judge",
-]
 
 Ask = Callable[[RequestPermission], Awaitable["PermissionOption | str | None"]]
 # A file as it is now; None if there is none.
@@ -127,9 +108,9 @@ class PermissionHandler:
             self._credential,
             self._git_folder,
             self._expand,
-            real=os.path.realpath,
-            shell=line_shell(),
+            os.path.realpath,
         )
+        self._shell = line_shell()
         self._folder_facts: dict[str, FolderFacts] = {}
         self._credentials_found: dict[str, str] = {}
         self._patterns = PatternSearch()
@@ -146,20 +127,20 @@ class PermissionHandler:
 
     async def __call__(self, request: RequestPermission) -> "PermissionOption | PermissionAnswer | None":
         """Return the option to choose; a rejection with its reason where the answer has room for it."""
-        verdict = self._verdict(request)
-        if verdict.effect == "ask" and self._ask is not None:
-            return await self._ask_user(request, verdict, self._ask)
-        option = allow_option(request) if self._allows(verdict) else None
+        decision = self._decide(request)
+        if decision.verdict == "ask" and self._ask is not None:
+            return await self._ask_user(request, decision, self._ask)
+        option, basis = allow_option(request) if self._allows(decision) else None, ""
         if option is not None:
-            self._record(request, verdict, is_allowed=True, option=option)
+            self._record(request, decision, is_allowed=True, option=option)
             return option
-        if self._allows(verdict):
-            verdict = Verdict("reject", "the agent offers no way to say yes", basis="no option to allow")
-        reason = self._deny(request, verdict)
+        if self._allows(decision):
+            decision, basis = Decision("deny", "the agent offers no way to say yes"), "no option to allow"
+        reason = self._deny(request, decision, basis)
         return PermissionAnswer(rejection(request), meta={REASON_KEY: reason})
 
     async def _ask_user(
-        self, request: RequestPermission, verdict: Verdict, ask: Ask
+        self, request: RequestPermission, decision: Decision, ask: Ask
     ) -> "PermissionOption | PermissionAnswer | None":
         shown = self._with_real_places(request)
         writes = await asyncio.to_thread(self._granted_writes.shown_by, shown)
@@ -170,7 +151,7 @@ class PermissionHandler:
         is_allowed = option is not None and option.allows
         if is_allowed:
             self._granted_writes.add(writes)
-        self._record(request, verdict, is_allowed=is_allowed, by="user", option=option)
+        self._record(request, decision, is_allowed=is_allowed, by="user", option=option)
         return option
 
     async def permits(
@@ -180,36 +161,36 @@ class PermissionHandler:
 
         `look` returns the file as it is now. Raise `RequestCancelled` if `dismiss` is called before the user answers.
         """
-        verdict = self._verdict(request)
-        if verdict.effect == "ask" and self._ask is not None:
+        decision = self._decide(request)
+        if decision.verdict == "ask" and self._ask is not None:
             if isinstance(request, WriteTextFile) and await self._is_granted(request, look or _nothing):
-                self._record(request, verdict, is_allowed=True, by="user")  # just now, when it was asked for an edit
+                self._record(request, decision, is_allowed=True, by="user")  # just now, when it was asked for an edit
                 return None
-            return await self._ask_to_lend(request, verdict, look or _nothing, self._ask)
-        if self._allows(verdict):
-            self._record(request, verdict, is_allowed=True)
+            return await self._ask_to_lend(request, decision, look or _nothing, self._ask)
+        if self._allows(decision):
+            self._record(request, decision, is_allowed=True)
             return None
-        return self._deny(request, verdict)
+        return self._deny(request, decision)
 
     def deny_outside(self, request: ReadTextFile | WriteTextFile | CreateTerminal, path: str) -> str:
         """Deny what a client lends inside of its roots only, at any level: `path` leads out of them. Returns why."""
-        verdict = self._verdict(request)
-        if verdict.effect != "reject" or verdict.rule is None:
-            reason = f"{path} is outside of the workspace, and a client lends nothing there"
-            verdict = Verdict("reject", reason, basis=_OUTSIDE)
-        return self._deny(request, verdict)
+        decision = self._decide(request)
+        if decision.verdict == "deny" and decision.rules:
+            return self._deny(request, decision)
+        reason = f"{path} is outside of the workspace, and a client lends nothing there"
+        return self._deny(request, Decision("deny", reason), _OUTSIDE)
 
     async def _is_granted(self, request: WriteTextFile, look: Look) -> bool:
         return self._granted_writes.is_open(request) and self._granted_writes.consume(request, await look())
 
-    def _verdict(self, request: GuardedRequest) -> Verdict:
+    def _decide(self, request: GuardedRequest) -> Decision:
         self._folder_facts.clear()
         self._credentials_found.clear()
         self._patterns = PatternSearch()
-        return judge(request, self.policy, self._where)
+        return judge(request, self.policy, self._where, shell=self._shell)
 
     async def _ask_to_lend(
-        self, request: ReadTextFile | WriteTextFile | CreateTerminal, verdict: Verdict, look: Look, ask: Ask
+        self, request: ReadTextFile | WriteTextFile | CreateTerminal, decision: Decision, look: Look, ask: Ask
     ) -> str | None:
         """Return why the user does not allow it; None if the user does.
 
@@ -217,16 +198,16 @@ class PermissionHandler:
         """
         for _ in range(_SHOWN_AGAIN):
             before = await look()
-            question = question_about(request, before, shell=self._where.shell, cwd=self._roots.cwd)
+            question = question_about(request, before, shell=self._shell, cwd=self._roots.cwd)
             option = await self._ask_person(question, ask)
             if option is None or not option.allows:
-                self._record(request, verdict, is_allowed=False, by="user", option=option)
+                self._record(request, decision, is_allowed=False, by="user", option=option)
                 return "the user said no"
             if await look() == before:
-                self._record(request, verdict, is_allowed=True, by="user", option=option)
+                self._record(request, decision, is_allowed=True, by="user", option=option)
                 return None
         reason = "the file keeps changing while the user looks at it"
-        return self._deny(request, Verdict("reject", reason, basis="changed while it was shown"))
+        return self._deny(request, Decision("deny", reason), "changed while it was shown")
 
     def new_turn(self) -> None:
         """Forget the answers of the last turn: a no, and a yes to an edit, count until its end."""
@@ -240,70 +221,73 @@ class PermissionHandler:
         self._granted_writes.clear()
         self._questions.dismiss_all()
 
-    def _allows(self, verdict: Verdict) -> bool:
-        return verdict.effect == "allow" or (verdict.effect == "ask" and self.policy.unasked == "allow")
+    def _allows(self, decision: Decision) -> bool:
+        return decision.verdict == "allow" or (decision.verdict == "ask" and self.policy.unasked == "allow")
 
-    def _deny(self, request: GuardedRequest, verdict: Verdict) -> str:
-        reason = verdict.reason
-        if verdict.effect == "ask":
+    def _deny(self, request: GuardedRequest, decision: Decision, basis: str = "") -> str:
+        """Deny a request; return why. `basis` says so without content, for the record, where no policy does."""
+        reason = decision.reason
+        if decision.verdict == "ask":
             reason = f"{reason}, and there is no user to ask"
-        self._record(request, verdict._replace(reason=reason), is_allowed=False)
+        self._record(request, decision._replace(reason=reason), is_allowed=False, basis=basis)
         self.denied += 1
         if len(self.denials) < _DENIALS:
-            level: Level = "" if verdict.basis else self._least_level(request)
-            self.denials.append(Denial(self._title(request), reason, level, is_outside=verdict.basis == _OUTSIDE))
+            level: Level = "" if basis else self._least_level(request)
+            self.denials.append(Denial(self._title(request), reason, level, is_outside=basis == _OUTSIDE))
         return reason
 
     def _least_level(self, request: GuardedRequest) -> Level:
         """Return the least level at which the user need not be asked; empty: a rule stands against it at every one."""
         levels: tuple[Level, ...] = ("read", "edit", "all")
         for level in levels:
-            if judge(request, PermissionPolicy(level, self.policy.rules), self._where).effect == "allow":
+            policy = PermissionPolicy(level, self.policy.rules)
+            if judge(request, policy, self._where, shell=self._shell).verdict == "allow":
                 return level
         return ""
 
     def _title(self, request: GuardedRequest) -> str:
         if isinstance(request, RequestPermission):
             return request.title
-        return title_for_user(request, shell=self._where.shell)
+        return title_for_user(request, shell=self._shell)
 
     def _record(
         self,
         request: GuardedRequest,
-        verdict: Verdict,
+        decision: Decision,
         *,
         is_allowed: bool,
         by: By | None = None,
         option: PermissionOption | None = None,
+        basis: str = "",
     ) -> None:
         if self._on_decision is not None:
             self._on_decision(
                 PermissionDecision(
                     request.session_id,
                     method_of(request),
-                    call_facts(request, self._where.shell).kind,
-                    title_of(request, self._where.shell),
+                    call_facts(request, self._shell).kind,
+                    title_of(request, self._shell),
                     is_allowed,
-                    by or ("policy" if verdict.rule is None else "rule"),
+                    by or ("rule" if decision.rules else "policy"),
                     "" if option is None else option.kind,
-                    "" if by == "user" else self._basis(verdict, is_allowed=is_allowed),
-                    verdict.rule,
-                    verdict.reason,
+                    "" if by == "user" else basis or self._basis(decision, is_allowed=is_allowed),
+                    decision.rules[0] if decision.rules else None,
+                    decision.reason,
                 )
             )
 
-    def _basis(self, verdict: Verdict, *, is_allowed: bool) -> str:
-        if verdict.effect == "ask":
+    def _basis(self, decision: Decision, *, is_allowed: bool) -> str:
+        if decision.verdict == "ask":
             return "accept_all" if is_allowed else "no user to ask"
-        if verdict.rule is not None:
-            return verdict.rule.effect
+        if decision.rules:
+            return decision.rules[0].effect
         if is_allowed:
             return f"allow {self.policy.allow}"
-        return verdict.basis or "deny"
+        return "deny"
 
     async def _ask_person(self, request: RequestPermission, ask: Ask) -> PermissionOption | None:
         """Return what the user chooses. A question that is repeated meanwhile, or after a no, gets that answer."""
-        key = (request.session_id, call_facts(request, self._where.shell))
+        key = (request.session_id, call_facts(request, self._shell))
         while key in self._asking:
             await asyncio.wait([self._asking[key]])
         if key in self._refusals:
@@ -329,7 +313,7 @@ class PermissionHandler:
         return option
 
     def _inside(self, path: str) -> bool:
-        return self._parts(path) is not None
+        return self._place(path) is not None
 
     def _names(self, path: str) -> list[str]:
         """Return the names of a file in a rule: its real path, from its root, and from the root as it was given."""
@@ -379,22 +363,16 @@ class PermissionHandler:
 
     def _git_folder(self, paths: Sequence[str]) -> str:
         names: dict[tuple[str, ...], set[str]] = {}
-        for path in paths:
-            place = self._place(path)
-            for at, part in enumerate(() if place is None else place.parts):
-                assert place is not None
+        for path, place in ((path, place) for path in paths if (place := self._place(path))):
+            for at, part in enumerate(place.parts):
                 here = names.setdefault((place.root, *place.parts[:at]), set())
                 here.add(plain(part))
                 if is_git_folder(here):
                     return path
         return ""
 
-    def _parts(self, path: str) -> tuple[str, ...] | None:
-        """Return the parts of a path below its root; None if it is outside, or if a shell may lead it elsewhere."""
-        place = self._place(path)
-        return None if place is None else place.parts
-
     def _place(self, path: str) -> Place | None:
+        """Return where a path leads; None if it is outside, or if a shell may lead it elsewhere."""
         if path.startswith("~") or "$" in path:
             return None
         try:
@@ -407,7 +385,7 @@ class PermissionHandler:
         if not isinstance(request.subject, ToolCallSubject):
             return request
         leads = []
-        for path in call_facts(request, self._where.shell).paths:
+        for path in call_facts(request, self._shell).paths:
             real = self._names(path)[-1]
             if real != os.path.normpath(os.path.join(self._roots.cwd, path)):
                 leads.append(Location(real))

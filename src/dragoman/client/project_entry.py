@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 from dragoman.client.agent_entry import AgentEntry, PolicyName
 from dragoman.client.offered_capabilities import EVERYTHING, FORMS_ONLY, OfferedCapabilities
-from dragoman.client.permission_policy import PermissionRule
 from dragoman.client.registry_file import RegistryFile, Terms, project_folder
 from dragoman.host.trust import TrustState
 
@@ -104,11 +103,7 @@ def _ignored(given: AgentEntry, counted: AgentEntry) -> Iterator[str]:
         yield f"permissionPolicy {given.permission_policy} ({counted.permission_policy} counts)"
     if counted.non_interactive != given.non_interactive:
         yield f"nonInteractivePolicy {given.non_interactive} ({counted.non_interactive} counts)"
-    yield from (str(rule).removeprefix("the ") for rule in _gone(given.rules, counted.rules))
+    yield from (str(rule).removeprefix("the ") for rule in given.rules if rule not in counted.rules)
     lost = [what for name, what in _LENT.items() if getattr(given.offered, name) and not getattr(counted.offered, name)]
     if lost:
         yield f"capabilities: {', '.join(lost)}"
-
-
-def _gone(given: tuple[PermissionRule, ...], counted: tuple[PermissionRule, ...]) -> list[PermissionRule]:
-    return [rule for rule in given if rule not in counted]

@@ -17,12 +17,12 @@ from dragoman.client.known_agents import KNOWN
 from dragoman.client.located_json import ConfigMistake, LocatedJson, parse
 from dragoman.client.located_json import Path as Place
 from dragoman.client.offered_capabilities import FORMS_ONLY, OfferedCapabilities
-from dragoman.client.permission_rule import Effect, PermissionRule, RuleRefused
 from dragoman.client.targets import SCHEMES
 from dragoman.dialects.vendors.named import NAMES
 from dragoman.errors import WorldError
 from dragoman.host.regular_file import read_regular
 from dragoman.host.trust import TrustFailed, TrustState, trust_state
+from dragoman.permissions.rule import PATTERN_FIELDS, Effect, PermissionRule, RuleRefused
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpHttp, McpServer, McpSse, McpStdio
 
 NAME: Final = "acp.json"
@@ -399,8 +399,8 @@ class _Reader:
         inner = table.table("permissions", frozenset(_EFFECTS))
         found: list[PermissionRule] = []
         for effect in _EFFECTS:
-            for rule in inner.tables(effect, frozenset({"kind", "path", "command"})):
-                named = {key: text for key in ("kind", "path", "command") if (text := rule.text(key)) is not None}
+            for rule in inner.tables(effect, frozenset(PATTERN_FIELDS)):
+                named: dict[str, Any] = {key: text for key in PATTERN_FIELDS if (text := rule.text(key)) is not None}
                 for key, text in named.items():
                     if not text.strip():
                         raise rule.wrong(key, f"{key} is empty; leave it out instead")

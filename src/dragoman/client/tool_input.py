@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from dragoman.client.command_lines import CommandLine, line_of
+from dragoman.client.command_lines import line_of
 from dragoman.client.patch_paths import patch_paths
 from dragoman.host import wildcards
 from dragoman.host.secrets import is_credential
+from dragoman.permissions.facts import Action
 
 # A tool's input has some dozen values. More is not for a rule to judge.
 _VALUES: Final = 2_000
@@ -89,7 +90,7 @@ class ToolInput:
 
     def __init__(self) -> None:
         self.paths: list[str] = []
-        self.commands: list[CommandLine] = []
+        self.commands: list[Action] = []
         self.addresses: list[str] = []
         self.folders: list[str] = []
         # Patterns for the files whose text is read, and names of credentials in them.
@@ -107,7 +108,7 @@ class ToolInput:
         """Read an input: an object, a list of them, or a bare text or list of texts, which may be a command."""
         if isinstance(given, str):
             if given.strip() and not self.patch(given):
-                self.commands.append(CommandLine(given))
+                self.commands.append(Action("execute", given, portable=True))
             return
         if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
             self._command("", given)
@@ -189,7 +190,8 @@ class ToolInput:
         given: list[object] = value if isinstance(value, list) else [value]
         words = [word for word in given if isinstance(word, str)]
         if words and len(words) == len(given):
-            self.commands.append(CommandLine(words[0]) if len(words) == 1 else line_of(words))
+            is_line = len(words) == 1
+            self.commands.append(Action("execute", words[0], portable=True) if is_line else line_of(words))
             for word in words:
                 self.patch(word)
         elif not _is_read_whole(plain_name(key), value) or isinstance(value, (bool, int, float)):

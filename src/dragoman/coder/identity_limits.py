@@ -89,7 +89,7 @@ def may_answer(identity: Identity, needs: Needs) -> bool:
 
 def may_write(identity: Identity) -> bool:
     """Return whether a mode is open to it in which files are written."""
-    return any(MODES[mode].write != "deny" for mode in allowed_modes(identity))
+    return any(MODES[mode].policy.edit != "deny" for mode in allowed_modes(identity))
 
 
 def narrower_notice(mode: str, narrower: str, identity: Identity) -> str:

@@ -1,18 +1,23 @@
-"""Decide whether a call may run: `decide` is pure, and `PermissionGate` alone makes an approved call of it.
+"""Decide whether a call may run: `decide_call` is pure, and `PermissionGate` alone makes an approved call of it.
 
-A call is judged by its acts: what it would read, write, run or reach. Deny beats ask beats allow. What a tool calls
-itself, its title and its kind, is for display and decides nothing.
+A call is judged by its acts: what it would read, write, run or reach. The mode is the policy, and answers that were
+meant for the future are the rules (`dragoman.permissions`). What a tool calls itself, its title and its kind, is for
+display and decides nothing.
 """
 
 import json
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple
 
-from dragoman.coder.modes import MODES, UNCONFINED, Action, ActKind, Verdict
-from dragoman.host.command_rules import covers, denies, prefixes
+from msgspec.structs import replace
+
+from dragoman.coder.modes import MODES, UNCONFINED
+from dragoman.host.command_rules import prefixes
 from dragoman.host.shell import parse
-from dragoman.host.text import hidden_character
+from dragoman.permissions.decision import MORE, Decision, PathPosition, decide
+from dragoman.permissions.facts import Action, ActionKind, CallFacts
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.identity import LOCAL, Identity
 
 # How the result of a refused call begins, for the model; the reason follows (`refusal_text`).
@@ -52,32 +57,6 @@ class JudgedCall(NamedTuple):
     stamp: str = ""
 
 
-class RememberedRule(NamedTuple):
-    """An answer meant for the future: this tool with exactly this, for the rest of the session."""
-
-    effect: Literal["allow", "deny"]
-    tool: str
-    matched: str
-    # Said in a turn of a confined identity, or to a command that ran confined: it allows nothing where commands run
-    # unconfined.
-    confined: bool = False
-
-
-# Where a decision came from: an answer to a question, a remembered answer, the mode's own table, or what stands above
-# modes: a limit of the token, a call that never runs, a question that could not be settled.
-DecidedBy = Literal["user", "rule", "mode", "policy"]
-
-
-class Decision(NamedTuple):
-    """The verdict, and why. `rules` are the remembered answers that decided, `option` the kind of the given answer."""
-
-    verdict: Verdict
-    reason: str
-    by: DecidedBy = "mode"
-    rules: tuple[RememberedRule, ...] = ()
-    option: str | None = None
-
-
 class Approved:
     """A call that may run, exactly as it was shown. Made by a `PermissionGate` and nowhere else."""
 
@@ -102,45 +81,38 @@ Look = Callable[[], Awaitable[JudgedCall]]
 Ask = Callable[[JudgedCall], Awaitable[str | None]]
 
 
-def offers(mode: str, kind: ActKind) -> bool:
+def offers(mode: str, kind: ActionKind) -> bool:
     """Return whether a mode has any use for tools that do such things."""
     known = MODES.get(mode)
-    return known is not None and known.verdict_on(Action(kind)) != "deny"
+    return known is not None and known.policy.verdict_on(Action(kind)) != "deny"
 
 
-def decide(
-    call: JudgedCall, mode: str, rules: Sequence[RememberedRule], *, fetches: bool = False, identity: Identity = LOCAL
+# Tools refuse what is outside of the workspace before a call of theirs is judged, and mark what is guarded.
+_RESOLVED: Final = PathPosition(lambda path: True)
+
+
+def decide_call(
+    call: JudgedCall, mode: str, rules: Sequence[PermissionRule], *, fetches: bool = False, identity: Identity = LOCAL
 ) -> Decision:
     """Return what the mode and the remembered answers say. `fetches`: a page that would be asked about is not.
 
     To a confined `identity` guarded acts are refused, whatever was remembered: it could only ask itself.
     """
     known = MODES.get(mode)
-    if known is None or not call.acts:
-        return Decision("deny", "it cannot be known what this would do", "policy")
-    asks = False
-    remembered: list[RememberedRule] = []
-    for act in call.acts:
-        if act.blocked_reason:
-            return Decision("deny", act.blocked_reason, "policy")
-        verdict = known.verdict_on(act) if act.kind in get_args(ActKind) else "deny"
-        if verdict == "ask" and fetches and call.tool == _FETCH and act.kind == "network" and not act.guarded:
-            verdict = "allow"
-        if verdict == "deny":
-            return Decision("deny", f"mode {mode} does not allow it")
-        if act.guarded and identity.confined:
-            return Decision("deny", leaves_confinement(identity), "policy")
-        about = [rule for rule in rules if rule.tool == call.tool]
-        never = [rule for rule in about if rule.effect == "deny" and _denies(rule.matched, act)]
-        if never:
-            return Decision("deny", _NEVER, "rule", tuple(never))
-        if verdict == "ask":
-            covering = _covering([rule for rule in about if _allows(rule, mode)], act)
-            asks = asks or not covering
-            remembered += covering
-    if asks:
-        return Decision("ask", f"mode {mode}")
-    return Decision("allow", f"mode {mode}", "rule" if remembered else "mode", tuple(dict.fromkeys(remembered)))
+    if known is None:
+        return Decision("deny", f"there is no mode {mode}", "policy")
+    policy = known.policy
+    if fetches and call.tool == _FETCH and policy.fetch == "ask":
+        policy = policy._replace(fetch="allow")
+    if identity.confined:
+        policy = policy._replace(guarded="deny")
+    counted = [rule for rule in rules if rule.effect != "allow" or not (rule.confined and mode in UNCONFINED)]
+    decision = decide(CallFacts(tuple(call.acts), tool=call.tool), counted, policy, _RESOLVED)
+    if decision.by == "policy":
+        return decision if decision.reason else decision._replace(reason=leaves_confinement(identity))
+    if decision.verdict == "deny":
+        return decision._replace(reason=_NEVER if decision.rules else f"mode {mode} does not allow it")
+    return decision._replace(reason=f"mode {mode}")
 
 
 def leaves_confinement(identity: Identity) -> str:
@@ -161,8 +133,8 @@ class PermissionGate:
     def __init__(
         self,
         mode: Callable[[], str],
-        rules: list[RememberedRule],
-        remember: Callable[[RememberedRule], Awaitable[None]],
+        rules: list[PermissionRule],
+        remember: Callable[[PermissionRule], Awaitable[None]],
         *,
         fetches: bool = False,
         identity: Callable[[], Identity] = lambda: LOCAL,
@@ -206,7 +178,7 @@ class PermissionGate:
             if answer not in ("allow_once", "allow_always"):
                 self._refused.add(_thing(call))
                 if answer == "reject_always":
-                    await self._learn("deny", call)
+                    await self._learn("reject", call)
                 return Decision("deny", _SAID_NO if answer else _NO_ANSWER, "user", option=answer)
             # What was shown is what runs: the file, the mode or a rule may have changed while the user thought.
             now = await look()
@@ -222,19 +194,19 @@ class PermissionGate:
         return Decision("deny", _DOES_NOT_STAND_STILL, "policy")
 
     def _decide(self, call: JudgedCall) -> Decision:
-        return decide(call, self.mode, self.rules, fetches=self._fetches, identity=self.identity)
+        return decide_call(call, self.mode, self.rules, fetches=self._fetches, identity=self.identity)
 
-    async def _learn(self, effect: Literal["allow", "deny"], call: JudgedCall) -> None:
+    async def _learn(self, effect: Literal["allow", "reject"], call: JudgedCall) -> None:
         is_confined = self.identity.confined or (_runs_command(call) and self.mode not in UNCONFINED)
         for found in rules_for(call, effect):
-            rule = found._replace(confined=effect == "allow" and is_confined)
+            rule = replace(found, confined=effect == "allow" and is_confined)
             if rule not in self.rules:
                 self.rules.append(rule)
                 await self._remember(rule)
 
 
 def _runs_command(call: JudgedCall) -> bool:
-    return any(act.kind == "command" for act in call.acts)
+    return any(act.kind == "execute" for act in call.acts)
 
 
 def digest_of(call: JudgedCall) -> str:
@@ -244,23 +216,19 @@ def digest_of(call: JudgedCall) -> str:
 
 def _thing(call: JudgedCall) -> str:
     """Return what a no is about: a command, however long it may take; else the call as it is."""
-    if call.acts and all(act.kind == "command" for act in call.acts):
+    if call.acts and all(act.kind == "execute" for act in call.acts):
         return json.dumps([call.tool, [act.subject for act in call.acts]])
     return digest_of(call)
 
 
-def rules_for(call: JudgedCall, effect: Literal["allow", "deny"]) -> list[RememberedRule]:
+def rules_for(call: JudgedCall, effect: Literal["allow", "reject"]) -> list[PermissionRule]:
     """Return what an "always" about this call is remembered as. An allowed command may get harmless words more."""
     return [
-        RememberedRule(effect, call.tool, matched)
+        PermissionRule(effect, tool=call.tool, subject=subject)
         for act in call.acts
         if act.kind != "free" and (act.kind != "read" or act.guarded) and not (act.unconfined and effect == "allow")
-        for matched in (_command_rules(act.subject) if act.kind == "command" else [act.subject])
+        for subject in (_command_rules(act.subject) if act.kind == "execute" else [act.subject])
     ]
-
-
-# Behind the words of a rule that is about more than one command line.
-_MORE: Final = " …"
 
 
 def _command_rules(command: str) -> list[str]:
@@ -268,43 +236,4 @@ def _command_rules(command: str) -> list[str]:
 
     Where its words say too little, it is the command and no other.
     """
-    return [shlex.join(prefix) + _MORE for prefix in prefixes(parse(command))] or [command]
-
-
-def _prefix(matched: str) -> tuple[str, ...]:
-    """Return the words of a rule about commands; none: it is about one command line alone."""
-    if not matched.endswith(_MORE):
-        return ()
-    try:
-        return tuple(shlex.split(matched.removesuffix(_MORE)))
-    except ValueError:
-        return ()
-
-
-def _allows(rule: RememberedRule, mode: str) -> bool:
-    return rule.effect == "allow" and not (rule.confined and mode in UNCONFINED)
-
-
-def _covering(allowed: Sequence[RememberedRule], act: Action) -> list[RememberedRule]:
-    """Return the remembered rules that allow this; none: no rule does.
-
-    What no user could have read is asked about every time, and so is what would run unconfined.
-    """
-    if hidden_character(act.subject) or act.unconfined:
-        return []
-    exact = [rule for rule in allowed if rule.matched == act.subject]
-    if exact:
-        return exact
-    words = {rule: prefix for rule in allowed if (prefix := _prefix(rule.matched))} if act.kind == "command" else {}
-    if not words:
-        return []
-    known = covers(list(words.values()), parse(act.subject), readable=lambda path: path in act.paths_in_workspace)
-    return list(words) if known else []
-
-
-def _denies(forbidden: str, act: Action) -> bool:
-    """Return whether the user has refused this before."""
-    if act.kind != "command":
-        return forbidden == act.subject
-    words = _prefix(forbidden)
-    return denies(words, act.subject) if words else forbidden == act.subject
+    return [shlex.join(prefix) + MORE for prefix in prefixes(parse(command))] or [command]

@@ -20,8 +20,7 @@ from dragoman.coder.changes import Changes
 from dragoman.coder.decision_log import DecisionLog, answered_by
 from dragoman.coder.execution import SandboxExecution, ViewRoots
 from dragoman.coder.identity_limits import may_answer
-from dragoman.coder.modes import Action, ActKind
-from dragoman.coder.permissions import Approved, Decision, JudgedCall, leaves_confinement
+from dragoman.coder.permissions import Approved, JudgedCall, leaves_confinement
 from dragoman.coder.sandbox_report import (
     APPLYING,
     NOTHING_CHANGED,
@@ -43,6 +42,8 @@ from dragoman.host.resources import ResourceLimits
 from dragoman.host.sandbox import probe
 from dragoman.host.scratch_dir import ScratchDir
 from dragoman.host.view import View, ViewChange, ViewRefused
+from dragoman.permissions.decision import Decision
+from dragoman.permissions.facts import Action, ActionKind
 from dragoman.vocabulary.identity import LOCAL, Identity, Needs
 
 PREFIX: Final = "sandbox_"
@@ -247,7 +248,7 @@ async def _discard(opening: "asyncio.Future[_Opened]") -> None:
 class Sandboxed:
     """A tool that works in the view."""
 
-    does: ActKind = "sandboxed"
+    does: ActionKind = "sandboxed"
 
     def __init__(self, tool: Tool, sandbox: Sandbox) -> None:
         self.name = PREFIX + tool.name

@@ -31,9 +31,9 @@ LISTING_SECONDS: Final = 0.3
 if TYPE_CHECKING:
     from dragoman.coder.decision_log import DecisionLog
     from dragoman.coder.mcp import McpServers
-    from dragoman.coder.permissions import Decision
     from dragoman.coder.runtime import SessionRuntime
     from dragoman.coder.tools.contract import Tool
+    from dragoman.permissions.decision import Decision
     from dragoman.vocabulary.requests import McpServer
 
 
@@ -168,7 +168,7 @@ class CodingSession:
             return self._refuse_mode(value, identity, failed)
 
     async def _refuse_mode(self, mode: str, identity: Identity, refusal: RequestFailed) -> NoReturn:
-        from dragoman.coder.permissions import Decision
+        from dragoman.permissions.decision import Decision
 
         await self._log_mode(mode, identity, Decision("deny", "", "policy"))
         raise refusal
@@ -176,7 +176,7 @@ class CodingSession:
     async def option_changed(self, config_id: str) -> None:
         """Record a mode, load a model, keep a level of thought for the models that have it."""
         if config_id == "mode":
-            from dragoman.coder.permissions import Decision
+            from dragoman.permissions.decision import Decision
 
             await self._log_mode(str(self.session.option("mode")), caller(), Decision("allow", "", "user"))
         if config_id == "model":

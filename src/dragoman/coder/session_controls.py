@@ -11,11 +11,11 @@ from dragoman.coder.compaction import Compaction
 from dragoman.coder.decision_log import DecisionLog
 from dragoman.coder.identity_limits import allowed_modes, check_mode
 from dragoman.coder.models.contract import Model
-from dragoman.coder.permissions import RememberedRule
 from dragoman.coder.session_options import is_option
 from dragoman.coder.slash_commands import UserCommand
 from dragoman.coder.tools.files import writing
 from dragoman.errors import INVALID_PARAMS, RequestFailed
+from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.events import Cost
 from dragoman.vocabulary.identity import Identity
 
@@ -76,11 +76,11 @@ class SessionControls:
         cost = (await self._runtime.load()).spending.cost()
         return cost if isinstance(cost, Cost) else None
 
-    async def rules(self) -> list[RememberedRule]:
+    async def rules(self) -> list[PermissionRule]:
         """Return what is always allowed or forbidden in this session."""
         return list((await self._runtime.load()).gate.rules)
 
-    async def revoke(self, index: int) -> RememberedRule:
+    async def revoke(self, index: int) -> PermissionRule:
         """Revoke the rule at this place of `rules`, and return it."""
         rule = (await self._runtime.load()).gate.rules.pop(index)
         await self._runtime.rule_log.revoke(rule)

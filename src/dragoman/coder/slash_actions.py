@@ -11,10 +11,10 @@ from dragoman.coder.compaction import Compaction
 from dragoman.coder.decision_log import answered_by
 from dragoman.coder.identity_limits import may_answer, may_write
 from dragoman.coder.modes import MODES, asks_less
-from dragoman.coder.permissions import Decision
 from dragoman.coder.session_controls import SessionControls
 from dragoman.coder.slash_commands import BUILT_IN
 from dragoman.errors import RequestFailed
+from dragoman.permissions.decision import Decision
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged, UsageChanged
 from dragoman.vocabulary.identity import Needs
@@ -96,10 +96,10 @@ async def _permissions(arguments: str, controls: SessionControls) -> str:
                 f"`/permissions revoke N`, where N is from 1 to {len(rules)}." if rules else "There is none to revoke."
             )
         rule = await controls.revoke(int(number) - 1)
-        return f"Revoked: {rule.effect} {rule.tool} {rule.matched}"
+        return f"Revoked: {rule}"
     if not rules:
         return "Nothing is always allowed or forbidden in this session."
-    return "\n".join(f"{n}. {rule.effect} `{rule.tool}` {rule.matched}" for n, rule in enumerate(rules, 1))
+    return "\n".join(f"{n}. {rule.effect} `{rule.tool}` {rule.subject}" for n, rule in enumerate(rules, 1))
 
 
 async def _option(name: str, value: str, controls: SessionControls) -> tuple[OptionsChanged | None, str]:

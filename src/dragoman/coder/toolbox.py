@@ -22,7 +22,6 @@ from dragoman.coder.models.contract import ToolSpec
 from dragoman.coder.permissions import (
     DENIED,
     Approved,
-    Decision,
     JudgedCall,
     PermissionGate,
     digest_of,
@@ -33,6 +32,7 @@ from dragoman.coder.permissions import (
 from dragoman.coder.tools.contract import BadInput, OutOfReach, Preview, Tool, ToolContext, ToolOutcome
 from dragoman.coder.tools.result_text import shown_text, title_text
 from dragoman.errors import LinkClosed
+from dragoman.permissions.decision import Decision
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.identity import Identity, Needs
@@ -275,7 +275,7 @@ async def _run_together(run: Callable[[ContextToolCall], Awaitable[None]], calls
 
 def choices(call: JudgedCall) -> list[PermissionOption]:
     """Return what the user can answer. "Always" says what it covers and for how long; what cannot be read gets none."""
-    rules = " and ".join(f"`{rule.matched}`" for rule in rules_for(call, "allow"))
+    rules = " and ".join(f"`{rule.subject}`" for rule in rules_for(call, "allow"))
     if not rules or len(rules) > RULE_CHARACTERS or shown_text(rules) != rules or "\n" in rules:
         return [option for option in YES_OR_NO if not option.kind.endswith("_always")]
     return [

@@ -18,7 +18,7 @@ from dragoman.coder.mcp import Config, describe
 from dragoman.coder.mcp.server import CHANGED
 from dragoman.coder.mcp.servers import MISSING
 from dragoman.coder.mcp.settings import McpTimeouts
-from dragoman.coder.permissions import JudgedCall, decide, offers
+from dragoman.coder.permissions import JudgedCall, decide_call, offers
 from dragoman.coder.tools.contract import BadInput
 from dragoman.coder.tools.result_text import RESULT_CHARACTERS
 from dragoman.host.guardian import Guardian
@@ -50,7 +50,7 @@ async def test_no_name_is_taken_for_one_of_ours_or_for_a_twin() -> None:
         for tool in bench.servers.tools():
             call = JudgedCall("call", tool.name, {})
             seen = await tool.preview(call, NO_DESK)
-            assert decide(call._replace(acts=seen.acts), "ask", []).verdict == "ask"
+            assert decide_call(call._replace(acts=seen.acts), "ask", []).verdict == "ask"
             assert "\x1b" not in seen.title
         assert not offers("read-only", "foreign")
 

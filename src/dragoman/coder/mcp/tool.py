@@ -5,10 +5,10 @@ from typing import Any
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.mcp.definition import Definition
 from dragoman.coder.mcp.server import McpServerConnection, ServerUnavailable
-from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.result_text import title_text
+from dragoman.permissions.facts import Action, ActionKind
 
 _TITLE_CHARACTERS = 120
 
@@ -17,7 +17,7 @@ class McpTool:
     """One tool of one MCP server. The server checks its arguments; its annotations are not used in decisions."""
 
     kind = "other"
-    does: ActKind = "foreign"
+    does: ActionKind = "foreign"
 
     def __init__(
         self, name: str, definition: Definition, server: McpServerConnection, *, guarded: bool = False

@@ -10,7 +10,6 @@ from typing import Final
 from dragoman.agent.terminal import DisplayTerminal
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.execution import Start
-from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import count_input, only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
@@ -28,6 +27,7 @@ from dragoman.host.safe_git import git_programs, runs_git, shows_changes
 from dragoman.host.secrets import is_credential
 from dragoman.host.shell import parse
 from dragoman.host.text import visible_line
+from dragoman.permissions.facts import Action, ActionKind
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.tools import ContentItem
 
@@ -45,7 +45,7 @@ class Bash:
 
     name = "bash"
     kind = "execute"
-    does: ActKind = "command"
+    does: ActionKind = "execute"
     description = "Run a command line in bash, in the working folder, without a terminal. Output and errors are one."
     schema = schema(
         ["command"],
@@ -233,7 +233,7 @@ def _act(command: str, context: ToolContext) -> Action:
     home = user_home(context)
     inside = tuple(path for path in reads or () if _is_free_to_read(path, context, home))
     return Action(
-        "command",
+        "execute",
         command,
         harmless=reads is not None and len(inside) == len(reads),
         blocked_reason=f"it cannot be undone: {blocked_reason}" if blocked_reason else "",

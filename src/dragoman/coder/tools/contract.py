@@ -10,10 +10,10 @@ from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.changes import Changes
 from dragoman.coder.execution import Execution
-from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
+from dragoman.permissions.facts import Action, ActionKind
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.tools import Location, ToolContent
 
@@ -74,7 +74,7 @@ class Tool(Protocol):
     # For the model.
     description: str
     # The most it can do; a mode that forbids this does not offer the tool. Readers of one response run together.
-    does: ActKind
+    does: ActionKind
 
     @property
     def schema(self) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import hashlib
 import os
 from typing import Final, NamedTuple
 
-from dragoman.coder.modes import Action
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import text_input
 from dragoman.coder.tools.contract import BadInput, OutOfReach, ToolContext
@@ -18,6 +17,7 @@ from dragoman.host.failure_text import failure_text
 from dragoman.host.paths import PathRefused, Place, facts_of, is_inside, read_bytes, write_bytes
 from dragoman.host.protected_names import is_protected_write
 from dragoman.host.secrets import home_for, is_credential
+from dragoman.permissions.facts import Action
 
 # A file of more is not for a model to read at once, nor for a user to be shown as a diff.
 FILE_BYTES: Final = 4 * 1024 * 1024
@@ -63,7 +63,7 @@ def writing(place: Place, context: ToolContext) -> Action:
     """
     guarded = any(is_inside(place.path, path) for path in (context.home, *context.protected_paths))
     guarded = guarded or _is_setting_of_home(place.path, context)
-    return Action("write", place.path, guarded=guarded or is_protected_write(place.root, place.parts))
+    return Action("edit", place.path, guarded=guarded or is_protected_write(place.root, place.parts))
 
 
 def _is_setting_of_home(path: str, context: ToolContext) -> bool:
@@ -186,7 +186,7 @@ async def save(approved: Approved, place: Place, before: Loaded, text: str, cont
 
 async def _check_still_unguarded(approved: Approved, place: Place, context: ToolContext) -> None:
     """Raise `BadInput` if another write has made the folder of an unguarded file a git folder meanwhile."""
-    if any(act.guarded or act.kind != "write" for act in approved.call.acts):
+    if any(act.guarded or act.kind != "edit" for act in approved.call.acts):
         return
     if (await asyncio.to_thread(writing, place, context)).guarded:
         raise BadInput(f"{place.path} is protected by now, because of a file that was written beside it. Try again.")

@@ -5,13 +5,13 @@ from typing import Final
 from dragoman.agent.free_text import USER_UNAVAILABLE, ask_free_text, can_ask_free_text
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.result_text import title_text
 from dragoman.errors import PeerError
 from dragoman.host.text import harmless
+from dragoman.permissions.facts import Action, ActionKind
 from dragoman.vocabulary.options import PlanEntry
 
 # A user does not read a longer plan.
@@ -26,7 +26,7 @@ class UpdatePlan:
 
     name = "update_plan"
     kind = "think"
-    does: ActKind = "free"
+    does: ActionKind = "free"
     description = "Show the user the plan of your work, whole: every step with its status. It replaces the one before."
     schema = schema(
         ["entries"],
@@ -59,7 +59,7 @@ class AskUser:
 
     name = "ask_user"
     kind = "other"
-    does: ActKind = "free"
+    does: ActionKind = "free"
     description = "Ask the user one question and wait for the answer, only when you cannot go on without it."
     schema = schema(
         ["question"],

@@ -3,12 +3,12 @@
 from msgspec import UNSET
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.modes import ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import count_input, only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.files import check_not_ours, check_unmoved, load, named_for_reading, reading, resolve_path
 from dragoman.coder.tools.result_text import cut, title_text
+from dragoman.permissions.facts import ActionKind
 from dragoman.vocabulary.tools import Location
 
 
@@ -17,7 +17,7 @@ class ReadFile:
 
     name = "read_file"
     kind = "read"
-    does: ActKind = "read"
+    does: ActionKind = "read"
     description = "Read a text file of the workspace, whole or from one line to another (1-based, both included)."
     schema = schema(
         ["path"],

@@ -5,7 +5,6 @@ import os
 from typing import Any, Final
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import count_input, flag_input, only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, OutOfReach, Preview, ToolContext, ToolOutcome
@@ -25,6 +24,7 @@ from dragoman.host.decoding import decode_text, describe_binary
 from dragoman.host.finder import BINARY_BYTES
 from dragoman.host.paths import PathRefused, Place, facts_of, read_bytes
 from dragoman.host.ripgrep import find_ripgrep
+from dragoman.permissions.facts import Action, ActionKind
 from dragoman.vocabulary.tools import Location
 
 _FOLDER: Final[dict[str, Any]] = {"type": "string", "description": "where to look; the working folder if left out"}
@@ -37,7 +37,7 @@ class ListFiles:
 
     name = "list_files"
     kind = "read"
-    does: ActKind = "read"
+    does: ActionKind = "read"
     description = "List what is in a folder: files, and folders with a slash behind their name."
     schema = schema([], path=_FOLDER)
 
@@ -63,7 +63,7 @@ class Glob:
 
     name = "glob"
     kind = "search"
-    does: ActKind = "read"
+    does: ActionKind = "read"
     description = "Find files by their path: `src/**/*.py`, `*.{ts,tsx}`. What the project ignores is left out."
     schema = schema(["pattern"], pattern={"type": "string"}, path=_FOLDER)
 
@@ -92,7 +92,7 @@ class Grep:
 
     name = "grep"
     kind = "search"
-    does: ActKind = "read"
+    does: ActionKind = "read"
     description = (
         "Find lines by a regular expression. What the project ignores is left out, and so are binary files and files "
         "that hold credentials (.env, private keys): name one as the path to search it."

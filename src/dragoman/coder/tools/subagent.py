@@ -10,12 +10,12 @@ from dragoman.coder import loop
 from dragoman.coder.compaction import ContextBudget
 from dragoman.coder.context import Context, ContextUserMessage
 from dragoman.coder.models.contract import HasHelperKinds, Model
-from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.spending import Spending
 from dragoman.coder.tools.arguments import only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.result_text import cut, title_text
+from dragoman.permissions.facts import Action, ActionKind
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Notice
 
@@ -45,7 +45,7 @@ class Delegate:
     name = "agent"
     kind = "execute"
     # A helper does nothing but think; whatever it calls is judged by itself.
-    does: ActKind = "free"
+    does: ActionKind = "free"
     description = "Give a task to a helper with a context of its own, and get its report. For searches and side tasks."
 
     def __init__(

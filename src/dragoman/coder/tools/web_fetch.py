@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Final
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import count_input, only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.result_text import cut, shown_text
 from dragoman.errors import WorldError
+from dragoman.permissions.facts import Action, ActionKind
 
 if TYPE_CHECKING:  # a session that fetches nothing does not wait for what a fetch needs
     from dragoman.host.fetch import Dial, Resolve
@@ -23,7 +23,7 @@ class WebFetch:
 
     name = "web_fetch"
     kind = "fetch"
-    does: ActKind = "network"
+    does: ActionKind = "fetch"
     description = "Fetch a page of the public web and get its text. Private and local addresses are refused."
     schema = schema(
         ["url"],
@@ -49,7 +49,7 @@ class WebFetch:
         from dragoman.host.address import check_url
 
         url = text_input(call, "url")
-        return Preview(f"Fetch {shown_text(url)}", [Action("network", check_url(url).host)])
+        return Preview(f"Fetch {shown_text(url)}", [Action("fetch", check_url(url).host)])
 
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         from dragoman.host.fetch import fetch

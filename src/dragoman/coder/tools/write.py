@@ -3,7 +3,6 @@
 import asyncio
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.modes import ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import flag_input, only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
@@ -20,6 +19,7 @@ from dragoman.coder.tools.files import (
 )
 from dragoman.coder.tools.result_text import title_text
 from dragoman.host.paths import Place
+from dragoman.permissions.facts import ActionKind
 from dragoman.vocabulary.tools import Diff, Location
 
 _PATH = {"type": "string", "description": "absolute, or relative to the working folder"}
@@ -30,7 +30,7 @@ class WriteFile:
 
     name = "write_file"
     kind = "edit"
-    does: ActKind = "write"
+    does: ActionKind = "edit"
     description = "Write a file of the workspace: a new one, or the whole of an old one anew."
     schema = schema(["path", "content"], path=_PATH, content={"type": "string", "description": "the whole file"})
 
@@ -61,7 +61,7 @@ class EditFile:
 
     name = "edit_file"
     kind = "edit"
-    does: ActKind = "write"
+    does: ActionKind = "edit"
     description = (
         "Replace a piece of a file. old_string must be in it exactly once, unless replace_all is true; give enough "
         "of the lines around it to make it so."

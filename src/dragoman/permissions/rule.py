@@ -1,15 +1,21 @@
-"""One permission rule of a policy, checked when it is made: a rule that can never match is refused. Pure.
+"""`PermissionRule`: what the user has said about calls, in a file or by an answer meant for the future. Pure.
 
-A rule to reject or to ask may match generously: `*` and `?` in a command, `rm *` for every `rm`, a folder's name for
-all that is in it. A rule to allow is exact: it names the words of one command, and covers at least that command itself.
+A rule is a pattern or an answer, and checked when it is made: a pattern that can never match is refused. A pattern to
+reject or to ask may match generously: `*` and `?` in a command, `rm *` for every `rm`, a folder's name for all that is
+in it. A pattern to allow is exact: it names the words of one command, and covers at least that command itself.
+
+Stored, a rule is an object with its fields, without those that are empty. `acp.json` has patterns, in a list for each
+effect, so that `effect` is not written there. The log of a session has answers.
 """
 
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, get_args
+
+import msgspec
+from msgspec import Struct
 
 from dragoman.errors import UsageError
 from dragoman.host import wildcards
@@ -17,6 +23,8 @@ from dragoman.host.command_rules import covers, denies
 from dragoman.host.shell import parse
 
 Effect = Literal["allow", "reject", "ask"]
+# The fields of a pattern.
+PATTERN_FIELDS: Final = ("kind", "path", "command")
 RULE_KINDS: Final = ("read", "edit", "execute", "fetch", "other")
 # Kinds of tool calls that a rule knows by another name.
 _OTHER_KINDS: Final = {"search": "read", "delete": "edit", "move": "edit", "write": "edit", "command": "execute"}
@@ -38,21 +46,32 @@ class RuleRefused(UsageError):
         self.field = field
 
 
-@dataclass(frozen=True)
-class PermissionRule:
-    """One rule of a policy. Everything it names has to match: the kind of act, the paths, the commands.
+class PermissionRule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One rule. As a pattern it has a kind, a path, a command; everything that it names has to match.
 
-    A rule to allow has to match everything in a request; one to reject or to ask, anything in it.
+    A pattern to allow has to match everything in a request; one to reject or to ask, anything in it.
+
+    As an answer it has the `tool` of our agent that was asked about, and the `subject` of its action: that and no
+    other, but a command that ends with ` …` stands for its words with harmless ones behind them. `confined`: said in a
+    turn of a confined identity, or to a command that ran confined, it allows nothing where commands run unconfined.
     """
 
     effect: Effect
     kind: str = ""
     path: str = ""
     command: str = ""
+    tool: str = ""
+    subject: str = ""
+    confined: bool = False
 
     def __post_init__(self) -> None:
-        if not (self.kind or self.path or self.command):
-            raise RuleRefused("", "a rule names a kind, a path or a command")
+        if self.effect not in get_args(Effect):
+            raise RuleRefused("effect", f"unknown effect {self.effect!r}; there are {', '.join(get_args(Effect))}")
+        is_pattern = bool(self.kind or self.path or self.command)
+        if is_pattern == bool(self.tool):
+            raise RuleRefused("", "a rule names a kind, a path or a command; the answer to a question names a tool")
+        if self.subject and is_pattern:
+            raise RuleRefused("subject", "only the answer to a question has a subject")
         if self.kind and self.kind not in RULE_KINDS:
             other = _OTHER_KINDS.get(self.kind.strip().lower())
             hint = f"; {self.kind.strip()} is {other} here" if other else ""
@@ -72,8 +91,21 @@ class PermissionRule:
             )
 
     def __str__(self) -> str:
-        named = [f"{name} {value}" for name in ("kind", "path", "command") if (value := getattr(self, name))]
+        if self.tool:
+            return f"{self.effect} {self.tool} {self.subject}"
+        named = [f"{name} {value}" for name in PATTERN_FIELDS if (value := getattr(self, name))]
         return f"the rule {self.effect} {', '.join(named)}"
+
+
+def stored_rule(value: object) -> PermissionRule | None:
+    """Return a stored rule; None for what is none. Answers of earlier releases are lists, with `deny` for `reject`."""
+    if isinstance(value, list) and len(value) in (3, 4):
+        named = dict(zip(("tool", "subject", "confined"), value[1:], strict=False))
+        value = {"effect": "reject" if value[0] == "deny" else value[0], **named}
+    try:
+        return msgspec.convert(value, PermissionRule)
+    except (msgspec.ValidationError, RuleRefused):
+        return None
 
 
 # -- commands --------------------------------------------------------------------------------------------------------

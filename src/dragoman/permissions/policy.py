@@ -1,0 +1,38 @@
+"""What is allowed without a question: a verdict for each kind of action. Modes and levels are such tables."""
+
+from typing import Final, Literal, NamedTuple
+
+from dragoman.permissions.facts import Action
+
+Verdict = Literal["allow", "ask", "deny"]
+
+# From the mildest to the strictest.
+_STRICTNESS: Final[tuple[Verdict, ...]] = ("allow", "ask", "deny")
+# Judged by what they come with, if with anything.
+_ALWAYS_ALLOWED: Final = frozenset({"free", "mention"})
+
+
+class PolicyTable(NamedTuple):
+    """A verdict for each kind of action; `other` is also for `foreign` ones.
+
+    `guarded` is the least verdict on what needs a yes of its own: guarded actions, what is unclear, and files outside
+    of the workspace. `allows_read_only_commands`: commands that only read need no question.
+    """
+
+    read: Verdict
+    edit: Verdict
+    execute: Verdict
+    fetch: Verdict
+    other: Verdict
+    sandboxed: Verdict = "deny"
+    guarded: Verdict = "ask"
+    allows_read_only_commands: bool = False
+
+    def verdict_on(self, action: Action) -> Verdict:
+        """Return what this table says about an action, whatever rules there are; an unknown kind is denied."""
+        if action.kind in _ALWAYS_ALLOWED:
+            return "allow"
+        verdict: Verdict = self._asdict().get("other" if action.kind == "foreign" else action.kind, "deny")
+        if verdict == "ask" and action.harmless and self.allows_read_only_commands:
+            verdict = "allow"
+        return max(verdict, self.guarded, key=_STRICTNESS.index) if action.guarded else verdict
