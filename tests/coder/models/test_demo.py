@@ -143,6 +143,7 @@ async def test_a_plan_is_shown_and_a_no_is_told(tmp_path: Path) -> None:
         ("fetch https://example.com/x", ToolCommand("web_fetch", {"url": "https://example.com/x"})),
         ("ask Tea?", ToolCommand("ask_user", {"question": "Tea?"})),
         ("ask Tea?\nyes\nno", ToolCommand("ask_user", {"question": "Tea?", "options": ["yes", "no"]})),
+        ("search a+b [c] \\d", ToolCommand("grep", {"pattern": r"a\+b \[c\] \\d"})),
         ("  list  src ", ToolCommand("list_files", {"path": "src"})),
         ("TOUR", WordCommand("tour")),
         ("create a.txt", WordCommand("Put the content on the lines after `create FILE`, in the same message.\n")),
@@ -184,7 +185,7 @@ async def test_what_a_mode_forbids_is_told_and_not_called(tmp_path: Path, mode: 
     user = User("allow_always")
     async with session_in(tmp_path, user, mode=mode) as session:
         text, events = await talk(session, prompt)
-    assert text.endswith(f"This needs the tool {tool}, which the mode of this session does not offer.\n")
+    assert text.endswith(f"This needs the tool {tool}, which this mode does not offer: choose another, such as ask.\n")
     assert (ends(events), user.asked) == ([], [])
 
 
@@ -213,7 +214,7 @@ async def test_an_attachment_is_no_command(tmp_path: Path, block: Content, proto
         _, events = await talk(session, [block])
         _, more = await talk(session, [Text("list"), block])
         _, before = await talk(session, [block, Text("list")])
-    assert {name for name, _ in [*ends(events), *ends(more), *ends(before)]} <= {"list_files"}
+    assert (ends(events), ends(more), ends(before)) == ([], *[[("list_files", "completed")]] * 2)
     assert (user.asked, list(tmp_path.iterdir())) == ([], [])
 
 

@@ -119,6 +119,8 @@ _TOUR: Final = WordCommand("tour")
 _HELP: Final = WordCommand("help")
 _NO_CONTENT: Final = WordCommand("Put the content on the lines after `create FILE`, in the same message.\n")
 _UNCLEAR: Final = WordCommand('Write it as: `replace "A" with "B" in FILE`\n')
+# What means something in a regular expression. `re.escape` escapes blanks too, which the question would show.
+_SPECIAL: Final = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _REPLACE_QUOTED: Final = re.compile(r'"(?P<old>[^"]+)" with "(?P<new>[^"]*)" in (?P<file>.+)')
 _REPLACE: Final = re.compile(r"(?P<old>.+) with (?P<new>.+) in (?P<file>.+)")
 
@@ -155,7 +157,7 @@ def _parse_line(word: str, rest: str) -> ToolCommand | WordCommand | None:
         case "list":
             return ToolCommand("list_files", {"path": _path(rest)} if rest else {})
         case "search" if rest:
-            return ToolCommand("grep", {"pattern": re.escape(rest)})
+            return ToolCommand("grep", {"pattern": _SPECIAL.sub(r"\\\g<0>", rest)})
         case "fetch" if rest:
             return ToolCommand("web_fetch", {"url": rest})
         case "replace" if rest:
@@ -262,13 +264,17 @@ def _call(tool: str, values: Mapping[str, object], request: ModelRequest) -> Pie
     """Return the call, by the name that the tool has in this mode: in mode sandbox every name has a prefix."""
     offered = [spec.name for spec in request.tools if spec.name in (tool, f"sandbox_{tool}")]
     if not offered:
-        return TextDelta(f"This needs the tool {tool}, which the mode of this session does not offer.\n")
+        return TextDelta(f"This needs the tool {tool}, which this mode does not offer: choose another, such as ask.\n")
     return ToolCallRequested(offered[0], dict(values))
 
 
 def _text(prompt: ContextUserMessage) -> str:
-    """Return the first block of text: attachments come behind it, as blocks of their own."""
-    return next((block.text for block in prompt.content if isinstance(block, Text)), "")
+    """Return the first block of text that begins with a letter, as every command does.
+
+    `prompt_content` writes attachments as blocks of text that begin with a bracket, so none of them is ever chosen.
+    """
+    texts = (block.text.lstrip() for block in prompt.content if isinstance(block, Text))
+    return next((text for text in texts if text[:1].isalpha()), "")
 
 
 def _shown(result: ContextToolResult | None) -> str:
