@@ -36,7 +36,7 @@ def test_deny_beats_ask_beats_allow(at: int) -> None:
 def test_what_decided_is_named() -> None:
     pattern, answer = about_make("reject")
     rejected = decide(MAKE, [answer, pattern], ALL, WHERE)
-    assert rejected == Decision("deny", "reject bash make …", "rule", (answer, pattern))
+    assert rejected == Decision("deny", "deny bash make …", "rule", (answer, pattern))
     (allowing, _) = about_make("allow")
     assert decide(MAKE, [allowing], ASK, WHERE) == Decision("allow", "the rule allow command make", "rule", (allowing,))
     assert decide(MAKE, [], ASK, WHERE) == Decision("ask", "it runs a command")

@@ -95,7 +95,7 @@ class DecisionLog:
     def _rule(self, decision: Decision) -> str | None:
         """Return what decided, in words: without content only whether and for which tool something was remembered."""
         if decision.rules:
-            words = (str(rule) if self._content else f"{rule.effect} {rule.tool}" for rule in decision.rules)
+            words = (str(rule) if self._content else f"{rule.verdict} {rule.tool}" for rule in decision.rules)
             return "; ".join(dict.fromkeys(words))[:_TEXT_CHARACTERS]
         is_unanswered = decision.by == "user" and decision.verdict == "deny" and decision.option is None
         return (decision.reason or None) if decision.by == "mode" or is_unanswered else None

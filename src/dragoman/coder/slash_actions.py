@@ -99,7 +99,7 @@ async def _permissions(arguments: str, controls: SessionControls) -> str:
         return f"Revoked: {rule}"
     if not rules:
         return "Nothing is always allowed or forbidden in this session."
-    return "\n".join(f"{n}. {rule.effect} `{rule.tool}` {rule.subject}" for n, rule in enumerate(rules, 1))
+    return "\n".join(f"{n}. {rule.verdict} `{rule.tool}` {rule.subject}" for n, rule in enumerate(rules, 1))
 
 
 async def _option(name: str, value: str, controls: SessionControls) -> tuple[OptionsChanged | None, str]:

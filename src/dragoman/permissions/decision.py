@@ -78,7 +78,7 @@ def decide(facts: CallFacts, rules: Sequence[PermissionRule], policy: PolicyTabl
     for effect in ("reject", "ask"):
         against = tuple(rule for rule in rules if rule.effect == effect and _touches(rule, facts, where))
         if against:
-            return Decision("deny" if effect == "reject" else "ask", str(against[0]), "rule", against)
+            return Decision(against[0].verdict, str(against[0]), "rule", against)
     for rule in rules:
         if rule.effect == "allow" and _covers(rule, facts, where):
             return Decision("allow", str(rule), "rule", (rule,))

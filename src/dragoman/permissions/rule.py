@@ -21,6 +21,7 @@ from dragoman.errors import UsageError
 from dragoman.host import wildcards
 from dragoman.host.command_rules import covers, denies
 from dragoman.host.shell import parse
+from dragoman.permissions.policy import Verdict
 
 Effect = Literal["allow", "reject", "ask"]
 # The fields of a pattern.
@@ -90,9 +91,14 @@ class PermissionRule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
                 "which files a command touches is not known: write one rule for the command, another for the path",
             )
 
+    @property
+    def verdict(self) -> Verdict:
+        """What it says about the calls that it is about."""
+        return "deny" if self.effect == "reject" else self.effect
+
     def __str__(self) -> str:
         if self.tool:
-            return f"{self.effect} {self.tool} {self.subject}"
+            return f"{self.verdict} {self.tool} {self.subject}"
         named = [f"{name} {value}" for name in PATTERN_FIELDS if (value := getattr(self, name))]
         return f"the rule {self.effect} {', '.join(named)}"
 
