@@ -336,6 +336,16 @@ def test_a_rule_against_a_folder_is_about_all_that_is_in_it(path: str, file: str
     assert judge(ReadTextFile("s", file), allows, where).verdict == "ask"
 
 
+def test_a_rule_against_a_file_holds_for_a_pattern_that_stands_for_too_many() -> None:
+    where = W(WHERE.inside, WHERE.names, matches=lambda path: None if "*" in path else [path])
+    policy = PermissionPolicy("all", (PermissionRule("reject", path="keep/x"),))
+    told = {path: asked(kind="read", raw_input={"path": path}) for path in ("src/*", "src/a")}
+    assert {path: judge(one, policy, where).verdict for path, one in told.items()} == {
+        "src/*": "deny",
+        "src/a": "allow",
+    }
+
+
 async def test_a_rule_may_name_the_folder_as_it_was_given(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "given").symlink_to("real")

@@ -64,6 +64,7 @@ ONLY_ASKED = {
     "a tool of a server": Action("foreign", "mcp__x__y 1"),
     "a view of the workspace": Action("sandboxed", "make"),
     "a command that leaves its confinement": Action("execute", "make", guarded=True, unconfined="it needs more"),
+    "a command that leaves it unguarded": Action("execute", "make", unconfined="it needs more"),
     "a guarded file": Action("edit", "/w/hook", guarded=True),
     "a guarded command": Action("execute", "make", guarded=True),
 }
@@ -78,6 +79,12 @@ def test_a_pattern_does_not_allow_what_needs_a_yes_of_its_own(action: Action) ->
     assert verdict(CallFacts((action,), tool="t"), policy, *WIDEST) == "ask"
     answer = PermissionRule("allow", tool="t", subject=action.subject)
     assert verdict(CallFacts((action,), tool="t"), policy, answer) == ("ask" if action.unconfined else "allow")
+
+
+def test_a_pattern_for_a_command_does_not_allow_what_is_done_beside_it() -> None:
+    for kind in ("foreign", "sandboxed", "free"):
+        beside = CallFacts((Action("execute", "make"), Action(kind, "x")))
+        assert verdict(beside, ASK._replace(sandboxed="ask"), *WIDEST) == "ask"
 
 
 def test_answers_cover_a_line_together_and_patterns_each_alone() -> None:

@@ -74,6 +74,7 @@ def test_no_note_of_a_log_breaks_the_reader(note: object) -> None:
         ("deny", {"command": "rm *"}),
         ("", {"kind": "read"}),
         ("allow", {"tool": "bash", "subject": "x", "path": "src/**"}),
+        ("allow", {"tool": "bash", "path": "src/**"}),
         ("allow", {"kind": "read", "subject": "x"}),
         ("allow", {"subject": "x"}),
     ],
