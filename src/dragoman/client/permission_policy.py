@@ -53,11 +53,6 @@ class PermissionPolicy:
         if self.unasked not in ("allow", "reject"):
             raise UsageError(f'unasked is "allow" or "reject", and not {self.unasked!r}')
 
-    @property
-    def table(self) -> PolicyTable:
-        """What this says about each kind of action, without the rules."""
-        return PolicyTable("deny", "deny", "deny", "deny", "deny") if self.deny_all else _LEVELS[self.allow]
-
 
 def judge(request: GuardedRequest, policy: PermissionPolicy, where: PathPosition, *, shell: str = BASH) -> Decision:
     """Return what a policy decides about a request. `shell` runs a line of text in a terminal."""
@@ -66,7 +61,8 @@ def judge(request: GuardedRequest, policy: PermissionPolicy, where: PathPosition
         facts = _with_matches(facts, where)
     if isinstance(request, WriteTextFile):
         where = replace(where, credential=lambda path: "")  # a write shows nothing of what was there
-    decision = decide(facts, policy.rules, policy.table, where)
+    table = PolicyTable("deny", "deny", "deny", "deny", "deny") if policy.deny_all else _LEVELS[policy.allow]
+    decision = decide(facts, policy.rules, table, where)
     return decision if decision.reason else decision._replace(reason="the policy denies everything")
 
 

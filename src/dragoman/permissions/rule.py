@@ -37,6 +37,7 @@ _REGEX_COMMAND: Final = re.compile(r"^\^|\$$|(?<!\*)\.[*+]|\\[sSwWdDb.]|\[[^\]]*
 _REGEX_PATH: Final = re.compile(r"^\^|\$$|\\[A-Za-z./]")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NEVER: Final = "(?!)"
+_TWO_RULES: Final = "which files a command touches is not known: write one rule for the command, another for the path"
 
 
 class RuleRefused(UsageError):
@@ -69,10 +70,8 @@ class PermissionRule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         if self.effect not in get_args(Effect):
             raise RuleRefused("effect", f"unknown effect {self.effect!r}; there are {', '.join(get_args(Effect))}")
         is_pattern = bool(self.kind or self.path or self.command)
-        if is_pattern == bool(self.tool):
+        if is_pattern == bool(self.tool) or (is_pattern and self.subject):
             raise RuleRefused("", "a rule names a kind, a path or a command; the answer to a question names a tool")
-        if self.subject and is_pattern:
-            raise RuleRefused("subject", "only the answer to a question has a subject")
         if self.kind and self.kind not in RULE_KINDS:
             other = _OTHER_KINDS.get(self.kind.strip().lower())
             hint = f"; {self.kind.strip()} is {other} here" if other else ""
@@ -86,10 +85,7 @@ class PermissionRule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
         if self.command and self.kind not in ("", "execute"):
             raise RuleRefused("kind", f"a command is of the kind execute and of no other, so never {self.kind}")
         if self.command and self.path and self.effect != "allow":
-            raise RuleRefused(
-                "path",
-                "which files a command touches is not known: write one rule for the command, another for the path",
-            )
+            raise RuleRefused("path", _TWO_RULES)
 
     @property
     def verdict(self) -> Verdict:
