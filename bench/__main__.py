@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench import coder, gateway, limits, load, report, store
+from bench import coder, gateway, limits, load, report, search, store
 from bench import run as one_run
 from bench.benchmarks import BENCHMARKS, Benchmark, start
 from bench.harness import Guardian, PeerFailed
@@ -27,7 +27,7 @@ def main() -> int:
         status = run(guardian, options.peers, options.only, sizes, options.json)
         if options.only == list(BENCHMARKS.values()):
             # Nothing narrower was asked for. These print their own lines.
-            for ours in (store, load, coder, one_run, gateway):
+            for ours in (store, load, coder, search, one_run, gateway):
                 status = max(status, ours.main(["--quick"] if options.quick else []))
         return status
     except KeyboardInterrupt:

@@ -73,10 +73,10 @@ def tool_by_uv(built: Built, work: Path) -> str:
     program = work / "tool-programs" / "dragoman"
     use(program, work)
     found = run([str(program), "doctor"], cwd=work, more=home(work))
-    (line,) = [line for line in found.splitlines() if " extras " in line]
-    if "not installed: local (" not in line:
-        raise Broken(f"[all] should be everything but local, and the doctor says:\n{line}")
-    return line.split(maxsplit=2)[2]
+    lines = [line for line in found.splitlines() if line.split()[1:2] in (["extras"], ["search"])]
+    if [line.split()[0] for line in lines] != ["ok", "ok"]:
+        raise Broken("[all] should be every extra, and the doctor says:\n" + "\n".join(lines))
+    return lines[-1].split(maxsplit=2)[2]
 
 
 def registry_by_uv(built: Built, work: Path) -> str:

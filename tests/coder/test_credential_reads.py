@@ -16,7 +16,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import ResourceLink, Text
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, ToolCallUpdate
 from tests.support.git_repository import git, repository
-from tests.support.needs import need
+from tests.support.needs import need, need_ripgrep
 from tests.support.whole_agent import User, ends, events_of, scripted, whole
 
 CANARY = "canary-2c77"
@@ -104,15 +104,9 @@ async def test_a_workspace_in_the_folder_of_another_agent_is_read_as_any_other(
     assert (len(user.asked), CANARY in repr(events)) == (1, False)
 
 
-@pytest.mark.parametrize("engine", ["ripgrep", "own"])
-async def test_a_search_neither_finds_nor_counts_what_is_in_one(
-    project: Path, monkeypatch: pytest.MonkeyPatch, engine: str
-) -> None:
+async def test_a_search_neither_finds_nor_counts_what_is_in_one(project: Path) -> None:
     """A search that told how many it left out, or had room for one less, would answer any question about them."""
-    if engine == "ripgrep":
-        need("rg")
-    else:
-        monkeypatch.setattr("dragoman.coder.tools.search.find_ripgrep", lambda *_: None)
+    need_ripgrep()
     steps = [call("grep", pattern=pattern, max_results=1) for pattern in (f"{CANARY}|documented", "xyzzy|documented")]
     async with whole(project, scripted([steps[0]], [steps[1]])) as (_, session):
         texts = [[e.content for e in await events_of(session) if isinstance(e, ToolCallUpdate)] for _ in steps]

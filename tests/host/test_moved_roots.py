@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host import openat, walk
-from dragoman.host.paths import PathRefused, Place, read_bytes, remove_file, write_bytes
+from dragoman.host import openat
+from dragoman.host.paths import PathRefused, Place, open_file, open_folder, read_bytes, remove_file, write_bytes
 from dragoman.host.sandbox import SandboxRefused, confine
 from tests.support.confined_commands import LEVELS, confinement
 
@@ -49,8 +49,8 @@ def listed(folder: Path) -> dict[str, str]:
         lambda place: read_bytes(place, 100),
         lambda place: write_bytes(place, b"x"),
         remove_file,
-        walk.open_file,
-        lambda place: walk.open_folder(Place(place.root, ("sub",))),
+        open_file,
+        lambda place: open_folder(Place(place.root, ("sub",))),
         lambda place: openat.entry_at(place.root, "file"),
     ],
 )

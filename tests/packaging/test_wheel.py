@@ -15,7 +15,7 @@ from tests.packaging.bare import Bare
 from tests.support.needs import ROOT
 
 PACKAGE = ROOT / "src" / "dragoman"
-EXTRAS = {"models", "mcp", "serve", "chat", "all"}
+EXTRAS = {"agent", "models", "mcp", "serve", "chat", "all"}
 
 
 def test_every_file_of_the_package_is_in_the_wheel_and_nothing_else(wheel: Path) -> None:
@@ -62,6 +62,12 @@ def test_the_agent_works_without_any_extra(bare: Bare, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     end = json.loads(done.stdout.splitlines()[-1])
     assert (end["type"], end["stopReason"]) == ("result", "end_turn")
+
+
+def test_a_search_without_its_extra_says_what_to_install(bare: Bare, tmp_path: Path) -> None:
+    done = bare.run("run", "--model", "demo", "search word", cwd=tmp_path, PATH="/nonexistent")
+    assert done.returncode == 0
+    assert f"glob and grep need ripgrep, and it is not installed: {how_to_install('agent')}" in done.stdout
 
 
 def test_an_editor_is_greeted_with_a_way_to_log_in(bare: Bare, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ there has skipped nothing.
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,6 +21,12 @@ PEERS = ROOT / ".peers"
 def need(tool: str) -> str:
     """The path of a program."""
     return shutil.which(tool) or lacking(f"the program {tool}")
+
+
+def need_ripgrep() -> str:
+    """The path of the ripgrep that the lock brings: the one that `find_ripgrep` prefers."""
+    program = Path(sys.executable).parent / "rg"
+    return str(program) if program.is_file() else lacking("ripgrep, which ./dev setup installs")
 
 
 def need_other_users() -> None:

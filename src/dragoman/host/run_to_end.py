@@ -5,6 +5,8 @@ Promise: however this ends (done, enough, too late, cancelled), nothing of the p
 
 import asyncio
 import os
+import resource
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -34,9 +36,13 @@ async def run_to_end(
     input: bytes,
     on_output: Callable[[bytes], bool],
     seconds: float,
+    memory: int,
     guardian: Guardian | None = None,
 ) -> RunResult:
-    """Run `argv` until it ends, `on_output` has enough (returns False), or the time is over."""
+    """Run `argv` until it ends, `on_output` has enough (returns False), or the time is over.
+
+    `memory` is how many bytes each process of it may write to (on Linux); what needs more ends by itself.
+    """
     if len(input) > INPUT_BYTES:
         raise UsageError(f"The input of a process that is run to its end has at most {INPUT_BYTES} bytes of input.")
     start = Child.start if guardian is None else guardian.start
@@ -54,6 +60,11 @@ async def run_to_end(
     output.resume()
     child.on_exit(output.finish)  # what it started itself may hold the pipe open for ever
     try:
+        # From outside, after the start: a hook between fork and exec would make every start slow. Where it is refused,
+        # the process is dead already, or has a stricter limit.
+        if sys.platform == "linux":
+            with suppress(OSError):
+                resource.prlimit(child.pid, resource.RLIMIT_DATA, (memory, memory))
         with suppress(BrokenPipeError):
             os.write(child.stdin, input)
         child.close_stdin()

@@ -1,9 +1,9 @@
 """Looking through the workspace: what is in a folder, which files have such a name, which lines match.
 
 All of it inside the roots, without following a link, and without what the tree's own rules leave out. Results are
-sorted by path and bounded; where something was cut, a sentence says so. Searching is done by ripgrep where there is
-one, else by a process of our own; a caller that is cancelled leaves neither behind. Names that are no text are shown
-with a replacement character.
+sorted by path and bounded; where something was cut, a sentence says so. Searching is done by ripgrep, of which a caller
+that is cancelled leaves nothing behind; what it finds is looked up again from the root, through no link, before it is
+shown. Names that are no text are shown with a replacement character.
 """
 
 import asyncio
@@ -11,19 +11,23 @@ import heapq
 import os
 import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import groupby, islice
 from typing import Final, Literal, NamedTuple
 
-from dragoman.host import wildcards
+from dragoman.host import ignore, wildcards
 from dragoman.host.decoding import decode_text
-from dragoman.host.engines import SearchFailed, SearchHit, SearchRequest, ask_searcher, by_ripgrep, by_searcher, cut_by
-from dragoman.host.finder import BINARY_BYTES, FinderHit
 from dragoman.host.guardian import Guardian
-from dragoman.host.paths import PathRefused, Place
-from dragoman.host.walk import WALK_DEPTH, WALK_ENTRIES, open_file, open_folder
+from dragoman.host.paths import PathRefused, Place, open_file, open_folder
+from dragoman.host.ripgrep import SEARCH_SECONDS, RipgrepResult, RipgrepSearch, SearchFailed, SearchHit, run_ripgrep
+from dragoman.host.secrets import is_credential
 from dragoman.host.wildcards import PATTERN_CHARACTERS, PatternRefused
 
+# A NUL this early means that a file is no text at all.
+BINARY_BYTES: Final = 64 * 1024
+# Of a folder with more entries, the first of some are shown.
+LISTED_FROM: Final = 1_000_000
 # What a model can use of one answer; more means that the question was too wide.
 LISTED_ENTRIES: Final = 1_000
 GLOB_RESULTS: Final = 1_000
@@ -80,26 +84,30 @@ async def list_files(place: Place) -> Listing:
         stop.set()  # if we were cancelled: a thread cannot be, but it looks here
 
 
-async def glob(pattern: str, place: Place, *, guardian: Guardian | None = None) -> FoundFiles:
-    """Return the files below a folder whose paths from there match: `**/*.py`, `src/*.{c,h}`, `test_?.[ch]`."""
+async def glob(
+    pattern: str, place: Place, *, ripgrep: str | None = None, guardian: Guardian | None = None
+) -> FoundFiles:
+    """Return the files below a folder whose paths from there match: `**/*.py`, `src/*.{c,h}`, `test_?.[ch]`.
+
+    `ripgrep` is the program to use (`ripgrep.find_ripgrep`); raises `SearchFailed` without one.
+    """
     patterns = [_relative(each, place) for each in wildcards.expand_braces(pattern)]
     base, depth = _scope(patterns)
     if await _kind(place) != "folder":
         raise PathRefused(f"{place.path} is not a folder.")
-    request = {
-        "task": "glob",
-        "root": place.root,
-        "parts": [*place.parts, *base],
-        "base": list(place.parts),
-        "patterns": patterns,
-        "depth": depth,
-        "limit": GLOB_RESULTS,
-    }
-    paths: list[str] = []
-    answer = await ask_searcher(request, lambda path, words: paths.append(path), guardian)
-    if "refused" in answer and not base:
-        raise SearchFailed(answer["refused"])
-    return FoundFiles([_shown(place.root, path) for path in paths], cut_by(answer, GLOB_RESULTS, "files"))
+    folder = Place(place.root, (*place.parts, *base))
+    try:
+        os.close(open_folder(folder))
+    except OSError:  # a pattern may begin with folders that are not there
+        return FoundFiles([], "")
+    matches = wildcards.path_matcher(patterns)
+    start = _length(place)
+    depth_options = [] if depth is None else [f"--max-depth={depth + 1}"]
+    found = await _search(
+        None, folder, ripgrep, depth_options, patterns, lambda path: matches(path[start:]), GLOB_RESULTS, guardian
+    )
+    paths = await asyncio.to_thread(_still_there, place.root, found.hits)
+    return FoundFiles([_shown(place.root, path) for path in paths], _cut(found, GLOB_RESULTS, "files"))
 
 
 async def grep(
@@ -119,25 +127,60 @@ async def grep(
     Files that hold credentials are left out if `credentials_of` is a home folder, and neither found nor counted.
     So is what lies at or below the real paths `without`.
     `glob` chooses files: by name (`*.py`), or with a slash by the path from the folder (`src/**/*.py`). `ripgrep` is
-    the program to use (`ripgrep.find_ripgrep`); without it, or where it does not know the expression, we search.
+    the program to use (`ripgrep.find_ripgrep`); raises `SearchFailed` without one, or where it refuses the expression.
     """
-    search = SearchRequest(
-        pattern=pattern,
-        place=place,
-        is_file=await _kind(place) == "file",
-        file_patterns=[_relative(each, place) for each in wildcards.expand_braces(glob)] if glob else [],
-        ignore_case=case_insensitive,
-        limit=max(1, min(max_results, MOST_GREP_RESULTS)),
-        credentials_of=credentials_of,
-        without=tuple(f"{path.rstrip('/')}/" for path in without),
-        guardian=guardian,
+    is_file = await _kind(place) == "file"
+    patterns = [_relative(each, place) for each in wildcards.expand_braces(glob)] if glob and not is_file else []
+    _check_expression(pattern)
+    limit = max(1, min(max_results, MOST_GREP_RESULTS))
+    wanted = wildcards.file_filter(patterns)
+    start = _length(place)
+    excluded = tuple(f"{path.rstrip('/')}/" for path in without)
+
+    def accepts(path: str) -> bool:
+        whole = f"{place.root.rstrip('/')}/{path}"
+        folder, slash, name = path[start:].rpartition("/")
+        return (
+            (wanted is None or wanted(folder + slash, name))
+            and not f"{whole}/".startswith(excluded)
+            and (credentials_of is None or not is_credential(whole, credentials_of))
+        )
+
+    case = ["--ignore-case" if case_insensitive else "--case-sensitive"]
+    found = await _search(
+        pattern, place, ripgrep, case, patterns, (lambda _: True) if is_file else accepts, limit, guardian
     )
-    if not pattern or "\0" in pattern or len(pattern) > PATTERN_CHARACTERS:
-        raise PatternRefused(f"A pattern of 1 to {PATTERN_CHARACTERS} characters is needed.")
-    outcome = await by_ripgrep(search, ripgrep) if ripgrep is not None else None
-    if outcome is None:
-        outcome = await by_searcher(search)
-    return Matches(await asyncio.to_thread(_with_text, place.root, outcome.found), outcome.cut)
+    if is_file and found.is_partial:  # told of a file that was named, and of no other: it may hold credentials
+        raise SearchFailed("The pattern takes too long on this text, or the file cannot be read; use a simpler one.")
+    cut = _cut(found, limit, "matches")
+    if not found.hits and not cut and r"\n" in pattern:
+        cut = r"A match lies within one line, so \n matches nothing."
+    return Matches(await asyncio.to_thread(_with_text, place.root, found.hits), cut)
+
+
+async def _search(
+    pattern: str | None,
+    place: Place,
+    ripgrep: str | None,
+    options: Sequence[str],
+    patterns: Sequence[str],
+    accepts: Callable[[str], bool],
+    limit: int,
+    guardian: Guardian | None,
+) -> RipgrepResult:
+    """Run ripgrep with the rules that it is not let read itself."""
+    rules = await asyncio.to_thread(ignore.rules_above, place)
+    options = [*options, *await asyncio.to_thread(ignore.options_for, place.path)]
+    return await run_ripgrep(ripgrep, RipgrepSearch(pattern, place, options, patterns, rules, accepts, limit), guardian)
+
+
+def _cut(found: RipgrepResult, limit: int, things: str) -> str:
+    """Return what a result lacks, in a sentence."""
+    if found.has_more:
+        return f"Only the first {limit} {things} are shown; narrow the search for the rest."
+    if found.timed_out:
+        return f"The search was stopped after {SEARCH_SECONDS:g} s; search in a smaller folder for the rest."
+    return ""
 
 
 # --- a folder
@@ -151,7 +194,7 @@ def _list(place: Place, stop: threading.Event) -> Listing:
     try:
         with os.scandir(fd) as scan:
             seen = (
-                FolderEntry(entry.name, _entry_kind(entry)) for entry in islice(scan, WALK_ENTRIES) if not stop.is_set()
+                FolderEntry(entry.name, _entry_kind(entry)) for entry in islice(scan, LISTED_FROM) if not stop.is_set()
             )
             entries = heapq.nsmallest(LISTED_ENTRIES + 1, seen)
     finally:
@@ -194,8 +237,24 @@ def _relative(pattern: str, place: Place) -> str:
     return f"{pattern}**" if pattern.endswith("/") else pattern
 
 
-def _scope(patterns: Sequence[str]) -> tuple[list[str], int]:
-    """Return the folders all patterns begin with, and how deep below them there can be a match."""
+def _check_expression(pattern: str) -> None:
+    if not pattern or "\0" in pattern or len(pattern) > PATTERN_CHARACTERS:
+        raise PatternRefused(f"A pattern of 1 to {PATTERN_CHARACTERS} characters is needed.")
+    if "\n" in pattern:
+        raise PatternRefused("The pattern has a line break, but a match lies within one line; search for a part.")
+    try:
+        pattern.encode()
+    except UnicodeEncodeError:
+        raise PatternRefused("The pattern holds half a character.") from None
+
+
+def _length(place: Place) -> int:
+    """Return how many characters of a path from the root belong to a folder."""
+    return sum(len(part) + 1 for part in place.parts)
+
+
+def _scope(patterns: Sequence[str]) -> tuple[list[str], int | None]:
+    """Return the folders all patterns begin with, and how deep below them a match can be; None if at any depth."""
     split = [pattern.split("/") for pattern in patterns]
     base: list[str] = []
     for names in zip(*(each[:-1] for each in split), strict=False):
@@ -203,17 +262,38 @@ def _scope(patterns: Sequence[str]) -> tuple[list[str], int]:
             break
         base.append(names[0])
     if any("**" in name for each in split for name in each):
-        return base, WALK_DEPTH
+        return base, None
     return base, max(len(each) for each in split) - 1 - len(base)
 
 
-# --- the lines themselves
+# --- what was found, looked up again
+
+
+def _still_there(root: str, hits: Sequence[SearchHit]) -> list[str]:
+    """Return the paths that are files when they are looked up from the root without following a link.
+
+    ripgrep goes by names: a folder that was swapped for a link meanwhile would tell what is in another one.
+    """
+    found = []
+    for folder, group in groupby(hits, key=lambda hit: hit.path.rpartition("/")[0]):
+        try:
+            fd = open_folder(Place(root, tuple(folder.split("/")) if folder else ()))
+        except OSError:
+            continue
+        try:
+            for hit in group:
+                with suppress(OSError):
+                    status = os.stat(hit.path.rpartition("/")[2], dir_fd=fd, follow_symlinks=False)
+                    found += [hit.path] * stat.S_ISREG(status.st_mode)
+        finally:
+            os.close(fd)
+    return found
 
 
 def _with_text(root: str, found: Sequence[SearchHit]) -> list[Match]:
     """Return the lines themselves, read from files that are opened from the root without following a link."""
     matches = []
-    for path, hits in groupby(found, key=lambda each: each.path):
+    for path, hits in groupby(found, key=lambda hit: hit.path):
         shown = _shown(root, path)
         try:
             fd = open_file(Place(root, tuple(path.split("/"))))
@@ -221,7 +301,7 @@ def _with_text(root: str, found: Sequence[SearchHit]) -> list[Match]:
             continue
         try:
             if is_searched(os.pread(fd, BINARY_BYTES, 0)):
-                matches += [Match(shown, each.hit.line, _line(fd, each.hit)) for each in hits]
+                matches += [Match(shown, hit.line, _line(fd, hit)) for hit in hits]
         except OSError:
             continue
         finally:
@@ -235,7 +315,7 @@ def is_searched(beginning: bytes) -> bool:
     return decoded is not None and decoded.encoding == "UTF-8"
 
 
-def _line(fd: int, hit: FinderHit) -> str:
+def _line(fd: int, hit: SearchHit) -> str:
     before = LINE_CHARACTERS // 2
     skipped = max(0, hit.column - 1 - before)
     data = os.pread(fd, 4 * LINE_CHARACTERS + 4, hit.offset + skipped).partition(b"\n")[0].removesuffix(b"\r")

@@ -62,7 +62,7 @@ def expand_braces(pattern: str) -> list[str]:
     return list(dict.fromkeys(done))
 
 
-def segment(pattern: str) -> str:
+def _segment(pattern: str) -> str:
     """The regular expression for a pattern without slashes; what it matches has none either."""
     pieces = _pieces(pattern)
     if pieces is None:
@@ -89,13 +89,19 @@ def path(pattern: str) -> str:
             if groups[-1] or len(groups) == 1:
                 groups.append([])
         else:
-            groups[-1].append(segment(one))
+            groups[-1].append(_segment(one))
     head = "/".join(groups[0])
     if len(groups) == 1:
         return head
     start = f"{head}/" if groups[0] else ""
     middle = "".join(f"(?>(?:[^/]+/)*?{'/'.join(group)}/)" for group in groups[1:-1])
     return start + middle + (f"(?:[^/]+/)*{'/'.join(groups[-1])}" if groups[-1] else ".+")
+
+
+def path_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Return whether a whole relative path matches one of the patterns."""
+    matches = re.compile("|".join(path(each) for each in patterns), re.DOTALL).fullmatch
+    return lambda one: matches(one) is not None
 
 
 def file_filter(patterns: Sequence[str]) -> Callable[[str, str], bool] | None:
@@ -105,21 +111,8 @@ def file_filter(patterns: Sequence[str]) -> Callable[[str, str], bool] | None:
     """
     if not patterns:
         return None
-    names = [segment(each) for each in patterns if "/" not in each]
-    paths = [path(each.removeprefix("/")) for each in patterns if "/" in each]
-    by_name = re.compile("|".join(names) if names else _NEVER, re.DOTALL).fullmatch
-    by_path = re.compile("|".join(paths) if paths else _NEVER, re.DOTALL).fullmatch
-    return lambda folder, name: by_name(name) is not None or by_path(folder + name) is not None
-
-
-def literal(pattern: str) -> str | None:
-    """The text that a pattern without wildcards means; None if it has some."""
-    if not any(sign in pattern for sign in "*?[\\"):
-        return pattern
-    pieces = _pieces(pattern)
-    if pieces is None or any(piece is _STAR or piece == "[^/]" or piece.startswith("(?!/)") for piece in pieces):
-        return None
-    return re.sub(r"\\(.)", r"\1", pattern, flags=re.DOTALL)
+    matches = path_matcher([each.removeprefix("/") if "/" in each else f"**/{each}" for each in patterns])
+    return lambda folder, name: matches(folder + name)
 
 
 class _Group(NamedTuple):

@@ -21,7 +21,6 @@ from dragoman.coder.tools.result_text import cut, title_text
 from dragoman.errors import WorldError
 from dragoman.host import search
 from dragoman.host.decoding import decode_text, describe_binary
-from dragoman.host.finder import BINARY_BYTES
 from dragoman.host.paths import PathRefused, Place, facts_of, read_bytes
 from dragoman.host.ripgrep import find_ripgrep
 from dragoman.permissions.facts import Action, ActionKind
@@ -78,7 +77,9 @@ class Glob:
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         place = _place(approved.call, context)
         try:
-            files = await search.glob(text_input(approved.call, "pattern"), place, guardian=context.guardian)
+            files = await search.glob(
+                text_input(approved.call, "pattern"), place, ripgrep=_ripgrep(context), guardian=context.guardian
+            )
         except WorldError as error:
             raise BadInput(str(error)) from None
         paths = [path for path in files.paths if not is_ours(context.roots.shown_path(path), context)]
@@ -136,7 +137,7 @@ class Grep:
                     _there(path, place, context) for path in ours_in(context.roots.shown_path(place.path), context)
                 ],
                 credentials_of=None if approved.call.acts[0].guarded else _home_in(place, context),
-                ripgrep=find_ripgrep(context.environment.get("PATH", os.defpath), context.roots),
+                ripgrep=_ripgrep(context),
                 guardian=context.guardian,
             )
         except WorldError as error:
@@ -150,7 +151,7 @@ class Grep:
 async def _check_text(place: Place, context: ToolContext) -> None:
     """Raise `BadInput` for a named file that is not searched: "nothing matches" would say that it was."""
     try:
-        data, more = await asyncio.to_thread(read_bytes, place, BINARY_BYTES)
+        data, more = await asyncio.to_thread(read_bytes, place, search.BINARY_BYTES)
     except PathRefused:
         return  # a folder, or what the search itself complains about
     if search.is_searched(data):
@@ -160,6 +161,10 @@ async def _check_text(place: Place, context: ToolContext) -> None:
         raise BadInput(f"{path} is {decoded.encoding}, and grep searches UTF-8. Use read_file.")
     size = (await asyncio.to_thread(facts_of, place)).st_size
     raise BadInput(f"{path} is not text: {describe_binary(data, size)}.")
+
+
+def _ripgrep(context: ToolContext) -> str | None:
+    return find_ripgrep(context.environment.get("PATH", os.defpath), context.roots)
 
 
 def _where(call: JudgedCall) -> str:
