@@ -318,6 +318,15 @@ async def test_an_ignore_file_without_an_end_does_not_take_all_memory(tmp_path: 
         await grep("value", place, ripgrep=ripgrep)
 
 
+async def test_a_configuration_of_the_user_changes_nothing(
+    tmp_path: Path, ripgrep: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text("--invert-match\n")
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "config"))
+    found = await grep("value", make(tmp_path / "root", {"a": "value\nother\n"}), ripgrep=ripgrep)
+    assert [match.text for match in found.matches] == ["value"]
+
+
 async def test_both_runs_of_a_search_share_one_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in gives too much at once when it is not asked for order, and nothing but a wait when it is."""
     monkeypatch.setattr(rg, "GATHERED", 1)
@@ -347,11 +356,12 @@ async def test_a_folder_swapped_for_a_link_meanwhile_tells_nothing(tmp_path: Pat
     make(tmp_path / "outside", {"secret": "value\n"})
     place = make(tmp_path / "root", {"a": "value\n"})
     (tmp_path / "root/b").symlink_to(tmp_path / "outside")
+    (tmp_path / "root/c").symlink_to(tmp_path / "outside/secret")
     fooled = stand_in(
         tmp_path,
         'case "$*" in\n'
-        "*--files*) printf './a\\000./b/secret\\000' ;;\n"
-        "*) printf './a\\0001:1:0:\\n./b/secret\\0001:1:0:\\n' ;;\nesac\n",
+        "*--files*) printf './a\\000./b/secret\\000./c\\000' ;;\n"
+        "*) printf './a\\0001:1:0:\\n./b/secret\\0001:1:0:\\n./c\\0001:1:0:\\n' ;;\nesac\n",
     )
     assert (await glob("**", place, ripgrep=fooled)).paths == [str(tmp_path / "root/a")]
     assert (await grep("value", place, ripgrep=fooled)).matches == [Match(str(tmp_path / "root/a"), 1, "value")]
@@ -616,3 +626,15 @@ async def test_a_process_has_its_exit_code_also_where_a_child_holds_its_pipe() -
         False,
     )
     assert children() == []
+
+
+async def test_a_process_that_is_run_to_its_end_has_a_bound_on_its_memory() -> None:
+    output: list[bytes] = []
+
+    def on_output(data: bytes) -> bool:
+        output.append(data)
+        return True
+
+    argv = ["/bin/sh", "-c", "read line; ulimit -d"]  # it reads on when it was given its limit and its input
+    await run_to_end(argv, cwd="/", env={}, input=b"go\n", on_output=on_output, seconds=10, memory=64 << 20)
+    assert b"".join(output) == b"65536\n"

@@ -67,7 +67,12 @@ def test_the_agent_works_without_any_extra(bare: Bare, tmp_path: Path) -> None:
 def test_a_search_without_its_extra_says_what_to_install(bare: Bare, tmp_path: Path) -> None:
     done = bare.run("run", "--model", "demo", "search word", cwd=tmp_path, PATH="/nonexistent")
     assert done.returncode == 0
-    assert f"glob and grep need ripgrep, and it is not installed: {how_to_install('agent')}" in done.stdout
+    sentence = f"glob and grep need ripgrep, and it is not installed: {how_to_install('agent')}"
+    assert sentence in done.stdout
+    doctor = json.loads(bare.run("doctor", "--json", cwd=tmp_path, PATH="/nonexistent").stdout)
+    (finding,) = [one for one in doctor["findings"] if one["what"] == "search"]
+    assert finding["health"] == "note"
+    assert finding["text"].startswith(sentence)
 
 
 def test_an_editor_is_greeted_with_a_way_to_log_in(bare: Bare, tmp_path: Path) -> None:
