@@ -85,7 +85,7 @@ def test_an_editor_is_greeted_with_a_way_to_log_in(bare: Bare, tmp_path: Path) -
 
 
 MISSING = {
-    "serve": (2, f"dragoman: serving needs an extra (starlette): {how_to_install('serve')}\n"),
+    "serve": (2, f"dragoman: serving needs an extra (prometheus_client): {how_to_install('serve')}\n"),
     "connect http://127.0.0.1:9/": (
         2,
         f"dragoman: connecting needs httpx2, which is not installed: {how_to_install('serve')}\n",
