@@ -8,6 +8,7 @@ from dragoman.coder.models.contract import Model, ModelFailed, ModelRequest, Pie
 from dragoman.coder.models.request_failures import ContextFull
 from dragoman.coder.models.script import ScriptModel, parse
 from dragoman.coder.token_estimate import tokens_of
+from tests.support.conversation import conversation
 
 
 def check_well_formed(items: Sequence[Item]) -> None:
@@ -45,7 +46,7 @@ class StrictModel(ScriptModel):
 
     async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         check_well_formed(request.items)
-        self.asked.append(request._replace(items=list(request.items)))
+        self.asked.append(request._replace(items=conversation(request.items)))
         if request.purpose == "summary" and self.summary_failures:
             raise self.summary_failures.pop(0)
         if self.fits is not None and tokens_of(request.items) > self.fits:

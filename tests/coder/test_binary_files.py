@@ -11,6 +11,7 @@ from dragoman.coder.context import ContextToolResult, ContextUserMessage
 from dragoman.coder.models.contract import Model, ModelRequest, Piece, TextDelta, ToolCallRequested
 from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, TextResource, text_of
 from dragoman.vocabulary.services import ReadTextFile
+from tests.support.conversation import briefing, conversation
 from tests.support.whole_agent import User, events_of, whole
 
 pytestmark = pytest.mark.anyio
@@ -29,6 +30,7 @@ class Calling:
 
     def __init__(self, tool: str = "", **given: object) -> None:
         self.inquiries: list[ModelRequest] = []
+        self.told: list[dict[str, str]] = []
         self._call = ToolCallRequested(tool, given) if tool else None
 
     def make(self, name: str) -> Model:
@@ -44,7 +46,8 @@ class Calling:
         return 0.01
 
     async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
-        self.inquiries.append(inquiry)
+        self.told.append(briefing(inquiry.items))
+        self.inquiries.append(inquiry._replace(items=conversation(inquiry.items)))
         if self._call is not None and not isinstance(inquiry.items[-1], ContextToolResult):
             yield self._call
         else:
@@ -185,4 +188,4 @@ async def test_notes_of_a_project_that_are_no_text_are_left_out(tmp_path: Path) 
     model = Calling()
     async with whole(tmp_path, model.make) as (_, session):
         await events_of(session)
-    assert "Notes of the project" not in model.inquiries[0].system
+    assert model.told[0].keys() == {"environment", "mode"}

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from dragoman.coder.context import read
-from dragoman.coder.instructions import system_prompt
 from dragoman.coder.models.contract import ModelRequest, Piece
 from dragoman.coder.models.script import ScriptModel, parse
+from dragoman.coder.project_notes import NoteReader, ProjectNote
 from dragoman.host.paths import Roots
+from dragoman.host.secrets import is_credential
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import ResourceLink, Text
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, ToolCallUpdate
+from tests.support.conversation import conversation
 from tests.support.git_repository import git, repository
 from tests.support.needs import need, need_ripgrep
 from tests.support.whole_agent import User, ends, events_of, scripted, whole
@@ -178,17 +180,26 @@ async def test_a_link_to_one_is_named_and_not_read(project: Path, tmp_path_facto
             pass
         entries = [record.entry async for records in store.read(session.id) for record in records]
     await store.close()
-    said = repr(read(entries)[0])
+    said = repr(conversation(read(entries))[0])
     assert CANARY not in said
     assert ("documented here" in said, said.count("read_file asks the user")) == (True, 2)
 
 
+def notes_of(project: Path) -> list[ProjectNote]:
+    """The notes of a folder, none of which may hold credentials."""
+
+    def is_withheld(path: str) -> bool:
+        return is_credential(path, str(Path.home()))
+
+    return NoteReader(Roots([str(project)]), is_withheld).of_workspace(above=False)
+
+
 async def test_notes_of_the_project_that_are_a_link_to_one_are_not_read(project: Path) -> None:
     (project / "AGENTS.md").symlink_to(".env")
-    assert CANARY not in system_prompt(Roots([str(project)]), "ask")
+    assert notes_of(project) == []
     (project / "AGENTS.md").unlink()
     (project / "AGENTS.md").symlink_to("plain.txt")
-    assert "documented here" in system_prompt(Roots([str(project)]), "ask")
+    assert "documented here" in (notes_of(project))[0].text
 
 
 async def test_notes_of_the_project_that_are_a_link_to_our_own_files_are_not_read(tmp_path: Path) -> None:
@@ -200,7 +211,7 @@ async def test_notes_of_the_project_that_are_a_link_to_our_own_files_are_not_rea
 
     class Listening(ScriptModel):
         def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
-            heard.append(request.system)
+            heard.append(str(request.items))
             return super().respond(request)
 
     script = parse({"turns": [{"steps": [{"say": "ok"}]}]})

@@ -25,6 +25,7 @@ from dragoman.vocabulary.requests import (
     PromptRequest,
 )
 from dragoman.vocabulary.tools import Cancellable, ExitStatus
+from tests.support.conversation import conversation
 from tests.support.whole_agent import User, ends, events_of, scripted, text, whole
 
 WRITE = {"call": "write_file", "input": {"path": "a.txt", "content": "new"}}
@@ -106,7 +107,7 @@ async def test_a_word_while_it_works_is_heard_before_the_next_model_call(tmp_pat
         entries = [record.entry async for records in store.read(session.id) for record in records]
     inserted = [event.message_id for event in events if isinstance(event, UserMessage)]
     assert inserted[1:] == [accepted.message_id]
-    match read(entries):
+    match conversation(read(entries)):
         case [
             ContextUserMessage(),
             ContextAssistantMessage(),

@@ -34,6 +34,7 @@ from dragoman.vocabulary.content import Text, text_of
 from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, AnyEvent, Notice, ToolCallUpdate
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from tests.coder.strict_model import StrictModel, check_well_formed
+from tests.support.conversation import conversation
 from tests.support.whole_agent import User, events_of, whole
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +53,7 @@ BUSY = [{"say": "one "}, {"say": "two"}, *READS, {"think": "hm"}, {"say": "three
 
 
 async def items_in(store: SqliteStore, session_id: str) -> list[Item]:
-    return read(await entries_in(store, session_id))
+    return conversation(read(await entries_in(store, session_id)))
 
 
 async def entries_in(store: SqliteStore, session_id: str) -> list[Entry]:

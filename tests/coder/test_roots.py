@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.instructions import system_prompt
+from dragoman.coder.project_notes import NoteReader, ProjectNote
 from dragoman.coder.tools.files import is_ours
 from dragoman.host.paths import Roots
 from tests.support.whole_agent import User, ends, events_of, scripted, whole
@@ -50,9 +50,11 @@ def test_nor_are_its_notes_told_to_the_model(work: Path) -> None:
     (work / "AGENTS.md").write_text("ours")
     (work.parent / "outside" / "AGENTS.md").write_text("of others")
     roots = Roots([str(work)])
-    assert "<notes>\nours\n</notes>" in system_prompt(roots, "ask")
+    assert NoteReader(roots, lambda path: False).of_workspace(above=True) == [
+        ProjectNote(str(work / "AGENTS.md"), "ours")
+    ]
     swap(work)
-    assert "<notes>" not in system_prompt(roots, "ask")
+    assert NoteReader(roots, lambda path: False).of_workspace(above=True) == []
 
 
 def test_nor_does_it_open_our_own_data(work: Path) -> None:

@@ -17,6 +17,7 @@ from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.events import RequiresAction, TerminalUpdate, ToolCallUpdate
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from dragoman.vocabulary.tools import Cancellable
+from tests.support.conversation import conversation
 from tests.support.editor import Editor, turns
 from tests.support.needs import need
 from tests.support.whole_agent import User, whole
@@ -42,7 +43,7 @@ class Recording(ScriptModel):
         return self
 
     async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
-        self.inquiries.append(inquiry)
+        self.inquiries.append(inquiry._replace(items=conversation(inquiry.items)))
         async for piece in super().respond(inquiry):
             yield piece
 

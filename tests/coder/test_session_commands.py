@@ -11,6 +11,7 @@ from dragoman.vocabulary.events import (
     CompactionUpdate,
     OptionsChanged,
 )
+from tests.support.conversation import conversation
 from tests.support.whole_agent import User, events_of, scripted, text, whole
 
 WRITE = {"call": "write_file", "input": {"path": "a.txt", "content": "new"}}
@@ -31,7 +32,7 @@ async def test_commands_are_announced_and_the_users_own_are_among_them(tmp_path:
         entries = [record.entry async for records in store.read(session.id) for record in records]
     expected = "help compact context permissions mode model mcp plan undo clear greet"
     assert names == expected.split()
-    (said, _) = read(entries)
+    (said, _) = conversation(read(entries))
     assert isinstance(said, ContextUserMessage)
     assert said.content == [Text("Greet the world now.")]
     await store.close()

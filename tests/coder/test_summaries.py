@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import UnsetType
@@ -11,6 +12,7 @@ from dragoman.coder.models.providers import ProviderModel
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, CompactionUpdate, Cost, UsageChanged
 from tests.coder.models.asking import PATIENT, endpoint
+from tests.support.conversation import TOLD
 from tests.support.provider_streams import anthropic_begins, anthropic_block, anthropic_ends
 from tests.support.upstream import (
     DONE,
@@ -39,6 +41,11 @@ class Quick(ProviderModel):
 
 def model_at(server: Upstream, **config: object) -> Quick:
     return Quick(endpoint(server, **config), PATIENT)  # type: ignore[arg-type]
+
+
+def said_in(body: dict[str, Any]) -> list[str]:
+    """The conversation in a request, without the system prompt and what the agent tells by itself."""
+    return [message["content"] for message in body["messages"][1:] if TOLD not in str(message)]
 
 
 def words(events: list[AnyEvent]) -> str:
@@ -83,7 +90,7 @@ async def test_an_answer_that_is_no_summary_changes_nothing(
             assert words(await events_of(session, "next")) == "back"
     assert told == f"The conversation could not be summed up: {reason}. Nothing was changed.\n"
     assert len(server.requests) == len(replies) + 2
-    sent = [message["content"] for message in server.requests[-1].body["messages"][1:]]
+    sent = said_in(server.requests[-1].body)
     assert sent == ["first", FACT, "next"]
 
 
@@ -96,7 +103,7 @@ async def test_an_automatic_summary_that_is_refused_changes_nothing(tmp_path: Pa
             events = await events_of(session, "second")
     assert [asks_for_summary(request) for request in server.requests] == [False, True, False]
     assert (stages(events), words(events)) == (["in_progress", "failed"], "back")
-    assert [message["content"] for message in server.requests[2].body["messages"][1:]] == ["first", FACT, "second"]
+    assert said_in(server.requests[2].body) == ["first", FACT, "second"]
 
 
 async def test_an_answer_that_anthropic_refuses_is_no_summary(tmp_path: Path) -> None:
@@ -123,7 +130,7 @@ async def test_a_summary_that_was_cut_off_is_asked_for_once_more_and_shorter(tmp
         await events_of(session, "next")
     assert (stages(events), "was summed up" in words(events)) == (["in_progress", "completed"], True)
     assert "at most 300 words" in str(server.requests[2].body["messages"][-1])
-    sent = [message["content"] for message in server.requests[3].body["messages"][1:]]
+    sent = said_in(server.requests[3].body)
     assert sent == ["first", "A summary of the conversation so far:\n\nTHE SUMMARY", "next"]
 
 

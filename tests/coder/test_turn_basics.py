@@ -16,6 +16,7 @@ from dragoman.vocabulary.options import PlanItems
 from dragoman.vocabulary.requests import (
     ResumeSession,
 )
+from tests.support.conversation import conversation
 from tests.support.whole_agent import User, ends, events_of, scripted, text, whole
 
 WRITE = {"call": "write_file", "input": {"path": "a.txt", "content": "new"}}
@@ -173,7 +174,7 @@ async def test_plan_with_nothing_to_plan_says_so_and_forgets_nothing(tmp_path: P
     async with whole(tmp_path, scripted([{"say": "one"}])) as (_, session):
         await events_of(session)
         assert text(await events_of(session, "/plan")) == "Nothing to plan was named. Write `/plan TASK`.\n"
-        assert "2 items" in text(await events_of(session, "/context"))
+        assert "4 items" in text(await events_of(session, "/context"))
 
 
 async def test_readers_of_one_response_run_together_and_writers_in_order(tmp_path: Path) -> None:
@@ -214,7 +215,7 @@ async def test_a_helper_works_in_its_own_context_and_reports(tmp_path: Path) -> 
     titles = [e.title for e in events if isinstance(e, ToolCallUpdate) and isinstance(e.title, str)]
     assert titles == ["Look", "scout: Read a"]
     assert [e.content for e in events if isinstance(e, ToolCallContentChunk)] != []
-    match read(entries):
+    match conversation(read(entries)):
         case [
             ContextUserMessage(),
             ContextAssistantMessage(),

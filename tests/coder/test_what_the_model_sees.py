@@ -10,6 +10,7 @@ from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, 
 from dragoman.vocabulary.events import (
     CompactionUpdate,
 )
+from tests.support.conversation import conversation
 from tests.support.whole_agent import events_of, scripted, text, whole
 
 
@@ -32,7 +33,7 @@ async def test_links_inside_the_roots_are_read_and_others_are_not(tmp_path: Path
         async for _event in session.prompt(prompt):
             pass
         entries = [record.entry async for records in store.read(session.id) for record in records]
-    (said, _) = read(entries)
+    (said, _) = conversation(read(entries))
     assert isinstance(said, ContextUserMessage)
     words = [block.text if isinstance(block, Text) else type(block).__name__ for block in said.content]
     assert "inside" in words[1]
@@ -55,7 +56,7 @@ async def test_a_full_window_is_summed_up_and_the_turn_goes_on(tmp_path: Path) -
 
 
 async def test_old_results_are_trimmed_before_anything_is_summed_up(tmp_path: Path) -> None:
-    (tmp_path / "big").write_text("y" * 3000)
+    (tmp_path / "big").write_text("y" * 2500)
     first = [
         {"call": "read_file", "input": {"path": "big"}},
         {"say": "I see."},
@@ -68,6 +69,6 @@ async def test_old_results_are_trimmed_before_anything_is_summed_up(tmp_path: Pa
         entries = [record.entry async for records in store.read(session.id) for record in records]
     assert not any(isinstance(event, CompactionUpdate) for event in events)
     assert [item.text for item in read(entries) if isinstance(item, ContextToolResult)] == [
-        "[trimmed: 3000 characters]"
+        "[trimmed: 2500 characters]"
     ]
     await store.close()

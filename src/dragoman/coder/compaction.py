@@ -28,8 +28,9 @@ from dragoman.coder.context import (
     Context,
     ContextAssistantMessage,
     ContextSummary,
-    ContextUserMessage,
     Item,
+    is_prompt,
+    newest_of_sources,
     place_of_prompt,
 )
 from dragoman.coder.model_calls import Retries, open_call
@@ -197,7 +198,7 @@ class ContextBudget:
     def largest_prompt(self) -> LargestPrompt:
         """Return the longest message of the user in the running turn."""
         items = self._context.items
-        prompts = [item for item in items[self._running() :] if isinstance(item, ContextUserMessage)]
+        prompts = [item for item in items[self._running() :] if is_prompt(item)]
         return max(
             (LargestPrompt(tokens_of([item]), item.message_id) for item in prompts), default=LargestPrompt(0, "")
         )
@@ -282,7 +283,8 @@ class ContextBudget:
         items = self._context.items
         prompts = verbatim_prompts(items, split, self._running(), limit)
         ids = [item.message_id for item in prompts]
-        if all(isinstance(item, ContextSummary) or item in prompts for item in items[:split]):
+        stays = [*prompts, *newest_of_sources(items)]
+        if all(isinstance(item, ContextSummary) or item in stays for item in items[:split]):
             return Compaction("nothing")
         before = tokens_of(items)
         compaction = new_id("compaction")

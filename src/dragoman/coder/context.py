@@ -12,7 +12,7 @@ How notes change the items is `_after`, and nothing else: it is used for a live 
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
@@ -27,10 +27,14 @@ INTERRUPTED: Final = "[interrupted]"
 
 
 class ContextUserMessage(msgspec.Struct, frozen=True, tag_field="who", tag="user"):
-    """A prompt, as the model is given it."""
+    """A prompt, as the model is given it.
+
+    `source`: what the agent itself tells the model on the user's side, and what about (`briefing`); empty: a prompt.
+    """
 
     message_id: str
     content: list[Content]
+    source: str = ""
 
 
 class ContextToolCall(msgspec.Struct, frozen=True):
@@ -232,8 +236,9 @@ def _after(items: list[Item], note: _Note) -> list[Item]:
         case ContextToolResult():
             return _with_result(items, note)
         case ContextSummary():
-            tail = items[len(items) - note.kept :]
-            verbatim = [item for item in items[: len(items) - note.kept] if _is_prompt(item, note.prompts)]
+            summed, tail = items[: len(items) - note.kept], items[len(items) - note.kept :]
+            told = newest_of_sources(items)
+            verbatim = [item for item in summed if _is_named_prompt(item, note.prompts) or item in told]
             return [*verbatim, note, *tail]
         case Trimmed():
             trimmed = set(note.call_ids)
@@ -277,12 +282,24 @@ def _with_result(items: list[Item], result: ContextToolResult) -> list[Item]:
     return items
 
 
-def _is_prompt(item: Item, message_ids: Sequence[str]) -> bool:
+def is_prompt(item: Item) -> TypeGuard[ContextUserMessage]:
+    """Return whether an item is a message of the user, and not something that the agent tells on the user's side."""
+    return isinstance(item, ContextUserMessage) and not item.source
+
+
+def newest_of_sources(items: Sequence[Item]) -> list[ContextUserMessage]:
+    """Return what the agent tells on the user's side, of each source the newest: a summary leaves these as they are."""
+    return list({item.source: item for item in items if isinstance(item, ContextUserMessage) and item.source}.values())
+
+
+def _is_named_prompt(item: Item, message_ids: Sequence[str]) -> bool:
     return isinstance(item, ContextUserMessage) and item.message_id in message_ids
 
 
 def _is_named(item: Item, note: MediaLeftOut) -> bool:
-    return _is_prompt(item, note.message_ids) or (isinstance(item, ContextToolResult) and item.call_id in note.call_ids)
+    return _is_named_prompt(item, note.message_ids) or (
+        isinstance(item, ContextToolResult) and item.call_id in note.call_ids
+    )
 
 
 def shorten_result(item: ContextToolResult, keep: int) -> ContextToolResult:

@@ -84,17 +84,20 @@ def turn(
     budget: ContextBudget | None = None,
     spending: Spending | None = None,
     queued_prompts: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None,
+    briefing: Callable[[bool], Awaitable[Sequence[ContextUserMessage]]] | None = None,
 ) -> AsyncGenerator[AnyEvent, None]:
     """Yield everything that happens in one turn; the last event is its end.
 
     `budget` keeps the conversation inside the model's window; without one it is not made shorter. `spending` is the
-    session's, to which the cost of this turn is added.
+    session's, to which the cost of this turn is added. `briefing` returns what the model has to be told before the next
+    request; it is called with True before the prompt, and with False before every request after the first.
     """
     it = _Turn(model, context, tool_runner, prompt, system, thought_level)
     it.model_calls = model_calls
     it.budget = budget
     it.spending = spending or Spending()
     it.queued_prompts = queued_prompts
+    it.briefing = briefing
     return it.run()
 
 
@@ -104,6 +107,7 @@ class _Turn:
     model_calls = MODEL_CALLS
     budget: ContextBudget | None = None
     queued_prompts: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None
+    briefing: Callable[[bool], Awaitable[Sequence[ContextUserMessage]]] | None = None
 
     def __init__(
         self,
@@ -133,11 +137,14 @@ class _Turn:
         self._used_before = self.spending.used
         self._unseen_media = sum(old_media(context.items).values())
         await context.settle()  # a turn that ignored its cancel may have left something open
+        await self._brief(is_new_turn=True)
         await context.add(self._prompt)
         if self.budget is not None:
             self.budget.begin_turn(self._prompt.message_id)
         try:
-            for _ in range(self.model_calls):
+            for call in range(self.model_calls):
+                if call:
+                    await self._brief(is_new_turn=False)
                 await self._add_queued_prompts()
                 request = await self._next_request()
                 if notice := self._media_notice():
@@ -165,6 +172,11 @@ class _Turn:
             # Cancelled, closed, or a tool has crashed. The next turn finds a context that every provider accepts.
             await context.settle()
             raise
+
+    async def _brief(self, *, is_new_turn: bool) -> None:
+        """Add to the context what the model has to be told of the session before its next request."""
+        for item in await self.briefing(is_new_turn) if self.briefing is not None else ():
+            await self._context.add(item)
 
     async def _add_queued_prompts(self) -> bool:
         """Accept what the user has sent meanwhile and add it to the context; whether there was something.

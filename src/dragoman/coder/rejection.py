@@ -15,6 +15,7 @@ from dragoman.coder.context import (
     ContextSummary,
     ContextUserMessage,
     Item,
+    is_prompt,
     media_of,
     media_type,
 )
@@ -58,14 +59,15 @@ async def leave_out_rejected(
             f"{model} refuses the next message as well: {_WAYS_OUT}"
         )
     await context.forget(prompt.message_id)
-    if _is_unanswered(context.items):
+    before = [item for item in context.items if is_prompt(item) or not isinstance(item, ContextUserMessage)]
+    if _is_unanswered(before):
         # The turn before was refused, or stopped before the model has seen its results.
         return (
             f"Your message was left out of the conversation, and nothing else. {model} has not accepted what stands "
             f"before it either: {_WAYS_OUT}. Then send your message again"
         )
     left_out = "Your message was left out of the conversation, so that the next one does not fail as well"
-    if not context.items or context.accepted_by == model:
+    if not before or context.accepted_by == model:
         return left_out
     return f"{left_out}; if it does, {model} refuses what was said before: {_WAYS_OUT}"
 

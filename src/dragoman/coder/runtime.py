@@ -7,13 +7,14 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
 from dragoman import limits
 from dragoman.agent.session import Prompt, Session, session_core
 from dragoman.coder import loop, slash_actions, slash_commands
+from dragoman.coder.briefing import SessionBriefing
 from dragoman.coder.changes import Changes
 from dragoman.coder.compaction import ContextBudget
 from dragoman.coder.context import Context, ContextUserMessage, load
@@ -24,7 +25,6 @@ from dragoman.coder.identity_limits import (
     narrower_notice,
     nearest_mode,
 )
-from dragoman.coder.instructions import system_prompt
 from dragoman.coder.models.contract import Model
 from dragoman.coder.permissions import PermissionGate
 from dragoman.coder.prompt_content import content_for_model, unseen_notice
@@ -36,6 +36,7 @@ from dragoman.coder.session_controls import SessionControls
 from dragoman.coder.session_options import is_option
 from dragoman.coder.spending import Spending
 from dragoman.coder.spending import load as load_spending
+from dragoman.coder.system_prompt import family_of, system_prompt
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Tool, ToolContext
@@ -43,7 +44,7 @@ from dragoman.coder.tools.files import is_withheld
 from dragoman.coder.tools.plan_and_ask import AskUser, UpdatePlan
 from dragoman.coder.tools.read import ReadFile
 from dragoman.coder.tools.search import Glob, Grep, ListFiles
-from dragoman.coder.tools.subagent import Delegate
+from dragoman.coder.tools.subagent import Delegate, HelperSetup
 from dragoman.coder.tools.web_fetch import WebFetch
 from dragoman.coder.tools.write import EditFile, WriteFile
 from dragoman.host.environment import child_environment
@@ -87,7 +88,7 @@ class SessionRuntime:
         # A helper does not talk to the user, and has no helpers.
         self._own_tools: Final[list[Tool]] = [
             *(
-                Delegate(lambda: self.model, self._helper_tools, self._helper_system, self._spending),
+                Delegate(lambda: self.model, self._prepare_helper, self._spending),
                 UpdatePlan(),
                 AskUser(),
             )
@@ -97,6 +98,7 @@ class SessionRuntime:
         self._identity = LOCAL
         self._narrowed_identities: set[Identity] = set()
         self._pinned_roots: Roots | None = None
+        self._briefing: Final = self._make_briefing()
 
     def __repr__(self) -> str:
         items = "not loaded" if self._loaded is None else f"{len(self._loaded.context.items)} items"
@@ -160,6 +162,7 @@ class SessionRuntime:
         await self.coding_session.wait_for_servers()
         model = self.model
         toolbox.begin_turn(self.tool_context())
+        self._briefing.begin_turn()
         model.begin_turn()
         system = await self.system_prompt()
         if unseen := unseen_notice(content, model.name, model.sees):
@@ -178,6 +181,7 @@ class SessionRuntime:
             budget=budget,
             spending=spending,
             queued_prompts=self._queued_prompts,
+            briefing=self._brief(self._briefing, context),
         )
         _log.debug(
             "turn of session %s begins: model %s, mode %s",
@@ -207,8 +211,21 @@ class SessionRuntime:
                 await self._report_sandbox(context)
 
     async def system_prompt(self) -> str:
-        """Return the system prompt for the mode that counts now; reads the project's notes."""
-        return await asyncio.to_thread(system_prompt, self._roots(), self.mode(), self._is_withheld)
+        """Return the system prompt for the model that is chosen now."""
+        return await asyncio.to_thread(system_prompt, family_of(self.model.name))
+
+    def _make_briefing(self) -> SessionBriefing:
+        return SessionBriefing(
+            self._roots, self.mode, self.identity, self._command_environment(), self._setup.home, self._warn
+        )
+
+    def _brief(
+        self, briefing: SessionBriefing, context: Context
+    ) -> Callable[[bool], Awaitable[Sequence[ContextUserMessage]]]:
+        return lambda is_new_turn: briefing.new_items(context, self._is_withheld, is_new_turn=is_new_turn)
+
+    async def _warn(self, text: str) -> None:
+        await session_core(self.session).record(Notice("warning", text))
 
     async def _report_sandbox(self, context: Context) -> None:
         """Tell the model what became of the sandbox that has ended, if there was one."""
@@ -258,7 +275,9 @@ class SessionRuntime:
             gate = PermissionGate(
                 self.mode, rules, self.rule_log.remember, fetches=self._setup.fetches, identity=self.identity
             )
-            toolbox = Toolbox(self._all_tools, gate, self.tool_context(), log=self.decision_log)
+            toolbox = Toolbox(
+                self._all_tools, gate, self.tool_context(), log=self.decision_log, touched=self._briefing.touch
+            )
             spending = await load_spending(self.session)
             budget = ContextBudget(context, self.session.emit)
             # A cancel before this line leaves nothing: the next prompt reads the log again.
@@ -298,13 +317,13 @@ class SessionRuntime:
     def _all_tools(self) -> list[Tool]:
         return [*self._tools(), *self._own_tools]
 
-    async def _helper_system(self) -> str:
-        return await asyncio.to_thread(system_prompt, self._roots(), self.mode(), self._is_withheld, for_helper=True)
-
-    def _helper_tools(self, label: str) -> Toolbox:
-        """Return the tools of a helper. Only a turn has helpers, so the session is loaded."""
+    async def _prepare_helper(self, label: str, context: Context, model: Model) -> HelperSetup:
+        """Set a helper up. Only a turn has helpers, so the session is loaded."""
         assert self._loaded is not None
-        return Toolbox(self._tools, self._loaded.gate, self.tool_context(), label, self.decision_log)
+        briefing = self._make_briefing()
+        tools = Toolbox(self._tools, self._loaded.gate, self.tool_context(), label, self.decision_log, briefing.touch)
+        system = await asyncio.to_thread(system_prompt, family_of(model.name), for_helper=True)
+        return HelperSetup(tools, system, self._brief(briefing, context))
 
     def _spending(self) -> Spending:
         assert self._loaded is not None

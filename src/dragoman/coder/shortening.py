@@ -14,6 +14,7 @@ from dragoman.coder.context import (
     ContextToolResult,
     ContextUserMessage,
     Item,
+    is_prompt,
     media_of,
     shorten_result,
     with_markers,
@@ -86,10 +87,10 @@ def split_for_summary(items: Sequence[Item], running: int, limit: float) -> int:
 
 def verbatim_prompts(items: Sequence[Item], split: int, running: int, limit: float) -> list[ContextUserMessage]:
     """Return the prompts before `split` that stay word for word: all of the running turn, earlier ones in a share."""
-    prompts_of_turn = [item for item in items[running:split] if isinstance(item, ContextUserMessage)]
+    prompts_of_turn = [item for item in items[running:split] if is_prompt(item)]
     room = PROMPTS_SHARE * limit
     for item in reversed(items[: min(running, split)]):
-        if isinstance(item, ContextUserMessage):
+        if is_prompt(item):
             room -= tokens_of([item])
             if room < 0:
                 break

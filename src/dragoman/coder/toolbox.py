@@ -59,9 +59,12 @@ class Toolbox:
         tool_context: ToolContext,
         label: str = "",
         log: DecisionLog | None = None,
+        touched: Callable[[str], None] = lambda path: None,
     ) -> None:
         # Where every decision is kept.
         self._log = log or DecisionLog(tool_context.session)
+        # Called with the real path of every file that a call reads or writes.
+        self._touched = touched
         # Whose calls these are, where they are not the agent's own.
         self._label = label
         # What there is now: servers come and go.
@@ -213,6 +216,9 @@ class Toolbox:
             if shown.showed:
                 await shown.add(text)
             return ToolOutcome(text, failed=True, raw={"reason": verdict.reason})
+        for act in verdict.call.acts:
+            if act.kind in ("read", "edit"):
+                self._touched(act.subject)
         return await self._run(tool, verdict, shown)
 
     async def _run(self, tool: Tool, approved: Approved, shown: ToolCall) -> ToolOutcome:

@@ -14,6 +14,7 @@ from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Image, Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle
 from tests.coder.models.asking import PATIENT, ask, connected, endpoint, said
+from tests.support.conversation import TOLD
 from tests.support.provider_streams import (
     anthropic_begins,
     anthropic_block,
@@ -107,11 +108,14 @@ def openai(*items: dict[str, Any], is_cut_off: bool = False) -> Reply:
 
 def anthropic_history(body: dict[str, Any]) -> list[list[str]]:
     """The types of the blocks of each message; text stands for itself."""
-    return [[block.get("text", block["type"]) for block in message["content"]] for message in body["messages"]]
+    return [
+        [block.get("text", block["type"]) for block in message["content"] if not block.get("text", "").startswith(TOLD)]
+        for message in body["messages"]
+    ]
 
 
 def openai_history(body: dict[str, Any]) -> list[str]:
-    return [item.get("id") or item.get("role") or item["type"] for item in body["input"]]
+    return [item.get("id") or item.get("role") or item["type"] for item in body["input"] if TOLD not in str(item)]
 
 
 # -- thoughts without what they were thought for ---------------------------------------------------------------------

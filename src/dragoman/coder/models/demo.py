@@ -13,7 +13,14 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from dragoman.coder.context import ContextAssistantMessage, ContextSummary, ContextToolResult, ContextUserMessage, Item
+from dragoman.coder.context import (
+    ContextAssistantMessage,
+    ContextSummary,
+    ContextToolResult,
+    ContextUserMessage,
+    Item,
+    is_prompt,
+)
 from dragoman.coder.models.contract import ModelRequest, Piece, TextDelta, ToolCallRequested
 from dragoman.coder.models.names import DEMO, is_model_name
 from dragoman.vocabulary.content import Text
@@ -216,7 +223,7 @@ class DemoModel:
         if request.purpose == "summary":
             yield TextDelta(_summary(request.items[:-1]))
             return
-        prompt = next((item for item in reversed(request.items) if isinstance(item, ContextUserMessage)), None)
+        prompt = next((item for item in reversed(request.items) if is_prompt(item)), None)
         message_id = "" if prompt is None else prompt.message_id
         if message_id != self._prompt_id:  # a new turn, or a message that was sent into a running one
             self._prompt_id, self._calls = message_id, 0
@@ -292,7 +299,7 @@ def _summary(items: Sequence[Item]) -> str:
     """Return the prompts of a conversation and the tools that were called."""
     lines: list[str] = []
     for item in items:
-        if isinstance(item, ContextUserMessage):
+        if is_prompt(item):
             lines.append(f"- You wrote: {' '.join(_text(item).split())[:200]}")
         elif isinstance(item, ContextAssistantMessage):
             lines += [f"  - called {call.tool}" for call in item.calls]

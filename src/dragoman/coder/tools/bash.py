@@ -46,7 +46,15 @@ class Bash:
     name = "bash"
     kind = "execute"
     does: ActionKind = "execute"
-    description = "Run a command line in bash, in the working folder, without a terminal. Output and errors are one."
+    description = (
+        "Run a command line in bash and return its output, errors included. Use it for builds, tests, linters, git and "
+        "whatever has no tool of its own; to look for files and lines use glob and grep, to read and change files the "
+        "file tools. Each call is a new shell in the working folder: cd and variables do not last, so write `cd x && "
+        "make` or absolute paths. There is no terminal and no input: pass -y, --no-pager and the like. A command is "
+        f"ended at its time limit with all that it started, {DEADLINE_SECONDS} seconds unless timeout says more; "
+        "nothing goes on in the background. Long output loses its middle, so ask for little. The user may be asked "
+        'first. Example: {"command": "python -m pytest -q tests/test_api.py", "timeout": 300}'
+    )
     schema = schema(
         ["command"],
         command={"type": "string"},

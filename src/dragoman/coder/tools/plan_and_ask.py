@@ -27,7 +27,14 @@ class UpdatePlan:
     name = "update_plan"
     kind = "think"
     does: ActionKind = "free"
-    description = "Show the user the plan of your work, whole: every step with its status. It replaces the one before."
+    description = (
+        "Show the user the plan of your work: all steps with their status, in place of the plan before. "
+        "Use it for work of three steps or more, when you begin it and whenever a step begins or ends: "
+        "one step is in_progress at a time, and a step is completed when it is verified. Steps are short "
+        "and say what, such as `Add the failing test`. Not for one small change, and not to think aloud. "
+        'Example: {"entries": [{"content": "Find the parser", "status": "completed"}, '
+        '{"content": "Fix the off-by-one", "status": "in_progress"}]}'
+    )
     schema = schema(
         ["entries"],
         entries={
@@ -60,7 +67,12 @@ class AskUser:
     name = "ask_user"
     kind = "other"
     does: ActionKind = "free"
-    description = "Ask the user one question and wait for the answer, only when you cannot go on without it."
+    description = (
+        "Ask the user one question and wait for the answer. Only when the answer is theirs to give and you cannot find "
+        "it out: a choice between real alternatives, a missing name, something that cannot be undone. Not for "
+        "permission: tools ask for that by themselves. Give options where there are some. "
+        'Example: {"question": "Which database should the tests use?", "options": ["SQLite", "PostgreSQL"]}'
+    )
     schema = schema(
         ["question"],
         question={"type": "string"},

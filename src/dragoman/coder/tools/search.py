@@ -37,7 +37,10 @@ class ListFiles:
     name = "list_files"
     kind = "read"
     does: ActionKind = "read"
-    description = "List what is in a folder: files, and folders with a slash behind their name."
+    description = (
+        "List the names in one folder, folders with a slash behind them. Use it to see how a project is laid out; for "
+        'a tree or a kind of file use glob. Example: {"path": "src"}'
+    )
     schema = schema([], path=_FOLDER)
 
     def check(self, call: JudgedCall) -> None:
@@ -63,7 +66,12 @@ class Glob:
     name = "glob"
     kind = "search"
     does: ActionKind = "read"
-    description = "Find files by their path: `src/**/*.py`, `*.{ts,tsx}`. What the project ignores is left out."
+    description = (
+        "Find files by a pattern of their path, for questions such as which test files there are, or where "
+        "is the configuration. `*` stays in a folder, `**` goes through folders, `{a,b}` is either. A pattern without "
+        "a slash is looked for in every folder. What ignore files name is left out; long lists are cut. "
+        'Examples: {"pattern": "src/**/*.py"}, {"pattern": "*.{ts,tsx}", "path": "web"}'
+    )
     schema = schema(["pattern"], pattern={"type": "string"}, path=_FOLDER)
 
     def check(self, call: JudgedCall) -> None:
@@ -95,8 +103,11 @@ class Grep:
     kind = "search"
     does: ActionKind = "read"
     description = (
-        "Find lines by a regular expression. What the project ignores is left out, and so are binary files and files "
-        "that hold credentials (.env, private keys): name one as the path to search it."
+        "Find lines in files by a regular expression (the syntax of ripgrep), with their path and number. Use it "
+        "first to find a name, a message or a call; give glob or path to search less. Escape what is special: "
+        "`foo\\(`. Left out are what ignore files name, binary files, and files that hold credentials (.env, private "
+        "keys): name one as the path to search it. Long lists are cut. "
+        'Example: {"pattern": "def load_\\w+", "glob": "*.py"}'
     )
     schema = schema(
         ["pattern"],

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dragoman.agent.session import new_id
 from dragoman.agent.tool import ToolCall
@@ -39,26 +39,37 @@ def agent_schema(kinds: Sequence[str]) -> dict[str, Any]:
     )
 
 
+class HelperSetup(NamedTuple):
+    """What a helper works with: its tools, its system prompt, and what it is told of the session (`loop.turn`)."""
+
+    tool_runner: loop.ToolRunner
+    system: str
+    briefing: Callable[[bool], Awaitable[Sequence[ContextUserMessage]]]
+
+
 class Delegate:
-    """The tool. `tool_runner` makes the tools of a helper, whose calls are shown under a label."""
+    """The tool. `prepare` sets a helper up for its context and its model; its calls are shown under a label."""
 
     name = "agent"
     kind = "execute"
     # A helper does nothing but think; whatever it calls is judged by itself.
     does: ActionKind = "free"
-    description = "Give a task to a helper with a context of its own, and get its report. For searches and side tasks."
+    description = (
+        "Give a task to a helper that has the same tools and a context of its own, and get its report. Use it for a "
+        "wide search or a side task whose details you do not need; not for what two calls of yours would find. The "
+        "helper sees nothing of this conversation: the prompt has to say the goal, the places you know, what it may "
+        "change and what the report must hold. The user does not see the report. "
+        'Example: {"description": "Find retry code", "prompt": "Find where HTTP requests are retried in src/ …"}'
+    )
 
     def __init__(
         self,
         model: Callable[[], Model],
-        tool_runner: Callable[[str], loop.ToolRunner],
-        system: Callable[[], Awaitable[str]],
+        prepare: Callable[[str, Context, Model], Awaitable[HelperSetup]],
         spending: Callable[[], Spending] = Spending,
     ) -> None:
         self._model = model
-        self._tool_runner = tool_runner
-        # The system prompt as it is now: mode and notes of the project are those of the agent.
-        self._system = system
+        self._prepare = prepare
         # The session's: what a helper costs, the session has cost.
         self._spending = spending
 
@@ -89,13 +100,14 @@ class Delegate:
         helper_context = Context([], _record_nothing)
         report = _Report(shown)
         end = Idle(stop_reason="end_turn")
-        tool_runner = self._tool_runner(f"{title_text(name[:_NAME_CHARACTERS])}: ")
+        setup = await self._prepare(f"{title_text(name[:_NAME_CHARACTERS])}: ", helper_context, model)
         turn = loop.turn(
             model,
             helper_context,
-            tool_runner,
+            setup.tool_runner,
             task,
-            system=await self._system(),
+            system=setup.system,
+            briefing=setup.briefing,
             model_calls=MODEL_CALLS,
             budget=ContextBudget(helper_context, _show_nothing),
             spending=self._spending(),
