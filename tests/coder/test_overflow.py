@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Image, Text, text_of
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, CompactionUpdate, Idle, Notice
 from tests.coder.strict_model import StrictModel
-from tests.support.conversation import conversation
+from tests.support.conversation import briefing, conversation
 from tests.support.whole_agent import events_of, whole
 
 pytestmark = pytest.mark.anyio
@@ -221,6 +222,70 @@ async def test_a_wait_that_is_too_long_is_not_waited_for() -> None:
     desk.model.summary_failures = [ModelFailed("rate_limit", "No credit", math.inf)]
     end = await desk.turn(said("new", "the new prompt"))
     assert end.error and "No credit" in end.error.message
+
+
+async def test_a_summary_that_cannot_be_had_leaves_out_the_oldest_and_the_turn_goes_on() -> None:
+    desk = Desk(StrictModel(SAYS, fits=1500), talk(12))
+    desk.model.summary_failures = [ModelFailed("garbage", "The model gave no summary")] * 4
+    assert (await desk.turn(said("new", "the new prompt"))).stop_reason == "end_turn"
+    assert desk.prompts() == [*(f"prompt {n}" for n in range(12)), "the new prompt"]
+    (summary,) = [item for item in desk.context.items if isinstance(item, ContextSummary)]
+    assert summary.text.startswith("[The beginning of the conversation was left out here")
+    titles = [event.title for event in desk.events if isinstance(event, Notice)]
+    sentence = (
+        r"no summary could be had: The model gave no summary\. .* the oldest part any more, about [1-9][0-9,]+ tokens"
+    )
+    assert re.search(sentence, titles[-1]), titles
+
+
+async def test_the_plan_stays_beside_a_summary() -> None:
+    steps = [{"content": "Find it", "status": "completed"}, {"content": "Fix it", "status": "in_progress"}]
+    call = ContextToolCall("p", "update_plan", {"entries": steps})
+    plan: list[Item] = [ContextAssistantMessage("", "", [call]), ContextToolResult("p", "update_plan", "ok")]
+    desk = Desk(StrictModel(SAYS, fits=1500), [said("m", "go"), *plan, *talk(12)])
+    await desk.turn(said("new", "the new prompt"))
+    shown = briefing(desk.context.items)
+    assert shown == {"plan": "The plan as it stood:\n- [completed] Find it\n- [in_progress] Fix it"}
+    await desk.budget.compact(desk.model)
+    assert briefing(desk.context.items) == shown
+    assert desk.stages().count("completed") == 2
+
+
+async def test_a_plan_right_before_the_prompt_stays_as_well() -> None:
+    call = ContextToolCall("p", "update_plan", {"entries": [{"content": "Find it"}]})
+    plan: list[Item] = [ContextAssistantMessage("", "", [call]), ContextToolResult("p", "update_plan", "ok")]
+    desk = Desk(StrictModel(SAYS, fits=1500), [*talk(12), *plan])
+    await desk.turn(said("new", "the new prompt"))
+    assert ("completed" in desk.stages(), briefing(desk.context.items)) == (
+        True,
+        {"plan": "The plan as it stood:\n- [pending] Find it"},
+    )
+
+
+async def test_of_a_large_window_prompts_keep_20000_tokens_at_most() -> None:
+    items: list[Item] = []
+    for n in range(60):
+        items += [said(f"m{n}", f"{n:04}" * 500), ContextAssistantMessage("a" * 4000)]
+    desk = Desk(StrictModel(SAYS, window=400_000), items)
+    await desk.budget.compact(desk.model)
+    kept = [item for item in desk.context.items if isinstance(item, ContextUserMessage)]
+    assert len(kept) == 20_000 // (2000 // 4)
+
+
+async def test_compact_with_a_focus_asks_for_it() -> None:
+    desk = Desk(StrictModel(SAYS), talk(3))
+    await desk.budget.compact(desk.model, "the parser")
+    asked = desk.model.summaries[-1].items[-1]
+    assert isinstance(asked, ContextUserMessage)
+    assert text_of(asked.content).endswith("The user wants it to keep above all: the parser")
+
+
+async def test_turned_off_the_conversation_is_not_summed_up_before_it_is_too_long() -> None:
+    desk = Desk(StrictModel(SAYS, window=3000), talk(12, length=600))
+    desk.budget = ContextBudget(desk.context, desk._emit, compact_above=0)
+    desk.budget.accept(UsageReported(2800, 100))
+    await desk.turn(said("new", "the new prompt"))
+    assert desk.stages() == []
 
 
 async def test_a_foreseen_compaction_that_fails_does_not_end_the_turn() -> None:

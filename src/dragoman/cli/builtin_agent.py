@@ -69,6 +69,7 @@ def our_setup(
         mode=chosen,
         home=home_folder(),
         model_calls=settings.number("max_turn_requests"),
+        compact_above=_part_of_window(settings.number("compact_above")),
         thought_level=settings.text("thought_level"),
         servers=lambda cwd: _servers(settings, cwd),
         remarks=_remarks,
@@ -87,6 +88,13 @@ def warn_of_former_name() -> None:
     _print_remark(
         f"dragoman: warning: the model `{OFFLINE}` is called `{DEMO}` now; the old name goes with the next release\n"
     )
+
+
+def _part_of_window(percent: int) -> float:
+    """Return `compact_above` as a part of the window. Raises `CommandError` for what would sum up all the time."""
+    if percent and not 20 <= percent <= 95:
+        raise CommandError(f"compact_above is {percent}: write 20 to 95 (percent of the window), or 0 to turn it off")
+    return percent / 100
 
 
 def _sandbox_limits(settings: Settings) -> "ResourceLimits | None":

@@ -26,6 +26,9 @@ KEYS: Final[dict[str, Key]] = {
     "list_models": Key(bool, True, "ask providers which models they have, once a day, for the lists to choose from"),
     "mode": Key(str, "ask", "what the agent may do without asking"),
     "max_turn_requests": Key(int, 100, "model calls in one turn"),
+    "compact_above": Key(
+        int, 80, "percent of the model's window above which the conversation is summed up; 0: only when it is too long"
+    ),
     "audit_content": Key(bool, False, "the decision log has commands, paths and the words of rules too"),
     "thought_level": Key(str, "", "level of thought (reasoning effort), for models that have one"),
     "sandbox_memory": Key(

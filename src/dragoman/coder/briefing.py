@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from dragoman.agent.session import new_id
-from dragoman.coder.context import Context, ContextUserMessage, Item
+from dragoman.coder.context import NOT_THE_USER, Context, ContextUserMessage, Item
 from dragoman.coder.environment_facts import environment_text
 from dragoman.coder.modes import MODES
 from dragoman.coder.project_notes import NOTES_BYTES, IsWithheld, NoteReader, ProjectNote, note_text
@@ -28,7 +28,6 @@ ENVIRONMENT: Final = "environment"
 MODE: Final = "mode"
 NOTES: Final = "notes "
 _PLAN: Final = " End with a plan: call update_plan with its steps, and say why in a few words. Change nothing."
-_NOT_THE_USER: Final = "[This is Dragoman, not the user.]"
 
 
 class SessionBriefing:
@@ -137,4 +136,4 @@ def _gone(path: str) -> str:
 
 
 def _item(source: str, text: str) -> ContextUserMessage:
-    return ContextUserMessage(new_id("told"), [Text(f"{_NOT_THE_USER} {text}")], source)
+    return ContextUserMessage(new_id("told"), [Text(f"{NOT_THE_USER} {text}")], source)

@@ -10,11 +10,12 @@ remedies are, in this order:
    always, earlier ones as far as they fit a share of the window, the newest first. The last steps of the turn stay too.
 4. Where nothing before the last steps gets shorter and the provider finds them too long, they get shorter as well.
 
-Promise: without a summary nothing changes. Only an answer that the model has finished by itself is one: not what it
-refused to say, not what was cut off, not what calls a tool. A request for a summary that is itself too long is made
-again with less in it; a summary that is too long is asked for once more, and shorter; a request that fails in passing
-is tried again as every model call is; and if there is no summary in the end, the context is what it was before, the
-failure is told, and the next prompt may try again.
+Promise: where a summary fails in passing (a limit, the network), nothing changes: the failure is told, and the next
+prompt may try again. Where the provider refuses the conversation as too long and another try would not help, the oldest
+items are left out, never a prompt of the running turn, and the user is told. Only an answer that the model has finished
+by itself is a summary: not what it refused to say, not what was cut off, not what calls a tool. A request for a summary
+that is itself too long is made again with less in it; a summary that is too long is asked for once more, and shorter.
+Environment, mode, notes of the project and the plan stay beside a summary as they are.
 """
 
 import asyncio
@@ -25,9 +26,11 @@ from typing import Final, Literal, NamedTuple
 
 from dragoman.agent.session import new_id
 from dragoman.coder.context import (
+    NOT_THE_USER,
     Context,
     ContextAssistantMessage,
     ContextSummary,
+    ContextUserMessage,
     Item,
     is_prompt,
     newest_of_sources,
@@ -45,10 +48,12 @@ from dragoman.coder.models.contract import (
     UsageReported,
 )
 from dragoman.coder.models.request_failures import NEVER, ContextFull, RequestRejected
+from dragoman.coder.setup import COMPACT_ABOVE
 from dragoman.coder.shortening import (
     answered_results,
     asking_for_summary,
     fits,
+    plan_to_keep,
     shorter,
     split_for_summary,
     unseen_results,
@@ -56,10 +61,9 @@ from dragoman.coder.shortening import (
 )
 from dragoman.coder.token_estimate import BYTES_A_TOKEN, tokens_of, tokens_of_setting
 from dragoman.vocabulary.content import Text
-from dragoman.vocabulary.events import AnyEvent, CompactionSummaryChunk, CompactionUpdate
+from dragoman.vocabulary.events import AnyEvent, CompactionSummaryChunk, CompactionUpdate, Notice
 
-# Parts of the window: above the first something is done, and trimming has to reach the second to be worth it.
-COMPACT_ABOVE: Final = 0.8
+# The part of the window that trimming has to reach to be worth it; above `COMPACT_ABOVE` something is done.
 COMPACT_TO: Final = 0.6
 # After a compaction the next one, where it is only foreseen, waits until so much of the window was added.
 GROWTH_SHARE: Final = 0.05
@@ -70,6 +74,8 @@ COMPACTIONS_A_TURN: Final = 20
 COMPACTIONS_A_CALL: Final = 3
 # A request for a summary gets shorter so many times, to a thousandth of what it was.
 SUMMARY_TRIES: Final = 12
+_WITHOUT_SUMMARY: Final = "[The beginning of the conversation was left out here; no summary of it could be made.]"
+PLAN: Final = "plan"
 # A summary of more is no summary.
 _SUMMARY_CHARACTERS: Final = 40_000
 
@@ -82,7 +88,7 @@ _log = logging.getLogger(__name__)
 class Compaction(NamedTuple):
     """What came of making room. Tokens are those of the conversation alone, roughly."""
 
-    outcome: Literal["enough", "trimmed", "summed", "nothing", "failed"]
+    outcome: Literal["enough", "trimmed", "summed", "dropped", "nothing", "failed"]
     before: int = 0
     after: int = 0
     failure: ModelFailed | None = None
@@ -92,7 +98,7 @@ class Compaction(NamedTuple):
     @property
     def is_shorter(self) -> bool:
         """Whether the model sees less now than before."""
-        return self.outcome in ("trimmed", "summed")
+        return self.outcome in ("trimmed", "summed", "dropped")
 
 
 class SummaryTooLong(ModelFailed):
@@ -112,8 +118,11 @@ class LargestPrompt(NamedTuple):
 class ContextBudget:
     """How full the window is, and what is done about it. One for each context."""
 
-    def __init__(self, context: Context, emit: Emit) -> None:
+    def __init__(self, context: Context, emit: Emit, compact_above: float = COMPACT_ABOVE) -> None:
+        """`compact_above` is a part of the window; 0: only when the provider says that a request is too long."""
         self._context = context
+        self._compact_above = compact_above
+        self._focus = ""
         self._emit = emit
         # What the provider counted with the last response, and our estimate of the same items; 0: it has told nothing.
         self._reported = 0
@@ -170,9 +179,10 @@ class ContextBudget:
 
     async def make_room(self, model: Model) -> Compaction:
         """Shorten the context before the next call, if it is nearly full. The call is made even if this fails."""
-        if model.window is None or self.tokens() <= COMPACT_ABOVE * model.window or not self._is_worth_it(model.window):
+        window, above = model.window, self._compact_above
+        if window is None or not above or self.tokens() <= above * window or not self._is_worth_it(window):
             return Compaction("enough")
-        result = await self._shorten(model, model.window, is_foreseen=True)
+        result = await self._shorten(model, window, is_foreseen=True)
         _log.info("context was nearly full: %s, %d to %d tokens", result.outcome, result.before, result.after)
         # Not again in this turn, unless the provider finds it too long indeed.
         self._has_failed = result.outcome == "failed"
@@ -189,11 +199,15 @@ class ContextBudget:
         _log.info("context was too long: %s, %d to %d tokens", result.outcome, result.before, result.after)
         return result
 
-    async def compact(self, model: Model) -> Compaction:
-        """Sum up everything, because the user wants it."""
+    async def compact(self, model: Model, focus: str = "") -> Compaction:
+        """Sum up everything, because the user wants it; `focus` is what the summary should keep above all."""
         self._prompt_id = None
         limit = model.window or max(self.tokens(), 1)
-        return await self._sum_up(model, len(self._context.items), limit)
+        self._focus = focus
+        try:
+            return await self._sum_up(model, len(self._context.items), limit)
+        finally:
+            self._focus = ""
 
     def largest_prompt(self) -> LargestPrompt:
         """Return the longest message of the user in the running turn."""
@@ -250,6 +264,8 @@ class ContextBudget:
         split = split_for_summary(self._context.items, self._running(), limit)
         before = tokens_of(self._context.items)
         result = await self._sum_up(model, split, limit)
+        if result.failure is not None and _is_final(result.failure) and not is_foreseen:
+            result = await self._drop_oldest(split, limit, result)
         if result.outcome == "nothing" and not is_foreseen:
             result = await self._shorten_last_steps(model, limit)
         new = unseen_results(self._context.items, limit)
@@ -259,6 +275,29 @@ class ContextBudget:
             outcome: Literal["summed", "trimmed"] = "summed" if result.is_shorter else "trimmed"
             return result._replace(outcome=outcome, before=before, after=after)
         return result
+
+    async def _drop_oldest(self, split: int, limit: float, failed: Compaction) -> Compaction:
+        """Leave out the items before `split` without a summary, all but the user's own words, and tell the user."""
+        items = self._context.items
+        ids = [item.message_id for item in verbatim_prompts(items, split, self._running(), limit)]
+        before, plan = tokens_of(items), plan_to_keep(items, split)
+        await self._context.add(ContextSummary(_WITHOUT_SUMMARY, len(items) - split, ids))
+        await self._keep_plan(plan)
+        self._reported = 0
+        self._compacted_to = after = tokens_of(self._context.items)
+        await self._emit(
+            Notice(
+                "warning",
+                f"The conversation is too long for the model, and no summary could be had: {failed.failure}. The model "
+                f"does not see the oldest part any more, about {before - after:,} tokens; the session keeps it.",
+            )
+        )
+        return Compaction("dropped", before, after, None, failed.used)
+
+    async def _keep_plan(self, plan: str) -> None:
+        if plan:
+            text = f"{NOT_THE_USER} The plan as it stood:\n{plan}"
+            await self._context.add(ContextUserMessage(new_id("told"), [Text(text)], PLAN))
 
     async def _shorten_last_steps(self, model: Model, limit: float) -> Compaction:
         """Shorten the steps of the turn that would stay beside a summary: nothing before them gets shorter."""
@@ -299,7 +338,9 @@ class ContextBudget:
             await self._emit(CompactionUpdate(compaction, "cancelled"))
             raise
         finishing = asyncio.ensure_future(
-            self._replace_by_summary(compaction, ContextSummary(summary, len(items) - split, ids))
+            self._replace_by_summary(
+                compaction, ContextSummary(summary, len(items) - split, ids), plan_to_keep(items, split)
+            )
         )
         try:
             await asyncio.shield(finishing)
@@ -310,10 +351,11 @@ class ContextBudget:
             raise
         return Compaction("summed", before, tokens_of(self._context.items), None, used)
 
-    async def _replace_by_summary(self, compaction: str, summary: ContextSummary) -> None:
+    async def _replace_by_summary(self, compaction: str, summary: ContextSummary, plan: str) -> None:
         """Put a summary in the place of what it sums up, and report the compaction as completed."""
         # First recorded, then reported: a process that dies in between has not reported too much.
         await self._context.add(summary)
+        await self._keep_plan(plan)
         self._reported = 0
         self._compacted_to = tokens_of(self._context.items)
         await self._emit(CompactionUpdate(compaction, "completed", summary=[Text(summary.text)]))
@@ -326,7 +368,7 @@ class ContextBudget:
             shown = less
         is_brief = False
         for attempt in range(SUMMARY_TRIES):
-            items = asking_for_summary(shown, is_brief=is_brief)
+            items = asking_for_summary(shown, is_brief=is_brief, focus=self._focus)
             request = ModelRequest(items, self._tools, self._system, purpose="summary")
             try:
                 return await self._ask_for_summary(model, compaction, request, used)
@@ -391,3 +433,8 @@ class ContextBudget:
         if not summary.strip():
             raise ModelFailed("garbage", "The model gave no summary")
         return summary
+
+
+def _is_final(failure: ModelFailed) -> bool:
+    """Return whether another try would fail in the same way. A limit, a login or a server that is down may pass."""
+    return failure.kind == "garbage" or (failure.kind == "server" and failure.retry_seconds == NEVER)

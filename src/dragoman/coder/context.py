@@ -24,6 +24,8 @@ from dragoman.vocabulary.events import BROKEN_OFF, AnyEvent, Notice, UserMessage
 
 NOTE: Final = "context"
 INTERRUPTED: Final = "[interrupted]"
+# How everything begins that the agent tells the model on the user's side.
+NOT_THE_USER: Final = "[This is Dragoman, not the user.]"
 
 
 class ContextUserMessage(msgspec.Struct, frozen=True, tag_field="who", tag="user"):

@@ -279,7 +279,7 @@ class SessionRuntime:
                 self._all_tools, gate, self.tool_context(), log=self.decision_log, touched=self._briefing.touch
             )
             spending = await load_spending(self.session)
-            budget = ContextBudget(context, self.session.emit)
+            budget = ContextBudget(context, self.session.emit, self._setup.compact_above)
             # A cancel before this line leaves nothing: the next prompt reads the log again.
             self._loaded = LoadedSession(context, toolbox, budget, gate, spending)
             await self._report_lost_sandbox(context)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dragoman.agent.session import new_id
-from dragoman.coder.context import ContextUserMessage
+from dragoman.coder.context import NOT_THE_USER, ContextUserMessage
 from dragoman.coder.tools.result_text import title_text
 from dragoman.host.view import Conflict, ViewChange
 from dragoman.vocabulary.content import Text
@@ -23,7 +23,6 @@ OPENED: Final = "opened"
 APPLYING: Final = "applying"
 SETTLED: Final = "settled"
 _MOST_LINES: Final = 100
-_NOT_THE_USER: Final = "[This is Dragoman, not the user.]"
 _GONE: Final = (
     "None of them is in the workspace, and the sandbox was thrown away; what is still wanted must be done again."
 )
@@ -45,7 +44,7 @@ _UNKNOWN: Final = (
 
 def report_item(text: str) -> ContextUserMessage:
     """Return a report as an item of the context."""
-    return ContextUserMessage(new_id("sandbox"), [Text(f"{_NOT_THE_USER} {text}")])
+    return ContextUserMessage(new_id("sandbox"), [Text(f"{NOT_THE_USER} {text}")])
 
 
 def applied_report(changes: Sequence[ViewChange]) -> str:

@@ -49,13 +49,13 @@ class SessionControls:
         """Return the identity that has sent the command."""
         return self._runtime.identity()
 
-    async def compact(self) -> Compaction:
-        """Replace the context by a summary of it. Waits for the model."""
+    async def compact(self, focus: str = "") -> Compaction:
+        """Replace the context by a summary of it, about `focus` above all. Waits for the model."""
         context, toolbox, budget, _, spending = await self._runtime.load()
         await context.settle()
         # As in a turn: providers refuse a history with calls whose tools the request does not define.
         budget.set_setting(await self._runtime.system_prompt(), toolbox.specs(), self.model.window)
-        compaction = await budget.compact(self.model)
+        compaction = await budget.compact(self.model, focus)
         for used in compaction.used:
             await spending.add(used)
         return compaction

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 DEFAULT_MODE: Final = "ask"
 # Model calls in one turn, unless the setup has another number.
 MODEL_CALLS: Final = 100
+COMPACT_ABOVE: Final = 0.8
 
 
 class Models(Protocol):
@@ -64,6 +65,7 @@ class Setup:
         mode: str = DEFAULT_MODE,
         home: str = "",
         model_calls: int = MODEL_CALLS,
+        compact_above: float = COMPACT_ABOVE,
         thought_level: str = "",
         servers: "Callable[[str], Sequence[McpServer]]" = lambda cwd: (),
         remarks: "Callable[[str], Sequence[str]]" = lambda cwd: (),
@@ -79,6 +81,8 @@ class Setup:
         self.mode: Final = mode
         self.home: Final = home
         self.model_calls: Final = model_calls
+        # The part of the model's window above which the conversation is made shorter; 0: not before it is too long.
+        self.compact_above: Final = compact_above
         self.thought_level: Final = thought_level
         self.servers: Final = servers
         self.remarks: Final = remarks

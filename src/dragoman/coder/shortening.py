@@ -26,6 +26,7 @@ from dragoman.vocabulary.content import Text, text_of
 # Parts of the window that may stay word for word beside a summary: earlier prompts, the last steps of the turn, and
 # results that the model has not seen yet.
 PROMPTS_SHARE: Final = 0.2
+PROMPTS_TOKENS: Final = 20_000  # of a large window, earlier prompts get no more than this
 RECENT_SHARE: Final = 0.25
 UNSEEN_SHARE: Final = 0.4
 # A result this short is not worth trimming.
@@ -38,6 +39,8 @@ _ASK: Final = (
     "Answer with the summary alone and call no tools."
 )
 _ASK_FOR_LESS: Final = "Your summary was too long last time and was cut off: use at most 300 words."
+# The tool whose last call is the plan.
+UPDATE_PLAN: Final = "update_plan"
 _LEFT_OUT: Final = "[The beginning of the conversation is left out here.]"
 
 
@@ -88,7 +91,7 @@ def split_for_summary(items: Sequence[Item], running: int, limit: float) -> int:
 def verbatim_prompts(items: Sequence[Item], split: int, running: int, limit: float) -> list[ContextUserMessage]:
     """Return the prompts before `split` that stay word for word: all of the running turn, earlier ones in a share."""
     prompts_of_turn = [item for item in items[running:split] if is_prompt(item)]
-    room = PROMPTS_SHARE * limit
+    room = min(PROMPTS_SHARE * limit, PROMPTS_TOKENS)
     for item in reversed(items[: min(running, split)]):
         if is_prompt(item):
             room -= tokens_of([item])
@@ -98,12 +101,31 @@ def verbatim_prompts(items: Sequence[Item], split: int, running: int, limit: flo
     return prompts_of_turn
 
 
+def plan_to_keep(items: Sequence[Item], split: int) -> str:
+    """Return the steps of the plan as the model wrote it last, if that goes with the items before `split`."""
+    for at in range(len(items) - 1, -1, -1):
+        item = items[at]
+        for call in reversed(item.calls) if isinstance(item, ContextAssistantMessage) else ():
+            if call.tool == UPDATE_PLAN:
+                return _plan_text(call.input.get("entries")) if at < split else ""
+    return ""
+
+
+def _plan_text(entries: object) -> str:
+    steps = [step for step in entries if isinstance(step, dict)] if isinstance(entries, list) else []
+    return "\n".join(f"- [{step.get('status', 'pending')}] {step.get('content', '')}" for step in steps)
+
+
 # -- the request for a summary ---------------------------------------------------------------------------------------
 
 
-def asking_for_summary(items: Sequence[Item], *, is_brief: bool = False) -> list[Item]:
-    """Return the items, with the request for a summary at the end; a brief one where a summary was too long."""
+def asking_for_summary(items: Sequence[Item], *, is_brief: bool = False, focus: str = "") -> list[Item]:
+    """Return the items, with the request for a summary at the end; a brief one where a summary was too long.
+
+    `focus`: what the user wants the summary to be about above all.
+    """
     ask = f"{_ASK} {_ASK_FOR_LESS}" if is_brief else _ASK
+    ask += f" The user wants it to keep above all: {focus}" if focus else ""
     return [*items, ContextUserMessage("", [Text(ask)])]
 
 

@@ -26,7 +26,7 @@ async def run(name: str, arguments: str, controls: SessionControls) -> AsyncGene
         case "help":
             text = _help(controls)
         case "compact":
-            compaction = await controls.compact()
+            compaction = await controls.compact(arguments)
             text = _compaction_text(compaction)
             # A summary that failed has its cost too.
             if compaction.outcome != "nothing" and (usage := await _usage(controls)):

@@ -6,6 +6,7 @@ from dragoman.agent.free_text import USER_UNAVAILABLE, ask_free_text, can_ask_fr
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.permissions import Approved, JudgedCall
+from dragoman.coder.shortening import UPDATE_PLAN
 from dragoman.coder.tools.arguments import only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.result_text import title_text
@@ -24,7 +25,7 @@ _UNANSWERED: Final = "The user did not answer."
 class UpdatePlan:
     """`update_plan(entries)`."""
 
-    name = "update_plan"
+    name = UPDATE_PLAN
     kind = "think"
     does: ActionKind = "free"
     description = (
