@@ -40,7 +40,14 @@ def open_store(progress: Callable[[int, int], None] | None = None) -> "SqliteSto
     from dragoman.store.index import no_progress
     from dragoman.store.sqlite import SqliteStore
 
-    return SqliteStore(home() / "sessions", progress=progress or no_progress)
+    return SqliteStore(home() / "sessions", progress=progress or no_progress, on_delete=_delete_what_belongs_to)
+
+
+def _delete_what_belongs_to(session_id: str) -> None:
+    """Delete what is kept outside of the store for a session that was deleted."""
+    from dragoman.coder.kept_results import delete_results
+
+    delete_results(home_folder(), session_id)
 
 
 def started_files() -> list[str]:

@@ -25,6 +25,7 @@ from dragoman.coder.identity_limits import (
     narrower_notice,
     nearest_mode,
 )
+from dragoman.coder.kept_results import KeptResults
 from dragoman.coder.models.contract import Model
 from dragoman.coder.permissions import PermissionGate
 from dragoman.coder.prompt_content import content_for_model, unseen_notice
@@ -98,6 +99,7 @@ class SessionRuntime:
         self._identity = LOCAL
         self._narrowed_identities: set[Identity] = set()
         self._pinned_roots: Roots | None = None
+        self._results: Final = KeptResults(home, self.session.id) if home else None
         self._briefing: Final = self._make_briefing()
 
     def __repr__(self) -> str:
@@ -294,7 +296,7 @@ class SessionRuntime:
         limits, guardian = self._setup.sandbox_limits, self._setup.guardian()
         execution = DirectExecution(self.session, roots, self.mode, environment, home, limits, protected, private)
         return ToolContext(
-            self.session, roots, environment, guardian, self.changes, execution, home, protected, private
+            self.session, roots, environment, guardian, self.changes, execution, home, protected, private, self._results
         )
 
     def _private(self) -> tuple[str, ...]:

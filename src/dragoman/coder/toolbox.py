@@ -17,6 +17,7 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder.context import ContextToolCall, ContextToolResult
 from dragoman.coder.decision_log import DecisionLog, answered_by
 from dragoman.coder.identity_limits import may_answer
+from dragoman.coder.kept_results import RESULT_CHARACTERS
 from dragoman.coder.loop import Finished
 from dragoman.coder.models.contract import ToolSpec
 from dragoman.coder.permissions import (
@@ -30,7 +31,7 @@ from dragoman.coder.permissions import (
     rules_for,
 )
 from dragoman.coder.tools.contract import BadInput, OutOfReach, Preview, Tool, ToolContext, ToolOutcome
-from dragoman.coder.tools.result_text import shown_text, title_text
+from dragoman.coder.tools.result_text import cut, shown_text, title_text
 from dragoman.errors import LinkClosed
 from dragoman.permissions.decision import Decision
 from dragoman.store.contract import StoreFailed
@@ -172,8 +173,21 @@ class Toolbox:
                 # A bug of ours: the traceback goes to stderr, the model only gets that the tool failed.
                 warn("".join(traceback.format_exception(error)))
                 outcome = ToolOutcome("The tool failed.", failed=True)
+            outcome = await self._shortened(tool, outcome)
             await self._end(shown, outcome)
         return outcome
+
+    async def _shortened(self, tool: Tool, outcome: ToolOutcome) -> ToolOutcome:
+        """Return an outcome of which the model is shown no more than about 10,000 tokens; the whole is kept in a file.
+
+        A file needs no copy: `read_file` itself says how to read on.
+        """
+        results = self._tool_context.results
+        if len(outcome.text) <= RESULT_CHARACTERS or tool.name.endswith("read_file"):
+            return outcome
+        if results is None:
+            return outcome._replace(text=cut(outcome.text, RESULT_CHARACTERS))
+        return outcome._replace(text=await asyncio.to_thread(results.shorten, outcome.text))
 
     async def _record(self, decision: Decision, identity: Identity, tool: Tool, title: str) -> None:
         mode = self._gate.mode

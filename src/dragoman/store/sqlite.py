@@ -60,14 +60,17 @@ class SqliteStore:
         *,
         clock: Callable[[], float] = time.time,
         progress: Callable[[int, int], None] = no_progress,
+        on_delete: Callable[[str], object] = str,
     ) -> None:
         """Keep sessions in `folder`, which is made when the first is written.
 
         `clock` returns the seconds since 1970; `progress` is called with done and total, while the list of sessions is
-        made anew. Raise `UsageError` if `folder` is no path.
+        made anew; `on_delete` with the id of each session that was deleted, in the writer thread. Raise `UsageError` if
+        `folder` is no path.
         """
         _check_folder(folder)
         self._engine = _Engine(Path(folder), clock, progress)
+        self._on_delete = on_delete
         # Sessions that are being opened, which are not to be opened twice.
         self._opening: set[str] = set()
 
@@ -134,12 +137,17 @@ class SqliteStore:
 
     async def delete(self, session_id: str) -> bool:
         """Delete a session for good, and wait for that. Return whether there was one."""
-        deleting = self._engine.run(lambda: self._engine.delete(session_id))
+        deleting = self._engine.run(lambda: self._delete(session_id))
         there = await self._engine.raise_if_open_here(session_id, deleting)
         # The file is gone, and its lease with it: what is appended to a log of ours from now on fails.
         log = self._engine.logs.get(session_id)
         if log is not None:
             log.end()
+        return there
+
+    def _delete(self, session_id: str) -> bool:
+        there = self._engine.delete(session_id)
+        self._on_delete(session_id)
         return there
 
     async def close(self) -> None:

@@ -15,7 +15,7 @@ from dragoman.coder.tools.arguments import count_input, only_known, schema, text
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.files import user_home
 from dragoman.coder.tools.overuse import OveruseWatch
-from dragoman.coder.tools.result_text import cut, shown_text
+from dragoman.coder.tools.result_text import shown_text
 from dragoman.errors import PeerError, StartFailed, WorldError
 from dragoman.host.command_rules import is_unrecoverable, paths_of
 from dragoman.host.decoding import without_binary
@@ -127,7 +127,7 @@ class Bash:
                 output = await terminal.output()
         except PeerError as error:
             return ToolOutcome(f"The editor's terminal failed: {failure_text(error)}", failed=True)
-        text = cut(without_binary(output.output)) + ("\n[the beginning was cut]" if output.truncated else "")
+        text = without_binary(output.output) + ("\n[the beginning was cut]" if output.truncated else "")
         if exited is None:
             return ToolOutcome(f"{text}\n[stopped after {seconds} s]", failed=True)
         return _ended(text, exited.exit_code or 0, exited.signal or None)
@@ -166,7 +166,7 @@ class Bash:
                     child.kill_now()
                     await self._show(output, screen)
                     await screen.exit(None, "SIGKILL")
-                    return ToolOutcome(cut(output.text()) + f"\n[stopped after {seconds} s]", failed=True)
+                    return ToolOutcome(output.text() + f"\n[stopped after {seconds} s]", failed=True)
                 await asyncio.wait([exited], timeout=min(SHOW_SECONDS, left))
                 await self._show(output, screen)
         except asyncio.CancelledError:
@@ -183,7 +183,7 @@ class Bash:
         # The command itself writes its errors to stdout; what is left on stderr is of the programs that start it.
         stderr_text = child.stderr_tail().strip() if code else ""
         return _ended(
-            cut(output.text()) + (f"\n[said while it was started: {stderr_text}]" if stderr_text else ""), code, name
+            output.text() + (f"\n[said while it was started: {stderr_text}]" if stderr_text else ""), code, name
         )
 
     async def _show(self, output: "_Output", screen: DisplayTerminal) -> None:

@@ -10,6 +10,7 @@ from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.changes import Changes
 from dragoman.coder.execution import Execution
+from dragoman.coder.kept_results import KeptResults
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
@@ -63,6 +64,8 @@ class ToolContext(NamedTuple):
     protected_paths: tuple[str, ...] = ()
     # Real paths of a server's own data: out of reach of every tool, also where the workspace contains them.
     private: tuple[str, ...] = ()
+    # Where long results of this session are kept whole, for `read_file` alone; None: nowhere.
+    results: KeptResults | None = None
 
 
 class Tool(Protocol):

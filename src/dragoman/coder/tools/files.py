@@ -47,6 +47,8 @@ class Loaded(NamedTuple):
 def resolve_path(call: JudgedCall, context: ToolContext, *, write: bool = False) -> Place:
     """Return where the path argument leads. Raises `BadInput`, with a text for the model, outside of the roots."""
     path = text_input(call, "path")
+    if not write and (kept := _kept_result(path, context)) is not None:
+        return kept
     try:
         place = context.roots.place(path, write=write)
     except PathRefused as error:
@@ -54,6 +56,15 @@ def resolve_path(call: JudgedCall, context: ToolContext, *, write: bool = False)
     if _is_private(place.path, context):
         raise OutOfReach(f"{place.path} belongs to Dragoman itself and is neither read nor written.")
     return place
+
+
+def _kept_result(path: str, context: ToolContext) -> Place | None:
+    """Return the place of a file with a long result of this session; None: it is another path."""
+    folder = context.results.path if context.results is not None else ""
+    if not is_inside(path, folder):
+        return None
+    real = os.path.realpath(path)
+    return Place(folder, tuple(os.path.relpath(real, folder).split("/"))) if is_inside(real, folder) else None
 
 
 def writing(place: Place, context: ToolContext) -> Action:
@@ -121,8 +132,8 @@ def is_withheld(path: str, context: ToolContext) -> bool:
 
 
 def check_not_ours(path: str, context: ToolContext) -> None:
-    """Raise `OutOfReach` for a path in our own data folder: no tool reads that."""
-    if is_ours(path, context):
+    """Raise `OutOfReach` for a path in our own data folder: no tool reads that, but for this session's long results."""
+    if is_ours(path, context) and _kept_result(path, context) is None:
         raise OutOfReach(f"{path} belongs to Dragoman itself and is not read.")
 
 
@@ -136,6 +147,7 @@ async def load(place: Place, context: ToolContext) -> Loaded:
     """Return the file, for showing. Raises `BadInput` for what is no file."""
     if (
         context.execution.files_of_editor()
+        and _kept_result(place.path, context) is None
         and context.session.client.read_text_file
         and await asyncio.to_thread(_is_file, place)
     ):
