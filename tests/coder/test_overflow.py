@@ -161,6 +161,20 @@ async def test_a_giant_result_is_cut_and_the_turn_goes_on() -> None:
     assert desk.stages() == []
 
 
+class Unloaded(StrictModel):
+    """A model whose window is known once it is loaded."""
+
+    async def prepare(self) -> None:
+        self.window = 1500
+
+
+async def test_a_window_that_is_known_after_loading_counts_for_the_first_request() -> None:
+    desk = Desk(Unloaded(SAYS, fits=1500), talk(12))
+    assert desk.model.window is None
+    assert (await desk.turn(said("new", "the new prompt"))).stop_reason == "end_turn"
+    assert [request.purpose for request in desk.model.asked] == ["summary", "turn"]
+
+
 @pytest.mark.parametrize("window", [None, 400_000], ids=["unknown window", "window that the provider does not have"])
 async def test_nothing_is_summed_up_for_a_prompt_that_is_nearly_all_there_is(window: int | None) -> None:
     before = talk(3)

@@ -8,7 +8,7 @@ in it, every call has a result, and the next prompt can go on with it.
 import json
 from asyncio import CancelledError, ensure_future, shield, sleep, wait
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Final, Protocol, assert_never
 
 import msgspec
@@ -29,6 +29,7 @@ from dragoman.coder.models.contract import (
     ModelFailed,
     ModelFinished,
     ModelRequest,
+    Preparing,
     RawResponse,
     TextDelta,
     ThoughtDelta,
@@ -203,6 +204,10 @@ class _Turn:
         """Return the next request, after a compaction where that is needed."""
         tools = self._tool_runner.specs()
         if self.budget is not None:
+            if self._model.window is None and isinstance(self._model, Preparing):
+                # Its window may be known once it is loaded, which the call waits for anyway, and says what fails.
+                with suppress(ModelFailed):
+                    await self._model.prepare()
             self.budget.set_setting(self._system, tools, self._model.window)
             await self._count(await self.budget.make_room(self._model))
         return ModelRequest(self._context.items, tools, self._system, self._thought_level)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dragoman.coder.credentials import Credentials
     from dragoman.coder.models.catalog import ModelCatalog
     from dragoman.coder.models.contract import Model
+    from dragoman.coder.models.descriptions import ModelDescription
     from dragoman.coder.models.endpoints import Endpoint
     from dragoman.coder.models.names import ModelName
     from dragoman.vocabulary.requests import AuthStatus
@@ -143,6 +144,12 @@ class ModelRegistry:
                 continue  # said when it is chosen
         return found
 
+    def _listed(self, endpoint: "Endpoint") -> "ModelDescription":
+        """Return what the provider's list says of a model; nothing where lists are not wanted."""
+        from dragoman.coder.models.descriptions import NOTHING
+
+        return self._lists().description(endpoint) if self._means.lists else NOTHING
+
     def _lists(self) -> "ModelCatalog":
         if self._catalog is None:
             from dragoman.coder.models.catalog import ModelCatalog
@@ -165,6 +172,7 @@ class ModelRegistry:
                 environment=self._environment(),
                 config=self._means.config,
                 credentials=self._credentials(),
+                listed=self._listed,
             )
         except BadModelName as error:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None

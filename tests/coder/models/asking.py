@@ -6,6 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from dragoman.coder.context import ContextUserMessage, Item
 from dragoman.coder.credentials import Secret
 from dragoman.coder.models.contract import ModelRequest, Piece, RawResponse, TextDelta, ThoughtDelta, ToolSpec
+from dragoman.coder.models.descriptions import ModelDescription
 from dragoman.coder.models.endpoints import Endpoint, Family, ProviderConfig
 from dragoman.coder.models.providers import ProviderModel
 from dragoman.coder.models.timeouts import ModelTimeouts
@@ -25,9 +26,9 @@ READ_FILE = ToolSpec(
 PATHS: dict[Family, str] = {"openai": "/v1", "anthropic": "", "google": "", "ollama": "/v1", "compatible": "/v1"}
 
 
-def endpoint(up: Upstream, family: Family = "compatible", model: str = "m", **config: object) -> Endpoint:
+def endpoint(up: Upstream, family: Family = "compatible", model: str = "m", **described: object) -> Endpoint:
     provider = "mine" if family == "compatible" else family
-    settings = ProviderConfig(**config)  # type: ignore[arg-type]
+    settings = ProviderConfig(every_model=ModelDescription(**described))  # type: ignore[arg-type]
     return Endpoint(family, provider, model, up.url + PATHS[family], Secret(CANARY), settings)
 
 

@@ -10,7 +10,7 @@ import pytest
 from dragoman.coder.credentials import Credentials, Secret
 from dragoman.coder.models import providers
 from dragoman.coder.models.demo import DemoModel
-from dragoman.coder.models.endpoints import Endpoint, ProviderConfig, find_endpoint, ollama_url
+from dragoman.coder.models.endpoints import Endpoint, find_endpoint, ollama_url
 from dragoman.coder.models.factory import ModelUnavailable, choices, find_default_model, make_model
 from dragoman.coder.models.names import ModelName, parse
 from dragoman.coder.models.script import ScriptError, ScriptModel
@@ -18,6 +18,29 @@ from dragoman.coder.models.script import ScriptError, ScriptModel
 KEY = "sk-canary-0123456789"
 NOTHING: Mapping[str, str] = {}
 MINE = {"providers": {"mine": {"base_url": "https://models.example.org/v1", "api_key_env": "MY_KEY", "model": "big"}}}
+
+
+# Tables for one model, and what is said of them.
+WINDOW = 'models."big"] in the configuration: window has the wrong type; it is a number of tokens.'
+PRICE_KEYS = "prices has an unknown euros; known are input, output, cache_read, cache_write."
+BAD_DESCRIPTIONS: list[tuple[object, str]] = [
+    (7, '[providers.mine.models."big"] in the configuration must be a table.'),
+    ({"window": "8k"}, WINDOW),
+    ({"max_output": 0}, "max_output must be 1 or more"),
+    ({"images": 1}, "images has the wrong type; it is true or false."),
+    ({"thought_levels": "high"}, "thought_levels has the wrong type; it is a list"),
+    ({"thought_levels": ["a lot"]}, "thought_levels has no level 'a lot'; there are off, minimal, low,"),
+    ({"prices": 3}, "prices has the wrong type; it is a table such as { input ="),
+    ({"prices": {"input": 1}}, "prices needs output, in dollars for a million tokens."),
+    ({"prices": {"input": -1, "output": 1}}, "prices: input must be dollars for a million tokens, 0 or more"),
+    ({"prices": {"input": float("nan"), "output": 1}}, "prices: input must be dollars"),
+    ({"prices": {"euros": 1}}, PRICE_KEYS),
+    ({"size": 1}, "unknown size; known are images, max_output, prices, thought_levels, window."),
+]
+
+
+def described(table: object) -> Mapping[str, object]:
+    return {"providers": {"mine": {"base_url": "https://x", "models": {"big": table}}}}
 
 
 def found(
@@ -95,6 +118,7 @@ def test_ollama_is_where_its_variable_says(host: str, url: str) -> None:
         ("mine/big", {"providers": {"mine": {"base_url": 7}}}, False, "base_url has the wrong type"),
         ("mine/big", {"providers": {"mine": {"base_url": "https://x", "window": True}}}, False, "wrong type"),
         ("mine/big", {"providers": {"mine": {"base_url": "https://x", "window": 0}}}, False, "1 or more"),
+        *(("mine/big", described(table), False, sentence) for table, sentence in BAD_DESCRIPTIONS),
         ("mine/big", {"providers": {"mine": {"base_url": "https://x", "colour": "red"}}}, False, "unknown colour"),
         ("mine/big", {"providers": {"mine": {"base_url": "ftp://x"}}}, False, "no http or https URL"),
         ("mine/big", {"providers": {"mine": {"base_url": "https://"}}}, False, "no http or https URL"),
@@ -173,7 +197,7 @@ def made(name: ModelName, environment: Mapping[str, str] = NOTHING, **more: obje
 def test_a_hosted_model_is_known_before_anything_is_loaded() -> None:
     model = made(ModelName("anthropic", "claude-opus-4-8"), {"ANTHROPIC_API_KEY": KEY})
     assert isinstance(model, providers.ProviderModel)
-    assert (model.name, model.window, model.sees) == ("anthropic/claude-opus-4-8", 1_000_000, frozenset({"image"}))
+    assert (model.name, model.sees) == ("anthropic/claude-opus-4-8", frozenset({"image"}))
     assert model.thought_levels == ("off", "low", "medium", "high")
     assert model.assistant("helper") is model
     stranger = made(ModelName("ollama", "who-knows"))
@@ -182,9 +206,15 @@ def test_a_hosted_model_is_known_before_anything_is_loaded() -> None:
 
 
 def test_the_configuration_says_what_a_stranger_can() -> None:
-    endpoint = Endpoint("compatible", "mine", "m", "http://x/v1", None, ProviderConfig(images=True, window=9_000))
-    model = providers.ProviderModel(endpoint)
-    assert (model.window, model.sees) == (9_000, frozenset({"image"}))
+    table = {
+        "base_url": "http://x/v1",
+        "window": 9_000,
+        "images": True,
+        "models": {"m": {"window": 5_000, "thought_levels": ["high", "low"]}},
+    }
+    for name, expected in (("m", (5_000, frozenset({"image"}), ("low", "high"))), ("o", (9_000, {"image"}, ()))):
+        model = providers.ProviderModel(found(f"mine/{name}", NOTHING, {"providers": {"mine": table}}))
+        assert (model.window, model.sees, model.thought_levels) == expected
 
 
 def test_scripts_and_the_demo_need_no_key(tmp_path: Path) -> None:
@@ -209,7 +239,8 @@ def test_choosing_loads_no_sdk() -> None:
         "from dragoman.coder.models.factory import make_model\n"
         "from dragoman.coder.models.names import ModelName\n"
         "make_model(ModelName('ollama', 'x'), environment={}, config={}, credentials=Credentials())\n"
-        "print([name for name in ('pydantic', 'pydantic_ai', 'httpx2', 'openai') if name in sys.modules])"
+        "heavy = ('pydantic', 'pydantic_ai', 'genai_prices', 'httpx2', 'openai')\n"
+        "print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
     assert done.stdout == "[]\n", done.stderr

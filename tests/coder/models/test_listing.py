@@ -11,6 +11,7 @@ import pytest
 from dragoman.coder.credentials import Secret
 from dragoman.coder.models import listing
 from dragoman.coder.models.catalog import FRESH_SECONDS, ModelCatalog
+from dragoman.coder.models.descriptions import NOTHING, ListedModel, ModelDescription
 from dragoman.coder.models.endpoints import Endpoint, Family
 from dragoman.coder.models.listing import ListingFailed, chat_models, list_models
 from tests.coder.models.asking import PATHS
@@ -31,10 +32,14 @@ def place(up: ProviderServer, family: Family = "openai", key: str = KEY) -> Endp
     return Endpoint(family, provider, "", up.url + PATHS[family], Secret(key))
 
 
+def names_of(models: list[ListedModel]) -> list[str]:
+    return [model.name for model in models]
+
+
 @each_family
 async def test_a_provider_is_asked_in_its_own_way(up: ProviderServer, family: Family) -> None:
     up.lists("model-b", "model-a", "text-embedding-3-small")
-    assert await list_models(place(up, family)) == ["model-b", "model-a"]
+    assert names_of(await list_models(place(up, family))) == ["model-b", "model-a"]
     (heard,) = up.heard
     assert (heard.method, heard.path) == ("GET", "/v1/models")
 
@@ -43,16 +48,16 @@ async def test_a_provider_is_asked_in_its_own_way(up: ProviderServer, family: Fa
 async def test_pages_are_read_to_a_bound(up: ProviderServer, family: Family) -> None:
     up.page = 2
     up.lists(*(f"m{number}" for number in range(5)))
-    assert await list_models(place(up, family)) == ["m0", "m1", "m2", "m3", "m4"]
+    assert names_of(await list_models(place(up, family))) == ["m0", "m1", "m2", "m3", "m4"]
     up.page, up.heard = 1, []
     up.lists(*(f"m{number}" for number in range(500)))
-    assert await list_models(place(up, family)) == ["m0", "m1", "m2", "m3", "m4"]
+    assert names_of(await list_models(place(up, family))) == ["m0", "m1", "m2", "m3", "m4"]
     assert len(up.heard) == 5
 
 
 async def test_a_picker_gets_no_more_than_it_can_show(up: ProviderServer) -> None:
     up.lists(*(f"m{number}" for number in range(3000)))
-    assert await list_models(place(up)) == [f"m{number}" for number in range(listing.MOST_LISTED)]
+    assert names_of(await list_models(place(up))) == [f"m{number}" for number in range(listing.MOST_LISTED)]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +86,27 @@ async def test_a_picker_gets_no_more_than_it_can_show(up: ProviderServer) -> Non
     ],
 )
 def test_what_is_no_model_to_talk_with_is_not_listed(entries: list[Any], names: list[str]) -> None:
-    assert chat_models(entries) == names
+    assert names_of(chat_models(entries)) == names
+
+
+@pytest.mark.parametrize(
+    ("entry", "window", "images"),
+    [
+        ({"max_input_tokens": 200_000, "capabilities": {"image_input": {"supported": True}}}, 200_000, True),
+        ({"inputTokenLimit": 1_048_576, "outputTokenLimit": 65_536}, 1_048_576, None),
+        ({"context_length": 131_072, "architecture": {"input_modalities": ["text", "image"]}}, 131_072, True),
+        ({"context_length": None, "architecture": {"input_modalities": ["text"]}}, None, False),
+        ({"max_model_len": 32_768, "capabilities": {}}, 32_768, None),
+        ({"context_window": 8_192, "capabilities": {"vision": False}}, 8_192, False),
+        ({"max_context_length": 40_960, "capabilities": {"vision": True}}, 40_960, True),
+        ({"context_length": -1}, None, None),
+        ({"context_length": True}, None, None),
+        ({"context_length": 10**12}, None, None),
+        ({"context_length": "8k", "architecture": [], "capabilities": {"vision": "yes"}}, None, None),
+    ],
+)
+def test_what_a_list_says_of_a_model_is_read(entry: dict[str, Any], window: int | None, images: bool | None) -> None:
+    assert chat_models([{"id": "m", **entry}]) == [ListedModel("m", window, images)]
 
 
 @pytest.mark.parametrize(
@@ -145,6 +170,14 @@ async def test_a_list_is_kept_for_a_day_in_a_private_file_without_the_key(up: Pr
     assert (again.names(place(up)), len(up.heard)) == (("three",), 2)
 
 
+async def test_what_was_listed_of_a_model_is_known_after_a_restart(up: ProviderServer, tmp_path: Path) -> None:
+    up.lists("one", max_model_len=32_768)
+    await ModelCatalog(str(tmp_path)).refresh(place(up))
+    again = ModelCatalog(str(tmp_path))
+    assert again.description(place(up)._replace(model="one")) == ModelDescription(window=32_768)
+    assert again.description(place(up)._replace(model="two")) == NOTHING
+
+
 async def test_each_address_has_a_list_of_its_own(up: ProviderServer, tmp_path: Path) -> None:
     up.lists("one")
     catalog = ModelCatalog(str(tmp_path))
@@ -178,7 +211,13 @@ async def test_a_failure_is_quiet_keeps_the_old_list_and_is_not_repeated_at_once
     assert catalog.is_due(place(up))
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[[7], 3]", b'[["../x"], 3.0]', b"x" * 100_000, b'[["a"], 9e99]'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"[[7], 3]", b"x" * 100_000, b'[["a"], 1000000.0]'),
+        *(b'[[["../x"]], 3.0]', b'[[["a"]], 9e99]', b'[[["a", -1]], 1000000.0]'),
+    ],
+)
 async def test_a_file_that_is_no_list_counts_as_none(up: ProviderServer, tmp_path: Path, content: bytes) -> None:
     up.lists("one")
     clock = Clock()
@@ -188,4 +227,4 @@ async def test_a_file_that_is_no_list_counts_as_none(up: ProviderServer, tmp_pat
     catalog = ModelCatalog(str(tmp_path), clock)
     assert catalog.is_due(place(up))
     await catalog.refresh(place(up))
-    assert json.loads(file.read_bytes())[0] == ["one"]
+    assert json.loads(file.read_bytes())[0] == [["one", None, None]]

@@ -3,8 +3,8 @@
 A list is a help for pickers and decides nothing: any name of a provider can be used without being listed. So everything
 here fails quietly, with a line in the debug log: without a list a picker shows the defaults.
 
-On disk a list is a file of names for one provider at one address, in `cache/models` of the data folder, readable by its
-owner alone. No key is in it, nor made from one.
+On disk a list is a file of names and descriptions for one provider at one address, in `cache/models` of the data
+folder, readable by its owner alone. No key is in it, nor made from one.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from dragoman.background import call_in_background
+from dragoman.coder.models.descriptions import NOTHING, ListedModel, ModelDescription
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.names import is_model_name
 from dragoman.host.private_file import write_private
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     Clock = Callable[[], float]
-    Lister = Callable[[Endpoint], Awaitable[list[str]]]
+    Lister = Callable[[Endpoint], Awaitable[list[ListedModel]]]
 
 FRESH_SECONDS: Final = 24 * 3600.0
 # A provider that could not be asked is not asked again at every session.
@@ -39,9 +40,9 @@ _log = logging.getLogger(__name__)
 
 
 class _ModelList(NamedTuple):
-    """Names, and when they were listed, in seconds since the epoch."""
+    """Models, and when they were listed, in seconds since the epoch."""
 
-    names: tuple[str, ...]
+    models: tuple[ListedModel, ...]
     at: float
 
 
@@ -59,8 +60,13 @@ class ModelCatalog:
         return f"ModelCatalog({len(self._lists)} lists, {len(self._failed)} failed)"
 
     def names(self, endpoint: Endpoint) -> tuple[str, ...]:
-        """Return what is known of the provider's list, however old; reads a small file the first time."""
-        return self._list_of(_key(endpoint)).names
+        """Return the names of the provider's list, however old; reads a small file the first time."""
+        return tuple(model.name for model in self._list_of(_key(endpoint)).models)
+
+    def description(self, endpoint: Endpoint) -> ModelDescription:
+        """Return what the provider's list says of this endpoint's model, however old; reads a file as `names` does."""
+        models = self._list_of(_key(endpoint)).models
+        return next((model.description for model in models if model.name == endpoint.model), NOTHING)
 
     def is_due(self, endpoint: Endpoint) -> bool:
         """Return whether to ask the provider: there is no list of today, and asking has not just failed."""
@@ -86,11 +92,11 @@ class ModelCatalog:
         key = _key(endpoint)
         self._failed[key] = self._clock()  # until the opposite is known
         list_models = await call_in_background(_load)
-        names = tuple(await list_models(endpoint))
-        self._lists[key] = _ModelList(names, self._clock())
+        models = tuple(await list_models(endpoint))
+        self._lists[key] = _ModelList(models, self._clock())
         del self._failed[key]
         await asyncio.to_thread(self._write, key, self._lists[key])
-        return names
+        return self.names(endpoint)
 
     def _list_of(self, key: str) -> _ModelList:
         if key not in self._lists:
@@ -106,7 +112,7 @@ class ModelCatalog:
             found = msgspec.json.decode(data, type=_ModelList)
         except (OSError, ValueError, RecursionError):
             return nothing
-        return found if all(is_model_name(name) for name in found.names) else nothing
+        return found if all(is_model_name(model.name) for model in found.models) else nothing
 
     def _write(self, key: str, listed: _ModelList) -> None:
         if not self._folder:

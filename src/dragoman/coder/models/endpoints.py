@@ -7,6 +7,7 @@ they look for none themselves.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -19,7 +20,9 @@ from dragoman.coder.credentials import (
     check_key,
     without_secrets,
 )
+from dragoman.coder.models.descriptions import KEYS, NOTHING, ModelDescription, read_description
 from dragoman.coder.models.names import DEMO, OFFLINE, PROVIDER_NAME, PROVIDERS, SCRIPT, ModelName
+from dragoman.errors import echo_in_words
 
 Family = Literal["openai", "anthropic", "google", "ollama", "compatible"]
 
@@ -43,7 +46,7 @@ _ADDED_BY_SDK: Final = {"anthropic": ("/v1",), "google": ("/v1", "/v1beta")}
 _OLLAMA_PORT: Final = 11434
 # What is shown of an address that is none.
 _SHOWN: Final = 80
-_KNOWN_KEYS: Final = {"base_url", "api_key_env", "model", "images", "window"}
+_TEXT_KEYS: Final = ("base_url", "api_key_env", "model")
 
 
 class ModelUnavailable(Exception):
@@ -62,9 +65,9 @@ class ProviderConfig(NamedTuple):
     api_key_env: str = ""
     # What this provider's name alone means.
     model: str = ""
-    # Whether its models look at pictures, and how many tokens they see; None: as far as it is known.
-    images: bool | None = None
-    window: int | None = None
+    # What the user says of all its models, and of some by name.
+    every_model: ModelDescription = NOTHING
+    models: Mapping[str, ModelDescription] = MappingProxyType({})
 
 
 class ProviderAddress(NamedTuple):
@@ -85,6 +88,11 @@ class Endpoint(NamedTuple):
     config: ProviderConfig = ProviderConfig()
     # Where the address was set, as in `ProviderAddress`.
     source: str = DEFAULT_SOURCE
+
+    @property
+    def description(self) -> ModelDescription:
+        """What the user says of this model in config.toml."""
+        return self.config.models.get(self.model, NOTHING).over(self.config.every_model)
 
     @property
     def host(self) -> str:
@@ -164,16 +172,37 @@ def provider_config(config: Mapping[str, object], provider: str) -> ProviderConf
     place = f"[providers.{provider}] in the configuration"
     if not isinstance(table, Mapping):
         raise ModelUnavailable(f"{place} must be a table.")
-    kinds: dict[str, type] = {"base_url": str, "api_key_env": str, "model": str, "images": bool, "window": int}
-    for name, value in table.items():
-        if name not in _KNOWN_KEYS:
-            raise ModelUnavailable(f"{place}: unknown {name}; known are {', '.join(sorted(_KNOWN_KEYS))}.")
-        if type(value) is not kinds[name]:
+    for name in table:
+        if name not in KEYS and name not in _TEXT_KEYS and name != "models":
+            known = ", ".join(sorted([*_TEXT_KEYS, *KEYS, "models"]))
+            raise ModelUnavailable(f"{place}: unknown {name}; known are {known}.")
+    texts = {name: table[name] for name in _TEXT_KEYS if name in table}
+    for name, value in texts.items():
+        if not isinstance(value, str):
             raise ModelUnavailable(f"{place}: {name} has the wrong type.")
-    window = table.get("window")
-    if isinstance(window, int) and window < 1:
-        raise ModelUnavailable(f"{place}: window must be 1 or more.")
-    return ProviderConfig(**table)
+    every = _description({name: value for name, value in table.items() if name in KEYS}, place)
+    return ProviderConfig(**texts, every_model=every, models=_descriptions(table.get("models", {}), provider))
+
+
+def _descriptions(tables: object, provider: str) -> dict[str, ModelDescription]:
+    """Return what the user says of some models of a provider, by their names."""
+    if not isinstance(tables, Mapping):
+        raise ModelUnavailable(f"models in [providers.{provider}] must be tables: [providers.{provider}.models.NAME].")
+    return {
+        str(name): _description(
+            table, f'[providers.{provider}.models."{echo_in_words(str(name))}"] in the configuration'
+        )
+        for name, table in tables.items()
+    }
+
+
+def _description(table: object, place: str) -> ModelDescription:
+    if not isinstance(table, Mapping):
+        raise ModelUnavailable(f"{place} must be a table.")
+    try:
+        return read_description(table)
+    except ValueError as error:
+        raise ModelUnavailable(f"{place}: {error}.") from None
 
 
 def ollama_url(host: str) -> str:

@@ -5,7 +5,8 @@ from typing import Final
 
 from dragoman.coder.credentials import KEY_VARIABLES, OLLAMA_VARIABLE, Credentials
 from dragoman.coder.models.contract import Model
-from dragoman.coder.models.endpoints import ModelUnavailable, configured, find_endpoint, provider_config
+from dragoman.coder.models.descriptions import NOTHING, ModelDescription
+from dragoman.coder.models.endpoints import Endpoint, ModelUnavailable, configured, find_endpoint, provider_config
 from dragoman.coder.models.names import DEMO, SCRIPT, BadModelName, ModelName, parse
 from dragoman.coder.models.timeouts import ModelTimeouts
 
@@ -67,8 +68,12 @@ def make_model(
     config: Mapping[str, object],
     credentials: Credentials,
     patience: ModelTimeouts | None = None,
+    listed: Callable[[Endpoint], ModelDescription] = lambda endpoint: NOTHING,
 ) -> Model:
-    """Return a model for one session, or `ModelUnavailable`; for a script that cannot be played `ScriptError`."""
+    """Return a model for one session, or `ModelUnavailable`; for a script that cannot be played `ScriptError`.
+
+    `listed` returns what a provider's list says of a model.
+    """
     if choice.provider == DEMO:
         from dragoman.coder.models import demo
 
@@ -82,7 +87,7 @@ def make_model(
     endpoint = find_endpoint(choice, environment=environment, config=config, credentials=credentials)
     if not providers.is_installed():
         raise ModelUnavailable(providers.INSTALL)
-    return providers.ProviderModel(endpoint, patience)
+    return providers.ProviderModel(endpoint, patience, listed(endpoint))
 
 
 def usable_providers(

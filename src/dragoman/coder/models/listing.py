@@ -17,6 +17,7 @@ import httpx2
 import msgspec
 
 from dragoman.background import call_in_background
+from dragoman.coder.models.descriptions import MOST_TOKENS, ListedModel
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.names import is_model_name
 from dragoman.host.tls import verify_for
@@ -40,6 +41,12 @@ _NO_CHAT: Final = re.compile(
 _OTHER_TYPES: Final = frozenset(
     {"embedding", "embeddings", "image", "audio", "video", "moderation", "rerank", "transcribe"}
 )
+# What providers call the tokens that a model can be given: Anthropic; Google; OpenRouter, Together and others; vLLM;
+# Groq; Mistral.
+_WINDOW_KEYS: Final = (
+    *("max_input_tokens", "inputTokenLimit", "context_length", "max_model_len", "context_window"),
+    "max_context_length",
+)
 # A snapshot of a model that is also listed without its date.
 _DATED: Final = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 
@@ -50,8 +57,8 @@ class ListingFailed(Exception):
     """The list cannot be had; the text says why, and is fit for the user."""
 
 
-async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> list[str]:
-    """Return the names of the provider's models, without the provider, the newest first where their age is known."""
+async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> list[ListedModel]:
+    """Return the provider's models, the newest first where their age is known."""
     try:
         async with asyncio.timeout(seconds):
             # Reading the list of authorities takes tens of milliseconds.
@@ -67,14 +74,16 @@ async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> list[str]
     return chat_models(entries)
 
 
-def chat_models(entries: list[Json]) -> list[str]:
-    """Return the names to show in a picker, of the entries of a provider's list."""
+def chat_models(entries: list[Json]) -> list[ListedModel]:
+    """Return the models to show in a picker, of the entries of a provider's list."""
     usable = [entry for entry in entries if is_model_name(_name(entry)) and _is_chat(entry)]
     if all(isinstance(_age(entry), int) for entry in usable) or all(isinstance(_age(entry), str) for entry in usable):
         usable.sort(key=_age, reverse=True)
-    names = dict.fromkeys(_name(entry) for entry in usable)
-    plain = [name for name in names if _DATED.sub("", name) == name or _DATED.sub("", name) not in names]
-    return plain[:MOST_LISTED]
+    models: dict[str, Json] = {}
+    for entry in usable:
+        models.setdefault(_name(entry), entry)
+    plain = [name for name in models if _DATED.sub("", name) == name or _DATED.sub("", name) not in models]
+    return [ListedModel(name, _window(models[name]), _images(models[name])) for name in plain[:MOST_LISTED]]
 
 
 async def _entries(client: httpx2.AsyncClient, endpoint: Endpoint) -> list[Json]:
@@ -163,6 +172,25 @@ def _name(entry: Json) -> str:
 def _age(entry: Json) -> Any:
     """Return when it was made: a number at OpenAI, a date that sorts as text at Anthropic, None at others."""
     return entry.get("created", entry.get("created_at"))
+
+
+def _window(entry: Json) -> int | None:
+    """Return the model's window in tokens; many lists do not say it."""
+    sizes = [entry.get(key) for key in _WINDOW_KEYS]
+    return next((size for size in sizes if type(size) is int and 0 < size <= MOST_TOKENS), None)
+
+
+def _images(entry: Json) -> bool | None:
+    """Return whether it sees images; OpenRouter, Anthropic and Mistral say so, each in its own way."""
+    architecture, capabilities = entry.get("architecture"), entry.get("capabilities")
+    inputs = architecture.get("input_modalities") if isinstance(architecture, dict) else None
+    if isinstance(inputs, list):
+        return "image" in inputs
+    if not isinstance(capabilities, dict):
+        return None
+    seen = capabilities.get("image_input")
+    seen = seen.get("supported") if isinstance(seen, dict) else capabilities.get("vision")
+    return seen if isinstance(seen, bool) else None
 
 
 def _is_chat(entry: Json) -> bool:

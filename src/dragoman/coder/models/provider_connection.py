@@ -33,7 +33,6 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from dragoman.coder.context import ContextAssistantMessage
-from dragoman.coder.models.abilities import OFF, Abilities
 from dragoman.coder.models.contract import (
     ModelFailed,
     ModelFinished,
@@ -46,8 +45,11 @@ from dragoman.coder.models.contract import (
     ToolSpec,
     UsageReported,
 )
+from dragoman.coder.models.descriptions import OFF
 from dragoman.coder.models.endpoints import Endpoint
+from dragoman.coder.models.facts import ModelFacts
 from dragoman.coder.models.failures import Encoded, ResponseTooLarge, explain_failure
+from dragoman.coder.models.prices import TokenUsage, cost_of, listed_window
 from dragoman.coder.models.provider_messages import messages_of, stored_response
 from dragoman.coder.models.timeouts import ANSWER_BYTES, ModelTimeouts
 from dragoman.host.tls import verify_for
@@ -64,9 +66,9 @@ _log = logging.getLogger(__name__)
 class ProviderConnection:
     """A model and the connection to it, for one call at a time. Made in a thread: a TLS context alone takes 50 ms."""
 
-    def __init__(self, endpoint: Endpoint, known: Abilities, patience: ModelTimeouts) -> None:
+    def __init__(self, endpoint: Endpoint, known: ModelFacts, patience: ModelTimeouts) -> None:
         self._endpoint = endpoint
-        self._abilities = known
+        self._facts = known
         self._timeouts = patience
         # Answers that are not closed yet. Google's SDK leaves them so when it is left.
         self._open: set[_Bounded] = set()
@@ -74,7 +76,7 @@ class ProviderConnection:
         self._model = _model(endpoint, self._client)
         # OpenAI refuses to tell some accounts what its models think.
         self._summaries = bool(known.thought_levels)
-        self.window = endpoint.config.window or self._model.context_window or known.window
+        self.window = known.window or listed_window(endpoint)
 
     def __repr__(self) -> str:
         return f"<ProviderConnection {self._endpoint.provider}/{self._endpoint.model}, {len(self._open)} open answers>"
@@ -132,7 +134,7 @@ class ProviderConnection:
         """Send the request; comes back with the beginning of the answer."""
         endpoint = self._endpoint
         messages = messages_of(
-            request.items, system=request.system, provider=endpoint.provider, images=self._abilities.images
+            request.items, system=request.system, provider=endpoint.provider, images=self._facts.images
         )
         parameters = ModelRequestParameters(function_tools=[_tool(card) for card in request.tools])
         while True:
@@ -172,21 +174,23 @@ class ProviderConnection:
         return [*pieces, ModelFinished(stop)] if stop else pieces
 
     def _cost(self, answer: ModelResponse) -> float | None:
-        """Return the cost in dollars; None for models at another address, whose prices are not known."""
-        if answer.usage.cost is not None:
-            return float(answer.usage.cost)
-        if self._endpoint.family in ("compatible", "ollama"):
-            return None
-        try:
-            return float(answer.cost().total_price)
-        except (LookupError, ValueError, AssertionError):
-            return None
+        """Return the cost in dollars; None: unknown."""
+        usage = answer.usage
+        if usage.cost is not None:  # some providers say it themselves
+            return float(usage.cost)
+        used = TokenUsage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+        return cost_of(self._endpoint, used, answer.provider_details)
 
     def _settings(self, level: str) -> ModelSettings:
         settings: dict[str, Any] = {"max_retries": 0}
         family = self._endpoint.family
-        if level in self._abilities.thought_levels:
+        if level in self._facts.thought_levels and family in ("anthropic", "google"):
             settings["thinking"] = False if level == OFF else level
+        elif level in self._facts.thought_levels:
+            # By its own name: of a model that it does not know the library would not send the level.
+            settings["openai_reasoning_effort"] = "none" if level == OFF else level
+        if self._facts.max_output is not None:
+            settings["max_tokens"] = self._facts.max_output
         if family in ("anthropic", "openai"):
             # The conversation is sent again with every call; from the provider's cache it costs a tenth.
             settings["cache"] = True
@@ -195,7 +199,7 @@ class ProviderConnection:
             settings["openai_store"] = False
             if self._summaries and level != OFF:
                 settings["openai_reasoning_summary"] = "auto"
-        if family == "google" and self._abilities.thought_levels and not level:
+        if family == "google" and self._facts.thought_levels and not level:
             # With a level the library asks for the thoughts itself.
             settings["google_thinking_config"] = {"include_thoughts": True}
         return cast(ModelSettings, settings)

@@ -12,9 +12,10 @@ from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from dragoman.background import call_in_background
-from dragoman.coder.models.abilities import Abilities, abilities
 from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece
+from dragoman.coder.models.descriptions import NOTHING, ModelDescription
 from dragoman.coder.models.endpoints import Endpoint
+from dragoman.coder.models.facts import ModelFacts, model_facts
 from dragoman.coder.models.request_failures import NEVER
 from dragoman.coder.models.timeouts import ModelTimeouts
 from dragoman.errors import how_to_install
@@ -38,13 +39,19 @@ def is_installed() -> bool:
 class ProviderModel:
     """A model of OpenAI, Anthropic, Google, Ollama, or of any server with an OpenAI-compatible API."""
 
-    def __init__(self, endpoint: Endpoint, patience: ModelTimeouts | None = None) -> None:
-        known = abilities(endpoint)
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        patience: ModelTimeouts | None = None,
+        listed: ModelDescription = NOTHING,
+    ) -> None:
+        """`listed` is what the provider's list says of the model."""
+        known = model_facts(endpoint, listed)
         self.name = f"{endpoint.provider}/{endpoint.model}"
         self.window = known.window
         self.thought_levels = known.thought_levels
         self.sees = frozenset({"image"} if known.images else ())
-        self._abilities = known
+        self._facts = known
         self._endpoint = endpoint
         self._timeouts = patience or ModelTimeouts()
         # Connections without a call in progress.
@@ -90,7 +97,7 @@ class ProviderModel:
         if self._idle:
             return self._idle.pop()
         try:
-            line = await call_in_background(_open, self._endpoint, self._abilities, self._timeouts)
+            line = await call_in_background(_open, self._endpoint, self._facts, self._timeouts)
         except ImportError:
             raise ModelFailed("server", INSTALL, NEVER) from None
         self.window = line.window
@@ -127,7 +134,7 @@ def loading() -> Iterator[None]:
             sys.setswitchinterval(before)
 
 
-def _open(endpoint: Endpoint, known: Abilities, patience: ModelTimeouts) -> "ProviderConnection":
+def _open(endpoint: Endpoint, known: ModelFacts, patience: ModelTimeouts) -> "ProviderConnection":
     with loading():
         from dragoman.coder.models.provider_connection import ProviderConnection
     return ProviderConnection(endpoint, known, patience)

@@ -1,0 +1,58 @@
+"""What a model can do, known at once and without an import: its window, its levels of thought, whether it sees images.
+
+The first source that says something counts: the user's config.toml, the provider's own list as far as it was read
+before, the tables here. The window has one source more, the price list (`prices`), which is loaded with the first call.
+A model that no source knows works: nothing is sent that it might refuse, and its window is unknown.
+
+The tables have what no list has. Their first line that fits a name decides; a name that no line fits has no level.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from dragoman.coder.models.descriptions import NOTHING, OFF, ModelDescription
+from dragoman.coder.models.endpoints import Endpoint, Family
+
+_LEVELS: Final = ("low", "medium", "high")
+_WITH_OFF: Final = (OFF, *_LEVELS)
+# `pydantic_ai.profiles` knows these too, but is part of a package that takes a second to import, and levels stand in
+# the answer to `session/new`. tests/coder/models/test_facts.py compares the two.
+_THOUGHT_LEVELS: Final[tuple[tuple[Family, str, tuple[str, ...]], ...]] = (
+    ("openai", r"(o\d|gpt-5).*-(pro|chat)", ()),  # these have one level each
+    ("openai", r"o\d|gpt-5(-codex|-mini|-nano|-20|$)|gpt-5\.1-codex", _LEVELS),
+    ("openai", r"gpt-(5\.[1-6]|6-sol|6-luna|6\.1-terra)", _WITH_OFF),
+    ("openai", r"gpt-6", _LEVELS),
+    ("anthropic", r"claude-(opus-5-5|fable|mythos)", _LEVELS),
+    ("anthropic", r"claude-(3-7|(sonnet|opus|haiku)-[45])", _WITH_OFF),
+    ("google", r"gemini-2\.5-flash(?!-image)", _WITH_OFF),
+    ("google", r"gemini-3-pro", ("low", "high")),
+    ("google", r"gemini-(2\.5-pro|[34])", _LEVELS),
+)
+# Of the families that look at images, the names that do; the providers' lists say it for Anthropic alone.
+_SEES_IMAGES: Final[dict[Family, str]] = {
+    "openai": r"o[13](?!-mini)|o[4-9]|gpt-(?!3|4$|4-0)",
+    "anthropic": r"claude-",
+    "google": r"gemini-",
+}
+
+
+class ModelFacts(NamedTuple):
+    """What a model can do. `window` and `max_output` in tokens; None: unknown."""
+
+    window: int | None = None
+    max_output: int | None = None
+    thought_levels: tuple[str, ...] = ()
+    images: bool = False
+
+
+def model_facts(endpoint: Endpoint, listed: ModelDescription = NOTHING) -> ModelFacts:
+    """Return what is known of the model at that place; `listed` is what its provider's list says of it."""
+    known = endpoint.description.over(listed)
+    family, name = endpoint.family, endpoint.model.removeprefix("models/")
+    images = known.images
+    if images is None:
+        images = family in _SEES_IMAGES and re.match(_SEES_IMAGES[family], name) is not None
+    levels = known.thought_levels
+    if levels is None:
+        levels = next((levels for of, names, levels in _THOUGHT_LEVELS if of == family and re.match(names, name)), ())
+    return ModelFacts(known.window, known.max_output, levels, images)

@@ -1,0 +1,73 @@
+"""What a call costs and how long a model's window is, as the list of the package `genai-prices` says.
+
+Imports that package, which takes some 60 ms beside the HTTP library, so it is imported with the first call, off the
+loop. Nothing is asked over the network: the list is the one that was installed. What is not in it is unknown, and no
+guess: `None`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from genai_prices import Usage, calc_price
+from genai_prices.data_snapshot import get_snapshot
+
+from dragoman.coder.models.descriptions import Prices
+from dragoman.coder.models.endpoints import Endpoint
+
+_MILLION: Final = 1_000_000
+
+
+class TokenUsage(NamedTuple):
+    """The tokens of one call. `input` counts all of them, also those that the provider's cache has read or written."""
+
+    input: int
+    output: int
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+def listed_window(endpoint: Endpoint) -> int | None:
+    """Return the model's window in tokens; None: unknown."""
+    if endpoint.family == "ollama":
+        return None
+    try:
+        return get_snapshot().find_provider_model(endpoint.model, None, **_place(endpoint))[1].context_window
+    except LookupError:
+        return None
+
+
+def cost_of(endpoint: Endpoint, used: TokenUsage, details: Mapping[str, Any] | None = None) -> float | None:
+    """Return what a call has cost in dollars; None: unknown. The prices of config.toml come before the list's.
+
+    `details` is what the answer says of itself: some prices depend on its service tier.
+    """
+    described = endpoint.description.prices
+    if described is not None:
+        return _sum(described, used)
+    if endpoint.family == "ollama":
+        return None
+    usage = Usage(
+        input_tokens=used.input,
+        output_tokens=used.output,
+        cache_read_tokens=used.cache_read,
+        cache_write_tokens=used.cache_write,
+    )
+    try:
+        return float(calc_price(usage, endpoint.model, **_place(endpoint), price_context=details).total_price)
+    except (LookupError, ValueError):  # not in the list, or counts that contradict each other
+        return None
+
+
+def _place(endpoint: Endpoint) -> dict[str, Any]:
+    """Return where the list is to look: by name, or by address for a provider whose name the user has chosen."""
+    if endpoint.family == "compatible":
+        return {"provider_id": None, "provider_api_url": endpoint.base_url}
+    return {"provider_id": endpoint.family, "provider_api_url": None}
+
+
+def _sum(prices: Prices, used: TokenUsage) -> float:
+    read = prices.input if prices.cache_read is None else prices.cache_read
+    write = prices.input if prices.cache_write is None else prices.cache_write
+    fresh = max(used.input - used.cache_read - used.cache_write, 0)
+    dollars = fresh * prices.input + used.cache_read * read + used.cache_write * write + used.output * prices.output
+    return dollars / _MILLION
