@@ -8,8 +8,13 @@ PROVIDER_KEYS: Final = {
     "base_url": "where it listens; needed for a provider of your own",
     "api_key_env": "the environment variable that holds its key; `dragoman login NAME` keeps one without it",
     "model": "the model that is meant when only the provider can be used",
+    "models": 'its models one by one: `[providers.NAME.models."MODEL"]`, with any of the keys below',
     "images": "whether its models look at pictures",
     "window": "how many tokens its models see",
+    "max_output": "how many tokens one answer has at most; sent with each request",
+    "thought_levels": "how hard its models can be told to think, a list: some of `off`, `minimal`, `low`, `medium`, "
+    "`high`, `xhigh`, `max`",
+    "prices": "dollars for a million tokens, a table: `input`, `output`, `cache_read`, `cache_write`",
 }
 MCP_KEYS: Final = {
     "type": "`stdio`, `http` or `sse`; found by itself from `command` or `url`",
@@ -89,7 +94,7 @@ def settings_page() -> str:
     from dragoman.cli.settings import KEYS
     from dragoman.client.registry_file import _ENTRY, _TOP
     from dragoman.coder.mcp.config import _KEYS
-    from dragoman.coder.models.endpoints import _KNOWN_KEYS
+    from dragoman.coder.models.endpoints import PROVIDER_KEYS as KNOWN_PROVIDER_KEYS
     from dragoman.dialects.vendors.named import NAMES
 
     words = {int: "a whole number", str: "text", bool: "true or false"}
@@ -100,7 +105,7 @@ def settings_page() -> str:
     entries = {
         name: about.format(dialects=", ".join(f"`{one}`" for one in NAMES)) for name, about in REGISTRY_KEYS.items()
     }
-    check("config.toml [providers.NAME]", set(PROVIDER_KEYS), set(_KNOWN_KEYS))
+    check("config.toml [providers.NAME]", set(PROVIDER_KEYS), set(KNOWN_PROVIDER_KEYS))
     check("config.toml [mcp.NAME]", set(MCP_KEYS), set().union(*_KEYS.values()))
     check("acp.json", set(REGISTRY_TOP_KEYS), set(_TOP))
     check("acp.json servers", set(REGISTRY_KEYS), set(_ENTRY))

@@ -47,6 +47,7 @@ _OLLAMA_PORT: Final = 11434
 # What is shown of an address that is none.
 _SHOWN: Final = 80
 _TEXT_KEYS: Final = ("base_url", "api_key_env", "model")
+PROVIDER_KEYS: Final = (*_TEXT_KEYS, *KEYS, "models")
 
 
 class ModelUnavailable(Exception):
@@ -173,9 +174,8 @@ def provider_config(config: Mapping[str, object], provider: str) -> ProviderConf
     if not isinstance(table, Mapping):
         raise ModelUnavailable(f"{place} must be a table.")
     for name in table:
-        if name not in KEYS and name not in _TEXT_KEYS and name != "models":
-            known = ", ".join(sorted([*_TEXT_KEYS, *KEYS, "models"]))
-            raise ModelUnavailable(f"{place}: unknown {name}; known are {known}.")
+        if name not in PROVIDER_KEYS:
+            raise ModelUnavailable(f"{place}: unknown {name}; known are {', '.join(sorted(PROVIDER_KEYS))}.")
     texts = {name: table[name] for name in _TEXT_KEYS if name in table}
     for name, value in texts.items():
         if not isinstance(value, str):

@@ -8,7 +8,7 @@ well-formed costs only itself.
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp.client import Transport
 from mcp.shared.message import SessionMessage
@@ -23,6 +23,7 @@ from mcp.types import (
 )
 
 from dragoman.coder.mcp.definition import TOOLS
+from dragoman.coder.mcp.sdk.streams import SdkReadStream, SdkWriteStream
 
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, TransportStreams, WriteStream
@@ -45,32 +46,40 @@ _SAID: Final = "dragoman/said"
 async def filtered(transport: Transport, on_end: Callable[[], None]) -> "AsyncIterator[TransportStreams]":
     """Filter what passes a transport. `on_end` is called when the server has sent its last message."""
     async with transport as (read, write):
-        pending: dict[RequestId, None] = {}
-        yield _Inflow(read, pending, on_end), _Outflow(write, pending)
+        passing = _Filter(read, write, on_end)
+        yield SdkReadStream(passing.receive, read.aclose), SdkWriteStream(passing.send, write.aclose)
 
 
-class _Inflow:
-    """A read stream of the SDK."""
+class _Filter:
+    """What passes two streams of a transport, and which requests of the server wait for an answer."""
 
     def __init__(
         self,
-        inner: "ReadStream[SessionMessage | Exception]",
-        pending: dict[RequestId, None],
+        read: "ReadStream[SessionMessage | Exception]",
+        write: "WriteStream[SessionMessage]",
         on_end: Callable[[], None],
     ) -> None:
-        self._inner = inner
-        self._pending = pending
+        self._read = read
+        self._write = write
         self._on_end = on_end
+        self._pending: dict[RequestId, None] = {}
 
     async def receive(self) -> SessionMessage | Exception:
+        """Return the next message that the client may have."""
         while True:
             try:
-                item = await self._inner.__anext__()
+                item = await self._read.__anext__()
             except StopAsyncIteration:
                 self._on_end()
                 raise
             if isinstance(item, Exception) or self._passes(item.message):
                 return item
+
+    async def send(self, item: SessionMessage) -> None:
+        """Send a message of the client; an answer ends the wait of a request."""
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError) and item.message.id is not None:
+            self._pending.pop(item.message.id, None)
+        await self._write.send(item)
 
     def _passes(self, message: JSONRPCMessage) -> bool:
         match message:
@@ -83,58 +92,20 @@ class _Inflow:
                     self._pending.pop((message.params or {}).get("requestId", ""), None)
                 return message.method in _METHODS_FROM_SERVER
             case JSONRPCResponse():
-                self._mend(message.result)
+                _mend(message.result)
             case JSONRPCError():
                 pass
         return True
 
-    def _mend(self, result: dict[str, Any]) -> None:
-        """Make an answer fit what the SDK's models take, and no larger than what we take."""
-        if isinstance(result.get("tools"), list):
-            result["tools"] = [tool for tool in map(_mended, result["tools"][: 2 * TOOLS]) if tool]
-        content = result.get("content")
-        if isinstance(content, list) and len(content) > BLOCKS:
-            note = f"[… {len(content) - BLOCKS} more parts were thrown away …]"
-            result["content"] = [*content[:BLOCKS], {"type": "text", "text": note}]
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        return await self.receive()
-
-    async def __aenter__(self) -> Self:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._inner.__aexit__(*error)
-
-
-class _Outflow:
-    """A write stream of the SDK."""
-
-    def __init__(self, inner: "WriteStream[SessionMessage]", pending: dict[RequestId, None]) -> None:
-        self._inner = inner
-        self._pending = pending
-
-    async def send(self, item: SessionMessage, /) -> None:
-        if isinstance(item.message, JSONRPCResponse | JSONRPCError) and item.message.id is not None:
-            self._pending.pop(item.message.id, None)
-        await self._inner.send(item)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._inner.__aexit__(*error)
+def _mend(result: dict[str, Any]) -> None:
+    """Make an answer fit what the SDK's models take, and no larger than what we take."""
+    if isinstance(result.get("tools"), list):
+        result["tools"] = [tool for tool in map(_mended, result["tools"][: 2 * TOOLS]) if tool]
+    content = result.get("content")
+    if isinstance(content, list) and len(content) > BLOCKS:
+        note = f"[… {len(content) - BLOCKS} more parts were thrown away …]"
+        result["content"] = [*content[:BLOCKS], {"type": "text", "text": note}]
 
 
 def said_of(tool: Tool) -> object:

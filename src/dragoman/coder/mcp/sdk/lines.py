@@ -2,15 +2,15 @@
 
 The SDK can start servers by itself, but reads lines of any length, hands the child its own choice of variables, and
 leaves behind what the child has started in a session of its own. So the child is ours (`host.process`), and this only
-moves lines. What is not a message is skipped. A line that is too long is skipped too, without keeping it: as the
-request it answers is unknown, every request that waits is answered with an error.
+moves lines. asyncio's `StreamReader` cuts them; it holds at most twice the longest, then reading pauses. What is not a
+message is skipped. A line that is too long is skipped too, without keeping it: as the request it answers is unknown,
+every request that waits is answered with an error.
 """
 
 import asyncio
 import json
 from collections import deque
-from collections.abc import Iterator
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 from mcp.shared.message import SessionMessage
@@ -27,46 +27,32 @@ from mcp.types import (
 )
 
 from dragoman import limits
+from dragoman.coder.mcp.sdk.streams import SdkReadStream, SdkWriteStream
 from dragoman.coder.mcp.server_text import one_line
 from dragoman.host.pipes import PolledReadEnd, WriteEnd
 from dragoman.host.process import Child
 
 # A picture of 5 MB fits, as base64. Parsed it may take ten times as much for a moment.
 MESSAGE_BYTES: Final = 8 * limits.MIB
-# Bytes buffered in each direction; above this, sending waits and reading pauses.
+# Bytes that wait to be written; above this, sending waits.
 OUTBOX_BYTES: Final = 1 * limits.MIB
 # Follows the name of a server.
 TOO_LARGE: Final = f"sent an answer larger than {MESSAGE_BYTES // limits.MIB} MiB, which was thrown away"
 _NOISE_CHARACTERS: Final = 200
-# What the shortest line takes in memory.
-_LINE_BYTES: Final = 64
 
 
-class Splitter:
-    """Cuts bytes into lines of at most `limit` bytes. A longer one is None when it has ended."""
+class _Pausing(asyncio.ReadTransport):
+    """What a `StreamReader` pauses while it holds twice its limit, and resumes."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._rest = bytearray()
-        self._skipping = False
+    def __init__(self, reader: PolledReadEnd) -> None:
+        super().__init__()
+        self._reader = reader
 
-    def feed(self, data: bytes) -> Iterator[bytes | None]:
-        """Yield the lines that end in `data`."""
-        *ended, rest = data.split(b"\n")
-        for piece in ended:
-            self._add(piece)
-            line = None if self._skipping else bytes(self._rest)
-            self._rest.clear()
-            self._skipping = False
-            yield line
-        self._add(rest)
+    def pause_reading(self) -> None:
+        self._reader.pause()
 
-    def _add(self, piece: bytes) -> None:
-        if len(self._rest) + len(piece) > self._limit:
-            self._skipping = True
-            self._rest = bytearray()
-        elif not self._skipping:
-            self._rest += piece
+    def resume_reading(self) -> None:
+        self._reader.resume()
 
 
 class Lines:
@@ -75,19 +61,17 @@ class Lines:
     def __init__(self, child: Child) -> None:
         self.noise = ""  # the last thing that was no message, for people who wonder
         self.ended = False
-        self.read: Final = _Read(self)
+        self.read: Final = SdkReadStream(self.receive, self._aclose)
+        self.write: Final = SdkWriteStream(self.send, self._aclose)
         self._child = child
-        self.write: Final = _Write(self)
-        self._splitter = Splitter(MESSAGE_BYTES)
-        self._lines: deque[bytes | None] = deque()
-        self._buffered = 0
         self._waiting: dict[RequestId, None] = {}
         self._failed: deque[JSONRPCMessage] = deque()
         self._outbox = bytearray()
         self._closed = False
-        self._arrived = asyncio.Event()
         self._room = asyncio.Event()
         self._reader = PolledReadEnd(child.stdout, self._data, self._end)
+        self._bytes = asyncio.StreamReader(MESSAGE_BYTES)
+        self._bytes.set_transport(_Pausing(self._reader))
         self._writer = WriteEnd(child.stdin, self._flush, self._end)
         child.on_exit(self._exited)
         self._reader.resume()
@@ -97,19 +81,17 @@ class Lines:
         while True:
             # So that a flood of lines does not keep the loop from everything else.
             await asyncio.sleep(0)
-            while not self._lines and not self._failed:
-                if self.ended or self._closed:
-                    raise StopAsyncIteration
-                self._arrived.clear()
-                await self._arrived.wait()
             if self._failed:
                 return SessionMessage(self._failed.popleft())
-            message = self._take()
-            if message is not None:
+            line = await self._line()
+            if line is None:
+                self._fail_all()
+            elif (message := self._decode(line)) is not None:
                 return SessionMessage(message)
 
-    async def send(self, message: JSONRPCMessage) -> None:
+    async def send(self, item: SessionMessage) -> None:
         """Send a message; waits before that while too much is held. A message to a dead server is dropped."""
+        message = item.message
         data = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
         while len(self._outbox) > OUTBOX_BYTES and not self._closed:
             self._room.clear()
@@ -126,21 +108,38 @@ class Lines:
         """Stop passing messages in both directions. What the child still writes is read and discarded."""
         self._closed = True
         self._writer.close()
-        self._lines.clear()
         self._outbox.clear()
         self._room.set()
-        self._arrived.set()
+        self._bytes.feed_eof()
         self._drain()
 
-    def _take(self) -> JSONRPCMessage | None:
-        line = self._lines.popleft()
-        self._buffered -= _weight(line)
-        if self._buffered <= OUTBOX_BYTES:
-            self._reader.resume()
-        if line is None:
-            error = ErrorData(code=PARSE_ERROR, message=TOO_LARGE)
-            self._failed.extend(JSONRPCError(jsonrpc="2.0", id=one, error=error) for one in self._waiting)
-            self._waiting.clear()
+    async def _aclose(self) -> None:
+        self.close()
+
+    async def _line(self) -> bytes | None:
+        """Return the next line; None: it was too long, and was thrown away as it came."""
+        is_too_long = False
+        while not self._closed:
+            try:
+                line = await self._bytes.readuntil(b"\n")
+            except asyncio.LimitOverrunError as error:
+                await self._bytes.readexactly(error.consumed)
+                is_too_long = True
+                continue
+            except asyncio.IncompleteReadError:
+                break
+            return None if is_too_long else line
+        raise StopAsyncIteration
+
+    def _fail_all(self) -> None:
+        """Answer every request that waits with an error, which `receive` returns."""
+        error = ErrorData(code=PARSE_ERROR, message=TOO_LARGE)
+        self._failed.extend(JSONRPCError(jsonrpc="2.0", id=one, error=error) for one in self._waiting)
+        self._waiting.clear()
+
+    def _decode(self, line: bytes) -> JSONRPCMessage | None:
+        """Return the message of a line; None: it has none."""
+        if not line.strip():
             return None
         try:
             message = jsonrpc_message_adapter.validate_python(_decoded(line), by_name=False)
@@ -152,15 +151,8 @@ class Lines:
         return message
 
     def _data(self, data: bytes) -> None:
-        if self._closed:
-            return
-        for line in self._splitter.feed(data):
-            if line is None or line.strip():
-                self._lines.append(line)
-                self._buffered += _weight(line)
-        if self._buffered > OUTBOX_BYTES:
-            self._reader.pause()
-        self._arrived.set()
+        if not self._closed and not self.ended:
+            self._bytes.feed_data(data)
 
     def _drain(self) -> None:
         """Wait until the child has read what was written to it; a dead one has, and its pipe will be closed."""
@@ -178,7 +170,7 @@ class Lines:
     def _end(self, error: OSError | None) -> None:
         self.ended = True
         self._room.set()
-        self._arrived.set()
+        self._bytes.feed_eof()
 
     def _flush(self) -> None:
         if self._outbox:
@@ -194,51 +186,3 @@ def _decoded(line: bytes) -> object:
     except (msgspec.DecodeError, UnicodeDecodeError):
         mended = json.dumps(json.loads(line.decode(errors="replace")), ensure_ascii=False)
         return msgspec.json.decode(mended.encode(errors="replace"))
-
-
-def _weight(line: bytes | None) -> int:
-    return len(line or b"") + _LINE_BYTES
-
-
-class _Read:
-    """The SDK's read stream."""
-
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
-
-    async def receive(self) -> SessionMessage | Exception:
-        return await self._lines.receive()
-
-    async def aclose(self) -> None:
-        self._lines.close()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        return await self._lines.receive()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self._lines.close()
-
-
-class _Write:
-    """The SDK's write stream."""
-
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
-
-    async def send(self, item: SessionMessage, /) -> None:
-        await self._lines.send(item.message)
-
-    async def aclose(self) -> None:
-        self._lines.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self._lines.close()
