@@ -3,11 +3,12 @@
 import pytest
 from genai_prices import Usage, calc_price
 
+from dragoman.coder.models.contract import TokenCounts
 from dragoman.coder.models.descriptions import ModelDescription, Prices
 from dragoman.coder.models.endpoints import Endpoint, Family, ProviderConfig
-from dragoman.coder.models.prices import TokenUsage, cost_of, listed_window
+from dragoman.coder.models.prices import cost_of, window_of
 
-USED = TokenUsage(input=10_000, output=1_000, cache_read=6_000, cache_write=2_000)
+USED = TokenCounts(input=10_000, output=1_000, cache_read=6_000, cache_write=2_000)
 
 
 def place(family: Family, model: str, url: str = "", prices: Prices | None = None) -> Endpoint:
@@ -30,14 +31,20 @@ def test_a_call_costs_what_the_list_says_and_less_where_the_cache_was_read(famil
     usage = Usage(input_tokens=10_000, output_tokens=1_000, cache_read_tokens=6_000, cache_write_tokens=2_000)
     cost = cost_of(place(family, model), USED)
     assert cost == float(calc_price(usage, model, provider_id=family).total_price)
-    fresh = cost_of(place(family, model), TokenUsage(10_000, 1_000))
-    read = cost_of(place(family, model), TokenUsage(10_000, 1_000, cache_read=6_000))
+    fresh = cost_of(place(family, model), TokenCounts(10_000, 1_000))
+    read = cost_of(place(family, model), TokenCounts(10_000, 1_000, cache_read=6_000))
     assert read is not None and fresh is not None and 0 < read < fresh
 
 
 def test_a_provider_with_a_name_of_the_users_own_is_known_by_its_address() -> None:
     assert cost_of(place("compatible", "deepseek-chat", "https://api.deepseek.com/v1"), USED)
     assert cost_of(place("compatible", "deepseek-chat", "https://deepseek.example.org/v1"), USED) is None
+
+
+def test_the_model_that_has_answered_decides_where_it_is_known() -> None:
+    asked = place("openai", "gpt-5-mini")
+    assert cost_of(asked, USED, "gpt-5") == cost_of(place("openai", "gpt-5"), USED) != cost_of(asked, USED)
+    assert cost_of(asked, USED, "gpt-99") == cost_of(asked, USED)
 
 
 @pytest.mark.parametrize(
@@ -47,20 +54,20 @@ def test_a_provider_with_a_name_of_the_users_own_is_known_by_its_address() -> No
         ("anthropic", "who-knows", USED),
         ("ollama", "gpt-5", USED),
         ("compatible", "gpt-5", USED),
-        ("openai", "gpt-5", TokenUsage(1, 1, cache_read=2)),
+        ("openai", "gpt-5", TokenCounts(1, 1, cache_read=2)),
     ],
 )
-def test_a_cost_that_is_not_known_is_none(family: Family, model: str, used: TokenUsage) -> None:
+def test_a_cost_that_is_not_known_is_none(family: Family, model: str, used: TokenCounts) -> None:
     assert cost_of(place(family, model, "http://127.0.0.1:1/v1"), used) is None
 
 
 def test_the_list_knows_windows() -> None:
-    assert listed_window(place("openai", "gpt-5-pro")) == 400_000
-    assert listed_window(place("anthropic", "claude-opus-4-8")) == 1_000_000
-    assert listed_window(place("compatible", "openai/gpt-oss-120b", "https://api.groq.com/openai/v1")) == 131_072
+    assert window_of(place("openai", "gpt-5-pro")) == 400_000
+    assert window_of(place("anthropic", "claude-opus-4-8")) == 1_000_000
+    assert window_of(place("compatible", "openai/gpt-oss-120b", "https://api.groq.com/openai/v1")) == 131_072
     for stranger in (
         place("openai", "gpt-99"),
         place("ollama", "gpt-5"),
         place("compatible", "gpt-5", "http://box/v1"),
     ):
-        assert listed_window(stranger) is None
+        assert window_of(stranger) is None

@@ -49,6 +49,15 @@ class ToolCallRequested(NamedTuple):
     id: str = ""
 
 
+class TokenCounts(NamedTuple):
+    """The tokens of one call. `input` counts all of them, also those that the provider's cache has read or written."""
+
+    input: int
+    output: int
+    cache_read: int = 0
+    cache_write: int = 0
+
+
 class UsageReported(NamedTuple):
     """Tokens of this model call, and what it cost in dollars where that is known."""
 

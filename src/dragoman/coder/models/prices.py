@@ -6,27 +6,19 @@ guess: `None`.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from genai_prices import Usage, calc_price
 from genai_prices.data_snapshot import get_snapshot
 
+from dragoman.coder.models.contract import TokenCounts
 from dragoman.coder.models.descriptions import Prices
 from dragoman.coder.models.endpoints import Endpoint
 
 _MILLION: Final = 1_000_000
 
 
-class TokenUsage(NamedTuple):
-    """The tokens of one call. `input` counts all of them, also those that the provider's cache has read or written."""
-
-    input: int
-    output: int
-    cache_read: int = 0
-    cache_write: int = 0
-
-
-def listed_window(endpoint: Endpoint) -> int | None:
+def window_of(endpoint: Endpoint) -> int | None:
     """Return the model's window in tokens; None: unknown."""
     if endpoint.family == "ollama":
         return None
@@ -36,10 +28,13 @@ def listed_window(endpoint: Endpoint) -> int | None:
         return None
 
 
-def cost_of(endpoint: Endpoint, used: TokenUsage, details: Mapping[str, Any] | None = None) -> float | None:
+def cost_of(
+    endpoint: Endpoint, used: TokenCounts, model: str = "", details: Mapping[str, Any] | None = None
+) -> float | None:
     """Return what a call has cost in dollars; None: unknown. The prices of config.toml come before the list's.
 
-    `details` is what the answer says of itself: some prices depend on its service tier.
+    `model` is the one that has answered, as far as the provider names it. `details` is what else the answer says of
+    itself: some prices depend on its service tier.
     """
     described = endpoint.description.prices
     if described is not None:
@@ -52,10 +47,12 @@ def cost_of(endpoint: Endpoint, used: TokenUsage, details: Mapping[str, Any] | N
         cache_read_tokens=used.cache_read,
         cache_write_tokens=used.cache_write,
     )
-    try:
-        return float(calc_price(usage, endpoint.model, **_place(endpoint), price_context=details).total_price)
-    except (LookupError, ValueError):  # not in the list, or counts that contradict each other
-        return None
+    for name in filter(None, (model, endpoint.model)):
+        try:
+            return float(calc_price(usage, name, **_place(endpoint), price_context=details).total_price)
+        except (LookupError, ValueError):  # not in the list, or counts that contradict each other
+            continue
+    return None
 
 
 def _place(endpoint: Endpoint) -> dict[str, Any]:
@@ -65,7 +62,7 @@ def _place(endpoint: Endpoint) -> dict[str, Any]:
     return {"provider_id": endpoint.family, "provider_api_url": None}
 
 
-def _sum(prices: Prices, used: TokenUsage) -> float:
+def _sum(prices: Prices, used: TokenCounts) -> float:
     read = prices.input if prices.cache_read is None else prices.cache_read
     write = prices.input if prices.cache_write is None else prices.cache_write
     fresh = max(used.input - used.cache_read - used.cache_write, 0)

@@ -41,6 +41,7 @@ from dragoman.coder.models.contract import (
     RawResponse,
     TextDelta,
     ThoughtDelta,
+    TokenCounts,
     ToolCallRequested,
     ToolSpec,
     UsageReported,
@@ -49,7 +50,7 @@ from dragoman.coder.models.descriptions import OFF
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.facts import ModelFacts
 from dragoman.coder.models.failures import Encoded, ResponseTooLarge, explain_failure
-from dragoman.coder.models.prices import TokenUsage, cost_of, listed_window
+from dragoman.coder.models.prices import cost_of, window_of
 from dragoman.coder.models.provider_messages import messages_of, stored_response
 from dragoman.coder.models.timeouts import ANSWER_BYTES, ModelTimeouts
 from dragoman.host.tls import verify_for
@@ -76,7 +77,7 @@ class ProviderConnection:
         self._model = _model(endpoint, self._client)
         # OpenAI refuses to tell some accounts what its models think.
         self._summaries = bool(known.thought_levels)
-        self.window = known.window or listed_window(endpoint)
+        self.window = known.window or window_of(endpoint)
 
     def __repr__(self) -> str:
         return f"<ProviderConnection {self._endpoint.provider}/{self._endpoint.model}, {len(self._open)} open answers>"
@@ -178,8 +179,8 @@ class ProviderConnection:
         usage = answer.usage
         if usage.cost is not None:  # some providers say it themselves
             return float(usage.cost)
-        used = TokenUsage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
-        return cost_of(self._endpoint, used, answer.provider_details)
+        used = TokenCounts(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+        return cost_of(self._endpoint, used, answer.model_name or "", answer.provider_details)
 
     def _settings(self, level: str) -> ModelSettings:
         settings: dict[str, Any] = {"max_retries": 0}
