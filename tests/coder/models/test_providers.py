@@ -387,12 +387,14 @@ async def test_a_level_that_a_model_does_not_have_is_not_sent() -> None:
 
 
 async def test_what_the_configuration_says_of_a_model_is_sent_and_counts() -> None:
-    described = {"thought_levels": ("off", "high"), "max_output": 512, "prices": Prices(10.0, 100.0)}
+    levels, prices = ("off", "high"), Prices(10.0, 100.0)
     for level, effort in (("high", "high"), ("off", "none")):
-        async with upstream(chat_thinks_says_and_calls()) as up, connected(endpoint(up, **described)) as it:
-            pieces = await ask(it, level=level)
-        [used] = [piece for piece in pieces if isinstance(piece, UsageReported)]
-        assert used == UsageReported(1000, 100, pytest.approx(0.02))
+        async with upstream(chat_thinks_says_and_calls()) as up:
+            place = endpoint(up, thought_levels=levels, max_output=512, prices=prices)
+            async with connected(place) as it:
+                pieces = await ask(it, level=level)
+        # 1,000 tokens in, 100 out.
+        assert [piece.cost for piece in pieces if isinstance(piece, UsageReported)] == [pytest.approx(0.02)]
         body = up.requests[0].body
         assert (body["reasoning_effort"], body.get("max_completion_tokens", body.get("max_tokens"))) == (effort, 512)
 
