@@ -15,6 +15,8 @@ from dragoman.coder.models.contract import TokenCounts
 from dragoman.coder.models.descriptions import Prices
 from dragoman.coder.models.endpoints import Endpoint
 
+# Read here, and not by the first question, which may come on the loop.
+_LIST: Final = get_snapshot()
 _MILLION: Final = 1_000_000
 
 
@@ -23,7 +25,7 @@ def window_of(endpoint: Endpoint) -> int | None:
     if endpoint.family == "ollama":
         return None
     try:
-        return get_snapshot().find_provider_model(endpoint.model, None, **_place(endpoint))[1].context_window
+        return _LIST.find_provider_model(endpoint.model, None, **_place(endpoint))[1].context_window
     except LookupError:
         return None
 
