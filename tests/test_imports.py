@@ -63,6 +63,7 @@ IMPURE_MODULES = {
 THIRD_PARTY: dict[str, set[str]] = {
     "vocabulary": {"typing_extensions"},  # for type checkers, which all know it; never imported when it runs
     "transports": {"httpx2", "websockets"},
+    "host": {"brotli", "h2", "httpx2", "lxml"},
     "coder": {"genai_prices", "httpx2", "mcp", "pydantic_ai"},
     "gateway": {"granian", "httpx2", "prometheus_client", "starlette", "websockets"},
     "cli": {"prompt_toolkit", "rich"},

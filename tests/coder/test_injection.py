@@ -221,7 +221,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, list[bytes], l
         resolved.append(host)
         return []
 
-    monkeypatch.setattr("dragoman.host.fetch._resolve", resolve)
+    monkeypatch.setattr("dragoman.host.fetch.look_up", resolve)
     monkeypatch.setitem(whole_agent.ENVIRONMENT, MARK, "1")
     with ExitStack() as stack:
         port, heard = stack.enter_context(listening())

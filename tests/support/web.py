@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import httpx2
 import pytest
 
 from dragoman.host import fetch as fetching
-from dragoman.host.fetch import FetchedPage, Streams, fetch
-from dragoman.host.response import HEAD_BYTES
+from dragoman.host.address import DEFAULT_PORTS
+from dragoman.host.fetch import FetchedPage, fetch
 
 PUBLIC = "93.184.216.34"
 Answer = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -29,6 +30,7 @@ class Web:
         self.dialled: list[tuple[str, int, str | None]] = []
         self.requests: list[bytes] = []
         self.tls: ssl.SSLContext | None = None
+        self.dead: set[str] = set()
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         """The next answer for a name, the last one for ever; public unless said otherwise."""
@@ -36,12 +38,10 @@ class Web:
         replies = self.names.get(host, [[PUBLIC]])
         return replies.pop(0) if len(replies) > 1 else replies[0]
 
-    async def dial(self, address: str, port: int, tls_name: str | None) -> Streams:
-        self.dialled.append((address, port, tls_name))
-        context = self.tls if tls_name is not None else None
-        return await asyncio.open_connection(
-            "127.0.0.1", self.port, ssl=context, server_hostname=tls_name, limit=HEAD_BYTES
-        )
+    def open_transport(self, url: str, proxy: str | None) -> httpx2.AsyncBaseTransport:
+        """What a fetch is given in place of its own: httpx2, connected to the server here whatever address is asked."""
+        verify = self.tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return _Rerouted(self, httpx2.AsyncHTTPTransport(verify=verify, http2=True))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -62,8 +62,33 @@ class Web:
         self, url: str, *, max_bytes: int = fetching.PAGE_BYTES, deadline_seconds: float = fetching.PAGE_SECONDS
     ) -> FetchedPage:
         return await fetch(
-            url, max_bytes=max_bytes, deadline_seconds=deadline_seconds, resolve=self.resolve, dial=self.dial
+            url,
+            max_bytes=max_bytes,
+            deadline_seconds=deadline_seconds,
+            resolve=self.resolve,
+            open_transport=self.open_transport,
         )
+
+
+class _Rerouted(httpx2.AsyncBaseTransport):
+    """Notes where a request wants to go, and sends it to the server of this world."""
+
+    def __init__(self, world: Web, inner: httpx2.AsyncBaseTransport) -> None:
+        self._world = world
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url
+        tls_name = request.extensions["sni_hostname"] if url.scheme == "https" else None
+        port = url.port or DEFAULT_PORTS[url.scheme]
+        self._world.dialled.append((url.raw_host.decode("ascii"), port, tls_name))
+        if url.raw_host.decode("ascii") in self._world.dead:
+            raise httpx2.ConnectError("Connection refused", request=request)
+        request.url = url.copy_with(host="127.0.0.1", port=self._world.port)
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 @asynccontextmanager
@@ -120,6 +145,6 @@ def listening() -> Iterator[tuple[int, list[bytes]]]:
 async def public_web(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Answer]) -> Any:
     """Every name is public, and leads to a server of ours."""
     async with web(answers) as world:
-        monkeypatch.setattr("dragoman.host.fetch._resolve", world.resolve)
-        monkeypatch.setattr("dragoman.host.fetch._dial", world.dial)
+        monkeypatch.setattr("dragoman.host.fetch.look_up", world.resolve)
+        monkeypatch.setattr("dragoman.host.fetch._open_transport", world.open_transport)
         yield world

@@ -1,39 +1,53 @@
 """One page of the public web: a GET that cannot be led into the network behind us.
 
-A host is resolved once. Every address it has must be public, and the connection goes to one of those that were
-checked, so a name that means something else a moment later changes nothing. A redirect is a new URL and is checked
-like one. Nothing of ours is sent along: no cookies, no credentials, no referrer, no proxy settings. Bodies are bounded
-by size, after unpacking too, and all of it by time.
+httpx2 speaks HTTP/1.1 and HTTP/2, through a transport of ours (`public_web`) that connects to checked addresses only.
+A redirect is a new URL and is checked like one. Nothing of ours is sent along: no cookies, no credentials, no referrer;
+of the user's settings, the proxy of the environment counts. Bodies are bounded by size, after unpacking too, and all of
+it by time.
 """
 
 import asyncio
-import socket
-import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
+from contextlib import aclosing
 from typing import Final, NamedTuple
 
-from dragoman.host.address import CheckedUrl, UrlRefused, check_reference, check_url, is_public
+import httpx2
+
+from dragoman.host.address import CheckedUrl, UrlRefused, check_reference, check_url
+from dragoman.host.bounded_body import ACCEPTED_ENCODINGS, BROKEN, BoundedBody, FetchFailed
 from dragoman.host.decoding import is_binary_text
+from dragoman.host.public_web import (
+    CONNECT_SECONDS,
+    PublicTransport,
+    Resolve,
+    UnknownHost,
+    is_of_tls,
+    look_up,
+    proxy_of,
+    wants_login,
+)
 from dragoman.host.readable import decode, html_text
-from dragoman.host.response import HEAD_BYTES, Body, FetchFailed, Head, read_head
+from dragoman.host.tls import verify_for
 
 # What is read of a page. The longest articles have a megabyte of markup.
 PAGE_BYTES: Final = 4 * 1024 * 1024
 MOST_PAGE_BYTES: Final = 16 * 1024 * 1024
-# A body that says it is larger is not begun: it is no page.
-DECLARED_BYTES: Final = 32 * 1024 * 1024
 PAGE_SECONDS: Final = 30.0
-# One address of several may be dead; the others shall get their turn within the whole.
-CONNECT_SECONDS: Final = 10.0
-ADDRESSES: Final = 4
 REDIRECTS: Final = 10
+# Heads of real pages stay below 8 KiB, cookies and policies included.
+HEAD_BYTES: Final = 64 * 1024
+HEAD_LINES: Final = 200
 _REDIRECT_STATUSES: Final = frozenset({301, 302, 303, 307, 308})
+_HEADERS: Final = {
+    "User-Agent": "Mozilla/5.0 (compatible; Dragoman)",
+    "Accept": "text/html, text/markdown, text/plain, application/json, */*;q=0.5",
+    "Accept-Encoding": ACCEPTED_ENCODINGS,
+}
+# The whole has one deadline, so only a connection has one of its own.
+_TIMEOUT: Final = httpx2.Timeout(None, connect=CONNECT_SECONDS).as_dict()
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a host, for a port."""
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Dial = Callable[[str, int, str | None], Awaitable[Streams]]
-"""A connection to an address and port; with TLS for a host of that name, unless the name is None."""
+OpenTransport = Callable[[str, str | None], httpx2.AsyncBaseTransport]
+"""What sends a request for a URL, through the proxy with this URL if that is not None."""
 
 
 class FetchedPage(NamedTuple):
@@ -53,14 +67,16 @@ async def fetch(
     deadline_seconds: float = PAGE_SECONDS,
     same_host: bool = False,
     resolve: Resolve | None = None,
-    dial: Dial | None = None,
+    open_transport: OpenTransport | None = None,
 ) -> FetchedPage:
     """Return a page as readable text. `UrlRefused` if the URL is not allowed, `FetchFailed` if nothing could be had.
 
     `same_host`: the permission is for this host; a redirect to another one is `UrlRefused` with the URL it leads to.
-    `resolve` and `dial` are for tests, which have no public internet: what `resolve` returns is checked all the same.
+    `resolve` and `open_transport` are for tests, which have no public internet: what `resolve` returns is checked all
+    the same.
     """
-    visit = _Visit(max(1, min(max_bytes, MOST_PAGE_BYTES)), same_host, resolve or _resolve, dial or _dial)
+    limit = max(1, min(max_bytes, MOST_PAGE_BYTES))
+    visit = _Visit(limit, same_host, resolve or look_up, open_transport or _open_transport)
     try:
         async with asyncio.timeout(deadline_seconds):
             await visit.follow(check_url(url))
@@ -74,14 +90,14 @@ async def fetch(
 class _Visit:
     """The fetch of one page, over its redirects."""
 
-    def __init__(self, limit: int, same_host: bool, resolve: Resolve, dial: Dial) -> None:
+    def __init__(self, limit: int, same_host: bool, resolve: Resolve, open_transport: OpenTransport) -> None:
         self._limit = limit
         self._same_host = same_host
         self._resolve = resolve
-        self._dial = dial
+        self._open_transport = open_transport
         self._url: CheckedUrl | None = None
-        self._head: Head | None = None
-        self.body: Body | None = None
+        self._response: httpx2.Response | None = None
+        self.body: BoundedBody | None = None
 
     async def follow(self, url: CheckedUrl) -> None:
         for _ in range(REDIRECTS + 1):
@@ -98,55 +114,74 @@ class _Visit:
 
     async def _hop(self, url: CheckedUrl) -> str | None:
         """Return where it redirects to; None if it is the page."""
-        reader, writer = await self._connect(url)
-        try:
-            writer.write(_request(url))
-            head = await read_head(reader)
-            if head.status in _REDIRECT_STATUSES and head.field("location"):
-                return _as_utf8(head.field("location"))
-            self._url, self._head = url, head
-            if _is_text(head):
-                if (head.declared_bytes or 0) > DECLARED_BYTES:
-                    raise FetchFailed(f"The page is larger than {DECLARED_BYTES // 1024 // 1024} MiB.")
-                self.body = Body(head, self._limit)
-                await self.body.read(reader)
-            return None
-        except OSError as error:
-            raise FetchFailed(f"The connection to {url.host} broke.") from error
-        finally:
-            writer.transport.abort()
-
-    async def _connect(self, url: CheckedUrl) -> Streams:
-        for address in await self._addresses(url):
-            try:
-                async with asyncio.timeout(CONNECT_SECONDS):
-                    return await self._dial(address, url.port, url.host if url.scheme == "https" else None)
-            except ssl.SSLError as error:
-                raise FetchFailed(f"{url.host} has no certificate that can be trusted.") from error
-            except (OSError, TimeoutError):
-                continue
-        raise FetchFailed(f"{url.host} cannot be reached.")
-
-    async def _addresses(self, url: CheckedUrl) -> Sequence[str]:
-        try:
-            return (await public_addresses(url.host, url.port, self._resolve))[:ADDRESSES]
-        except (OSError, UnicodeError) as error:
-            raise FetchFailed(f"There is no host {url.host}.") from error
+        proxy = proxy_of(url.scheme, url.host)
+        inner = await asyncio.to_thread(self._open_transport, url.text, proxy)  # reads the list of authorities
+        async with aclosing(PublicTransport(inner, self._resolve, proxied=proxy is not None)) as transport:
+            response = await _ask(transport, url, proxy)
+            async with aclosing(response):
+                location = response.headers.get("location")
+                if response.status_code in _REDIRECT_STATUSES and location:
+                    return location
+                self._url, self._response = url, response
+                if _is_text(response.headers):
+                    self.body = BoundedBody(response.headers, self._limit)
+                    await self.body.read(response)
+                return None
 
     def page(self) -> FetchedPage:
         """Return the outcome of a fetch. Takes a moment for a long page."""
         assert self._url is not None
-        assert self._head is not None
-        kind = _kind(self._head)
+        assert self._response is not None
+        headers = self._response.headers
+        kind = _kind(headers)
         text, is_cut = f"[{kind or 'data'}, which cannot be shown as text]", False
         if self.body is not None:
             data, is_cut = bytes(self.body.data), self.body.is_cut
-            text = decode(data, _charset(self._head), is_html=_is_html(kind))
-            if _is_html(kind):
+            text = decode(data, _charset(headers), is_html=_is_html(kind))
+            if _is_html(kind) and not is_binary_text(text):
                 text = html_text(text, self._url.text)
             if is_binary_text(text):
                 text = "[data, which cannot be shown as text]"
-        return FetchedPage(self._url.text, self._head.status, kind, text, is_cut)
+        return FetchedPage(self._url.text, self._response.status_code, kind, text, is_cut)
+
+
+async def _ask(transport: PublicTransport, url: CheckedUrl, proxy: str | None) -> httpx2.Response:
+    """Return the response to a GET, without its body; `FetchFailed`, with a reason for the model, if there is none."""
+    headers = {"Host": url.authority, **_HEADERS}
+    try:
+        request = httpx2.Request("GET", url.text, headers=headers, extensions={"timeout": _TIMEOUT})
+        response = await transport.handle_async_request(request)
+    except httpx2.InvalidURL as error:
+        raise UrlRefused("That is no URL.") from error
+    except httpx2.ProxyError as error:
+        reason = "wants a name and a password" if wants_login(error) else f"answers {error}"
+        raise FetchFailed(f"The proxy between here and {url.host} {reason}.") from error
+    except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+        raise FetchFailed(_why_not_connected(error, url.host, proxy)) from error
+    except BROKEN as error:
+        raise FetchFailed(f"What answers at {url.host} does not speak HTTP.") from error
+    head = response.headers.raw
+    if not 200 <= response.status_code < 600:
+        await response.aclose()
+        raise FetchFailed("The server answers with a status that is none.")
+    if len(head) > HEAD_LINES or sum(len(name) + len(value) for name, value in head) > HEAD_BYTES:
+        await response.aclose()
+        raise FetchFailed("The server sent too many headers.")
+    return response
+
+
+def _why_not_connected(error: httpx2.TransportError, host: str, proxy: str | None) -> str:
+    if is_of_tls(error):
+        return f"{host} has no certificate that can be trusted."
+    if isinstance(error, UnknownHost):
+        return f"There is no host {host}."
+    return f"{host} cannot be reached{'' if proxy is None else ' through the proxy'}."
+
+
+def _open_transport(url: str, proxy: str | None) -> httpx2.AsyncBaseTransport:
+    if proxy is not None and not proxy.startswith(("http://", "https://")):
+        raise FetchFailed("The proxy of the environment is no http:// or https:// proxy, and no other can be used.")
+    return httpx2.AsyncHTTPTransport(verify=verify_for(url), http2=True, proxy=proxy)
 
 
 def _owner(host: str) -> str:
@@ -154,29 +189,12 @@ def _owner(host: str) -> str:
     return host.removeprefix("www.")
 
 
-def _as_utf8(field: str) -> str:
-    """Servers send UTF-8 in redirects, though headers have no characters but ASCII."""
-    return field.encode("latin-1").decode("utf-8", "replace")
+def _kind(headers: httpx2.Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _request(url: CheckedUrl) -> bytes:
-    lines = [
-        f"GET {url.target} HTTP/1.1",
-        f"Host: {url.authority}",
-        "User-Agent: Mozilla/5.0 (compatible; Dragoman)",
-        "Accept: text/html, text/markdown, text/plain, application/json, */*;q=0.5",
-        "Accept-Encoding: gzip, deflate",
-        "Connection: close",
-    ]
-    return "".join(f"{line}\r\n" for line in [*lines, ""]).encode("ascii")
-
-
-def _kind(head: Head) -> str:
-    return head.field("content-type").partition(";")[0].strip().lower()
-
-
-def _charset(head: Head) -> str:
-    for parameter in head.field("content-type").split(";")[1:]:
+def _charset(headers: httpx2.Headers) -> str:
+    for parameter in headers.get("content-type", "").split(";")[1:]:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "charset":
             return value.strip().strip("\"'")
@@ -187,31 +205,9 @@ def _is_html(kind: str) -> bool:
     return kind in ("text/html", "application/xhtml+xml")
 
 
-def _is_text(head: Head) -> bool:
+def _is_text(headers: httpx2.Headers) -> bool:
     """Return whether the body is worth reading; one without a type may be."""
-    kind = _kind(head)
+    kind = _kind(headers)
     main, _, sub = kind.partition("/")
     words = ("json", "xml", "javascript", "ecmascript", "yaml", "x-yaml", "toml", "x-sh", "x-ndjson", "sql", "graphql")
     return not kind or main == "text" or sub in words or sub.endswith(("+json", "+xml", "+yaml", "-javascript"))
-
-
-async def public_addresses(host: str, port: int, resolve: Resolve | None = None) -> Sequence[str]:
-    """Return the addresses of a host.
-
-    One that is not public spoils them all, because the name is not to be trusted then: `UrlRefused`. `OSError`,
-    `UnicodeError`: there is no such host.
-    """
-    addresses = list(await (resolve or _resolve)(host, port))
-    if not all(is_public(address) for address in addresses):
-        raise UrlRefused(f"{host} leads to an address that is not public.")
-    return addresses
-
-
-async def _resolve(host: str, port: int) -> Sequence[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
-
-
-async def _dial(address: str, port: int, tls_name: str | None) -> Streams:
-    context = ssl.create_default_context() if tls_name is not None else None
-    return await asyncio.open_connection(address, port, ssl=context, server_hostname=tls_name, limit=HEAD_BYTES)

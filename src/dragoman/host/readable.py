@@ -1,34 +1,42 @@
-"""A web page as text that can be read: title, headings, lists, links, code; no scripts, no styles.
+"""A web page as text that can be read: title, headings, lists, links, code, tables; no scripts, no styles.
 
-Not `html.parser`: on hostile markup it takes the square of the page's length. Here every step moves on, and the text
-is never longer than a few times the markup. Pure.
+lxml reads the markup and calls `_Page` for each tag and each piece of text, in order. No tree is built, so a page of
+4 MiB costs little more than its text; a tree of it takes hundreds of megabytes, and below 256 levels it drops the page.
+Nothing is loaded and no entity of the page's own is expanded.
 """
 
 import codecs
 import re
-from html import unescape
+from collections.abc import Mapping
+from io import StringIO
 from typing import Final
 from urllib.parse import urljoin
+
+from lxml.etree import HTMLParser
+
+# Browsers stop at 512 as well. An end tag that fits nothing is compared with every open tag, so this bounds the time.
+DEPTH: Final = 512
+# Addresses of links make the text of a hostile page thousands of times as long as its markup.
+TEXT_CHARACTERS: Final = 4 * 1024 * 1024
 
 _NO_TEXT: Final = frozenset(
     {"script", "style", "template", "svg", "iframe", "object", "noscript", "textarea", "select"}
 )
-_RAW: Final = frozenset({"script", "style", "textarea", "title", "iframe"})  # tags inside are no tags
 _BLOCKS: Final = frozenset(
     {
         *("address", "article", "aside", "blockquote", "body", "div", "dl", "dt", "dd", "fieldset", "figure", "footer"),
-        *("form", "head", "header", "hr", "html", "main", "nav", "ol", "p", "section", "table", "tr", "ul", "caption"),
+        *("form", "head", "header", "hr", "html", "main", "menu", "nav", "ol", "p", "section", "table", "tr"),
+        *("ul", "caption", "td", "th", "li", "pre"),
     }
 )
+_LINES: Final = ("tr", "dt", "dd")  # begin a line, and no paragraph
+_LISTS: Final = ("ul", "ol", "menu")
 _HEADINGS: Final = {f"h{level}": "#" * level for level in range(1, 7)}
-# Where attributes are looked for; longer tags have a drawing in one of them.
-_TAG_CHARACTERS: Final = 16 * 1024
-# Tags with a quote that never ends. Each costs a look at all the rest, so a page gets only some.
-_BROKEN_TAGS: Final = 20
+_BAR: Final = " | "
+_EMPTY_CELLS: Final = 100
+_INDENTS: Final = 8
+_TITLE_CHARACTERS: Final = 1000
 
-_TAG_NAME: Final = re.compile(r"/?([a-zA-Z][^\s/>]{0,40})")
-_TAG_REST: Final = re.compile(r"""(?:[^"'>]++|"[^"]*+"|'[^']*+')*+>""")
-_ATTRIBUTE: Final = re.compile(r"""\s(href|alt)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 _META_CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([\w-]{1,40})""", re.IGNORECASE)
 # What the web uses. Python knows codecs that are no character sets, and some that are traps.
 _CHARSETS: Final = re.compile(
@@ -60,153 +68,221 @@ def decode(data: bytes, charset: str, *, is_html: bool) -> str:
 
 
 def html_text(markup: str, url: str) -> str:
-    """The page's text. Links are shown as `text (address)`, seen from the page's own `url`."""
+    """Return the page's text. Links are shown as `text (address)`, seen from the page's own `url`."""
     page = _Page(url)
-    at = 0
-    while (start := markup.find("<", at)) >= 0:
-        page.text(markup[at:start])
-        at = page.markup(markup, start)
-    page.text(markup[at:])
+    parser = HTMLParser(target=page, encoding="utf-8", no_network=True)
+    try:
+        parser.feed(markup.encode("utf-8", "replace"))
+        parser.close()
+    except _CannotGoOn as reason:
+        return f"{page.result()}\n\n[the rest of the page {reason}]"
     return page.result()
 
 
+class _CannotGoOn(Exception):
+    """The page is read up to here. The text ends a sentence about the rest of it."""
+
+
+class _Text:
+    """Words, and the gap before the next ones, which is only written when they come."""
+
+    def __init__(self) -> None:
+        self._written = StringIO()  # a list of millions of small strings would take a hundred times as much
+        self._last = "\n"
+        self._gap = ""  # newlines, or the bars between cells
+        self._is_fresh = False  # behind a bullet, a bar or the mark of a heading, where no paragraph begins a line
+
+    def position(self) -> int:
+        return self._written.tell()
+
+    def since(self, position: int) -> str:
+        self._written.seek(position)
+        return self._written.read().strip()
+
+    def put(self, text: str, *, is_mark: bool = False) -> None:
+        """Write the gap and `text`, letter by letter."""
+        self.attach(self._gap + text)
+        self._gap = ""
+        self._is_fresh = is_mark
+
+    def attach(self, text: str) -> None:
+        """Write `text` behind the last words, before the gap."""
+        if not text:
+            return
+        if self._written.tell() + len(text) > TEXT_CHARACTERS:
+            raise _CannotGoOn("is left out, because it is too long")
+        self._written.write(text)
+        self._last = text[-1]
+
+    def words(self, text: str) -> None:
+        """Write text in which one space is as good as many."""
+        text = re.sub(r"\s+", " ", text)
+        if self._gap or self._last in " \n":
+            text = text.lstrip(" ")
+        if text:
+            self.put(text)
+
+    def newline(self, count: int) -> None:
+        """Have at least so many newlines before what comes."""
+        if self._is_fresh:
+            return
+        if not self._gap.isspace():
+            self._gap = ""
+        self._gap = max(self._gap, "\n" * count)
+
+    def end_line(self) -> None:
+        if self._last != "\n":
+            self.attach("\n")
+
+    def line_break(self) -> None:
+        self.newline(min(len(self._gap) + 1, 2))
+
+    def item(self, mark: str) -> None:
+        self._is_fresh = False
+        self.newline(1)
+        self.put(f"{mark} ", is_mark=True)
+
+    def start_cell(self, *, is_first: bool) -> None:
+        if not is_first and len(self._gap) < _EMPTY_CELLS * len(_BAR):
+            self._gap = self._gap + _BAR if _BAR in self._gap else _BAR
+        self._is_fresh = True
+
+    def end_cell(self) -> None:
+        self._is_fresh = False
+        if self._gap.isspace():
+            self._gap = ""
+
+
 class _Page:
+    """The text so far. lxml calls `start`, `end` and `data`; every start has an end, written or not."""
+
     def __init__(self, url: str) -> None:
         self._url = url
         self._title = ""
-        self._out: list[str] = []
+        self._out = _Text()
+        self._open = 0
         self._hidden: str | None = None  # the tag that hides what is inside of it
-        self._depth = 0
+        self._hidden_open = 0
         self._in_pre = 0
+        self._in_title = False
+        self._lists: list[int | None] = []  # the last number of each open list; None: it has none
+        self._cells = 0  # in this row
         self._link: str | None = None
         self._link_start = 0
-        self._broken_tags = 0
 
     def result(self) -> str:
-        text = "\n".join(line.rstrip() for line in "".join(self._out).split("\n"))
-        text = re.sub(r"\n{3,}", "\n\n", text).strip()
-        return f"{self._title}\n\n{text}".strip()
+        text = "\n".join(line.rstrip() for line in self._out.since(0).split("\n"))
+        return f"{' '.join(self._title.split())}\n\n{text}".strip()
 
-    def text(self, markup: str) -> None:
-        if not markup or self._hidden is not None:
-            return
-        text = _unescaped(markup)
-        if self._in_pre:
-            self._out.append(text)
-            return
-        words = re.sub(r"\s+", " ", text)
-        if words == " " and (not self._out or self._out[-1].endswith((" ", "\n"))):
-            return
-        if self._out and self._out[-1].endswith((" ", "\n")):
-            words = words.lstrip(" ")
-        self._out.append(words)
-
-    def markup(self, markup: str, start: int) -> int:
-        """What begins with `<` at `start`; where it ends."""
-        if markup.startswith("<!--", start):
-            end = markup.find("-->", start + 4)
-            return len(markup) if end < 0 else end + 3
-        if markup.startswith(("<!", "<?"), start):
-            end = markup.find(">", start)
-            return len(markup) if end < 0 else end + 1
-        name = _TAG_NAME.match(markup, start + 1)
-        if name is None:
-            self.text("<")
-            return start + 1
-        end = self._tag_end(markup, name.end())
-        tag = name[1].lower()
-        if name[0].startswith("/"):
-            self._close(tag)
-            return end
-        attributes = markup[name.end() : min(end, name.end() + _TAG_CHARACTERS)]
-        if attributes.endswith("/>") and tag in ("svg", "iframe", "object"):
-            return end
-        return self._raw(tag, markup, end) if tag in _RAW else self._open(tag, attributes, end)
-
-    def _tag_end(self, markup: str, start: int) -> int:
-        rest = _TAG_REST.match(markup, start)
-        if rest is not None:
-            return rest.end()
-        self._broken_tags += 1
-        return markup.find(">", start) + 1 or len(markup) if self._broken_tags <= _BROKEN_TAGS else len(markup)
-
-    def _raw(self, tag: str, markup: str, start: int) -> int:
-        """A tag whose inside is text to the letter; a page that never closes it has nothing else to say."""
-        found = re.compile(f"</{tag}", re.IGNORECASE).search(markup, start)
-        end = found.start() if found is not None else len(markup)
-        if tag == "title" and not self._title and self._hidden is None:
-            self._title = re.sub(r"\s+", " ", _unescaped(markup[start:end][:1000])).strip()
-        return end
-
-    def _open(self, tag: str, attributes: str, end: int) -> int:
+    def data(self, text: str) -> None:
         if self._hidden is not None:
-            self._depth += tag == self._hidden
+            return
+        if self._in_title:
+            self._title += text[: _TITLE_CHARACTERS - len(self._title)]
+        elif self._in_pre:
+            self._out.put(text)
+        else:
+            self._out.words(text)
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._open += 1
+        if self._open > DEPTH:
+            raise _CannotGoOn("is nested too deeply to be read")
+        if self._hidden is not None:
+            self._hidden_open += tag == self._hidden
         elif tag in _NO_TEXT:
-            self._hidden = tag
-            self._depth = 1
-        elif tag == "br":
-            self._out.append("\n")
-        elif tag == "a":
-            self._link = _attribute("href", attributes)
-            self._link_start = len(self._out)
-        elif tag == "img":
-            alt = _attribute("alt", attributes)
-            if alt:
-                self.text(f"[{alt}]")
-        elif tag == "pre":
-            self._out.append("\n\n```\n")
-            self._in_pre += 1
-        elif tag == "code" and not self._in_pre:
-            self._out.append("`")
-        elif tag in ("td", "th"):
-            self._out.append(" | " if self._out and not self._out[-1].endswith("\n") else "")
-        elif tag == "li":
-            self._out.append("\n- ")
-        elif tag in _HEADINGS:
-            self._out.append(f"\n\n{_HEADINGS[tag]} ")
+            self._hidden, self._hidden_open = tag, 1
         elif tag in _BLOCKS:
-            self._out.append("\n" if tag in ("tr", "dt", "dd") else "\n\n")
-        return end
+            self._start_block(tag)
+        elif tag in _HEADINGS:
+            self._out.newline(2)
+            self._out.put(f"{_HEADINGS[tag]} ", is_mark=True)
+        else:
+            self._start_inline(tag, attributes)
 
-    def _close(self, tag: str) -> None:
+    def end(self, tag: str) -> None:
+        self._open -= 1
         if self._hidden is not None:
-            self._depth -= tag == self._hidden
-            if self._depth == 0:
+            self._hidden_open -= tag == self._hidden
+            if self._hidden_open == 0:
                 self._hidden = None
+        elif tag == "title":
+            self._in_title = False
         elif tag == "a":
             self._end_link()
-        elif tag == "pre" and self._in_pre:
-            self._in_pre -= 1
-            self._out.append("\n```\n\n")
         elif tag == "code" and not self._in_pre:
-            self._out.append("`")
-        elif tag in _HEADINGS or (tag in _BLOCKS and tag != "tr"):
-            self._out.append("\n\n")
+            self._out.put("`")
+        elif tag in _BLOCKS or tag in _HEADINGS:
+            self._end_block(tag)
+
+    def close(self) -> None:
+        """Take note of the end of the page, where there is nothing to do."""
+
+    def _start_block(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._out.start_cell(is_first=self._cells == 0)
+            self._cells += 1
+        elif tag == "li":
+            self._out.item(self._bullet())
+        elif tag == "pre":
+            self._out.newline(2)
+            self._out.put("```\n")
+            self._in_pre += 1
+        else:
+            self._out.newline(1 if tag in _LINES or (tag in _LISTS and self._lists) else 2)
+            if tag in _LISTS:
+                self._lists.append(0 if tag == "ol" else None)
+            if tag == "tr":
+                self._cells = 0
+
+    def _start_inline(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if tag == "title":
+            self._in_title = not self._title
+        elif tag == "base":
+            self._url = self._absolute(attributes.get("href", "")) or self._url
+        elif tag == "br" and self._in_pre:
+            self._out.put("\n")
+        elif tag == "br":
+            self._out.line_break()
+        elif tag == "a":
+            self._link, self._link_start = attributes.get("href"), self._out.position()
+        elif tag == "img" and (alt := attributes.get("alt", "").strip()):
+            self.data(f"[{alt}]")
+        elif tag == "code" and not self._in_pre:
+            self._out.put("`")
+
+    def _end_block(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._out.end_cell()
+            return
+        if tag == "pre":
+            self._in_pre -= 1
+            self._out.end_line()
+            self._out.put("```")
+        elif tag in _LISTS:
+            self._lists.pop()
+        self._out.newline(1 if tag in _LINES or tag == "li" or self._lists else 2)
+
+    def _bullet(self) -> str:
+        indent = "  " * min(len(self._lists) - 1, _INDENTS)
+        if not self._lists or (number := self._lists[-1]) is None:
+            return f"{indent}-"
+        self._lists[-1] = number + 1
+        return f"{indent}{number + 1}."
 
     def _end_link(self) -> None:
         link, self._link = self._link, None
-        if not link or link.startswith("#"):
+        words = self._out.since(self._link_start)
+        if not link or link.startswith("#") or not words:
             return
-        words = "".join(self._out[self._link_start :]).strip()
-        if not words:
-            return
+        address = self._absolute(link)
+        if address and address != words:
+            self._out.attach(f" ({address})")
+
+    def _absolute(self, link: str) -> str:
+        """Return where a link leads, seen from the page; empty if that is no page of the web."""
         try:
             address = urljoin(self._url, link.strip())
         except ValueError:
-            return
-        if address.startswith(("http://", "https://")) and address != words:
-            self._out.append(f" ({address})")
-
-
-def _attribute(name: str, attributes: str) -> str | None:
-    for found in _ATTRIBUTE.finditer(attributes):
-        if found[1].lower() == name:
-            return _unescaped(found[2] or found[3] or found[4] or "").strip()
-    return None
-
-
-def _unescaped(text: str) -> str:
-    try:
-        return unescape(text) if "&" in text else text
-    except ValueError:  # a number of thousands of digits
-        return text
+            return ""
+        return address if address.startswith(("http://", "https://")) else ""

@@ -1,25 +1,28 @@
 """`web_fetch(url, max_length?)`: one page of the public web, as readable text."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.agent.tool import ToolCall
+from dragoman.background import call_in_background
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import count_input, only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.result_text import cut, shown_text
-from dragoman.errors import WorldError
+from dragoman.errors import WorldError, how_to_install
 from dragoman.permissions.facts import Action, ActionKind
 
 if TYPE_CHECKING:  # a session that fetches nothing does not wait for what a fetch needs
-    from dragoman.host.fetch import Dial, Resolve
+    from dragoman.host.fetch import FetchedPage
 
 # Characters for the model, if it does not say how many it wants; and the most it gets.
 LENGTH: Final = 20_000
 MOST_LENGTH: Final = 100_000
+INSTALL: Final = how_to_install("agent")
 
 
 class WebFetch:
-    """The tool. `resolve` and `dial` are for tests, which have no public web."""
+    """The tool."""
 
     name = "web_fetch"
     kind = "fetch"
@@ -30,10 +33,6 @@ class WebFetch:
         url={"type": "string"},
         max_length={"type": "integer", "minimum": 1, "maximum": MOST_LENGTH, "description": "characters"},
     )
-
-    def __init__(self, resolve: "Resolve | None" = None, dial: "Dial | None" = None) -> None:
-        self._resolve = resolve
-        self._dial = dial
 
     def check(self, call: JudgedCall) -> None:
         from dragoman.host.address import check_url
@@ -52,14 +51,22 @@ class WebFetch:
         return Preview(f"Fetch {shown_text(url)}", [Action("fetch", check_url(url).host)])
 
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
-        from dragoman.host.fetch import fetch
-
         call = approved.call
         length = min(count_input(call, "max_length", 1) or LENGTH, MOST_LENGTH)
         try:
-            page = await fetch(text_input(call, "url"), same_host=True, resolve=self._resolve, dial=self._dial)
+            fetch = await call_in_background(_import_fetch)
+            page = await fetch(text_input(call, "url"), same_host=True)
+        except ModuleNotFoundError as error:
+            raise BadInput(f"{self.name} needs {error.name}, and it is not installed: {INSTALL}.") from None
         except WorldError as error:
             raise BadInput(str(error)) from None
         more = "\n[there was more]" if page.truncated else ""
         raw = {"url": page.url, "status": page.status, "contentType": page.content_type}
         return ToolOutcome(cut(page.text, length) + more, failed=page.status >= 400, raw=raw)
+
+
+def _import_fetch() -> "Callable[..., Coroutine[Any, Any, FetchedPage]]":
+    """Load httpx2 and lxml, which takes a moment."""
+    from dragoman.host.fetch import fetch
+
+    return fetch

@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from dragoman.coder.mcp.sdk.lines import MESSAGE_BYTES, TOO_LARGE
 from dragoman.errors import StartFailed
 from dragoman.host.address import DEFAULT_PORTS, UrlRefused
-from dragoman.host.fetch import public_addresses
+from dragoman.host.public_web import public_addresses
 from dragoman.host.tls import verify_for
 from dragoman.vocabulary.requests import McpHttp, McpSse
 
