@@ -52,4 +52,7 @@ def no_home_of_yours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         patch.setenv("DRAGOMAN_HOME", str(tmp_path_factory.mktemp("home")))
         # No test reaches the network: those about lists have a server of their own, and turn them on.
         patch.setenv("DRAGOMAN_LIST_MODELS", "false")
+        for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):  # of this machine: tests name their own
+            patch.delenv(name, raising=False)
+            patch.delenv(name.upper(), raising=False)
         yield

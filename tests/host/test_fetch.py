@@ -4,21 +4,22 @@ import asyncio
 import gzip
 import socket
 import ssl
-import subprocess
 import time
 import tracemalloc
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-import brotli
+import brotli  # type: ignore[import-untyped]
 import pytest
 
 from dragoman.host.address import UrlRefused
 from dragoman.host.bounded_body import FetchFailed
 from dragoman.host.fetch import FetchedPage, fetch
 from dragoman.host.public_web import look_up
-from tests.support.needs import need
+from tests.support.certificates import client_side, make_certificate, server_side
+from tests.support.http2 import http2_server
 from tests.support.web import PUBLIC, Answer, Web, page, redirect, web
 
 from .test_address import I9_URLS, NOT_PUBLIC
@@ -435,26 +436,12 @@ async def test_a_cancelled_fetch_closes_its_connection() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for example.com that only its own holder trusts; the key is in the same file."""
-    folder = tmp_path_factory.mktemp("tls")
-    command = [need("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-days", "2", "-subj", "/CN=example.com", "-addext", "subjectAltName=DNS:example.com"]
-    command += ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    subprocess.run(command, check=True, capture_output=True)
-    both = folder / "both.pem"
-    both.write_bytes((folder / "cert.pem").read_bytes() + (folder / "key.pem").read_bytes())
-    return both
-
-
-def server_side(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 async def test_a_page_comes_over_tls_for_the_name_that_was_asked(certificate: Path) -> None:
     async with web({"/": page(b"secure")}, server_side(certificate)) as world:
-        world.tls = ssl.create_default_context(cafile=str(certificate))
+        world.tls = client_side(certificate)
         assert (await world.get("https://example.com")).text == "secure"
         assert world.dialled == [(PUBLIC, 443, "example.com")]
         with pytest.raises(FetchFailed, match="certificate"):
@@ -472,7 +459,94 @@ async def test_an_untrusted_certificate_is_refused(certificate: Path) -> None:
 @pytest.mark.requirement("I10")
 async def test_a_redirect_from_https_to_http_is_refused(certificate: Path) -> None:
     async with web({"/": redirect("http://example.com/x")}, server_side(certificate)) as world:
-        world.tls = ssl.create_default_context(cafile=str(certificate))
+        world.tls = client_side(certificate)
         with pytest.raises(UrlRefused, match="https to http"):
             await world.get("https://example.com")
         assert len(world.dialled) == 1
+
+
+@pytest.mark.requirement("I11")
+async def test_a_page_comes_over_http2_from_the_address_that_was_checked(certificate: Path) -> None:
+    """From granian. The address is that of the check, the name in TLS and in the request that of the host."""
+    long = b"x" * 300_000
+    async with http2_server(certificate, {"/": b"secure", "/long": long}) as (port, asked):
+        world = Web(port, {})
+        world.tls = client_side(certificate)
+        world.names["example.com"] = [[PUBLIC], [PUBLIC], ["10.0.0.1"]]
+        assert (await world.get("https://example.com/")).text == "secure"
+        cut = await world.get("https://example.com/long", max_bytes=100_000)
+        assert (len(cut.text), cut.truncated) == (100_000, True)
+        with pytest.raises(UrlRefused):
+            await world.get("https://example.com/")
+    assert [(request["version"], request["path"], request["host"]) for request in asked] == [
+        ("2", "/", "example.com"),
+        ("2", "/long", "example.com"),
+    ]
+    assert asked[0].keys() == {"version", "path", "host", "user-agent", "accept", "accept-encoding"}
+    assert world.dialled == [(PUBLIC, 443, "example.com")] * 2
+
+
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+
+
+@pytest.mark.requirement("I13")
+@pytest.mark.parametrize(
+    "frames",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        SETTINGS,
+        SETTINGS + b"\0\0\1\1\4\0\0\0\1" + b"\xff",  # headers that are none
+        SETTINGS + b"\0\0\5\1\4\0\0\0\1" + b"\x08\x03abc",  # the status abc
+        SETTINGS + b"\0\0\1\0\1\0\0\0\1x",  # a body without headers
+        SETTINGS + b"\0\0\4\3\0\0\0\0\1\0\0\0\1",  # a reset
+        SETTINGS + b"\0\0\x08\7\0\0\0\0\0" + bytes(8),  # a goodbye
+        SETTINGS + b"\0\0\1\1\4\0\0\0\1\x88" + b"\0\0\1\0\0\0\0\0\3x",  # 200, then a stream of its own
+        SETTINGS + b"\xff" * 100,
+    ],
+    ids=range(10),
+)
+async def test_what_is_not_plain_http2_is_refused_with_a_sentence(certificate: Path, frames: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            await reader.read(10)
+            writer.write(frames)
+            await writer.drain()
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=server_side(certificate, "h2"))
+    async with server:
+        world = Web(server.sockets[0].getsockname()[1], {})
+        world.tls = client_side(certificate)
+        with pytest.raises(FetchFailed, match=r"\.$"):
+            await world.get("https://example.com")
+
+
+async def test_a_body_over_http2_that_breaks_off_is_marked(certificate: Path) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(SETTINGS + b"\0\0\1\1\4\0\0\0\1\x88" + b"\0\0\5\0\0\0\0\0\1short")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=server_side(certificate, "h2"))
+    async with server:
+        world = Web(server.sockets[0].getsockname()[1], {})
+        world.tls = client_side(certificate)
+        found = await world.get("https://example.com")
+    assert (found.text, found.truncated) == ("short", True)
+
+
+async def test_two_hosts_at_one_address_share_no_connection(certificate: Path) -> None:
+    """A connection is for the host whose certificate it has shown, and a redirect leads to another."""
+
+    async def redirect_and_stay(writer: asyncio.StreamWriter) -> None:
+        writer.write(redirect("https://other.example/"))
+        await writer.drain()
+        await writer.wait_closed()
+
+    async with web({"/": redirect_and_stay}, server_side(certificate)) as world:
+        world.tls = client_side(certificate)
+        with pytest.raises(FetchFailed, match=r"other\.example has no certificate"):
+            await world.get("https://example.com")
+    assert world.dialled == [(PUBLIC, 443, "example.com"), (PUBLIC, 443, "other.example")]

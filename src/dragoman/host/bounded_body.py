@@ -15,7 +15,7 @@ from h2.exceptions import H2Error
 from dragoman.errors import WorldError
 
 try:
-    import brotli
+    import brotli  # type: ignore[import-untyped]
 except ModuleNotFoundError:
     brotli = None
 

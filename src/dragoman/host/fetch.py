@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 import httpx2
 
-from dragoman.host.address import CheckedUrl, UrlRefused, check_reference, check_url
+from dragoman.host.address import DEFAULT_PORTS, CheckedUrl, UrlRefused, check_reference, check_url
 from dragoman.host.bounded_body import ACCEPTED_ENCODINGS, BROKEN, BoundedBody, FetchFailed
 from dragoman.host.decoding import is_binary_text
 from dragoman.host.public_web import (
@@ -179,9 +180,12 @@ def _why_not_connected(error: httpx2.TransportError, host: str, proxy: str | Non
 
 
 def _open_transport(url: str, proxy: str | None) -> httpx2.AsyncBaseTransport:
-    if proxy is not None and not proxy.startswith(("http://", "https://")):
-        raise FetchFailed("The proxy of the environment is no http:// or https:// proxy, and no other can be used.")
-    return httpx2.AsyncHTTPTransport(verify=verify_for(url), http2=True, proxy=proxy)
+    try:
+        if proxy is None or (urlsplit(proxy).scheme in DEFAULT_PORTS and urlsplit(proxy).port != 0):
+            return httpx2.AsyncHTTPTransport(verify=verify_for(url), http2=True, proxy=proxy)
+    except (httpx2.InvalidURL, ValueError):
+        pass
+    raise FetchFailed("The proxy that the environment names is no http:// or https:// one, and no other can be used.")
 
 
 def _owner(host: str) -> str:

@@ -9,7 +9,7 @@ import codecs
 import re
 from collections.abc import Mapping
 from io import StringIO
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urljoin
 
 from lxml.etree import HTMLParser
@@ -70,7 +70,8 @@ def decode(data: bytes, charset: str, *, is_html: bool) -> str:
 def html_text(markup: str, url: str) -> str:
     """Return the page's text. Links are shown as `text (address)`, seen from the page's own `url`."""
     page = _Page(url)
-    parser = HTMLParser(target=page, encoding="utf-8", no_network=True)
+    target: Any = page  # without `comment` and `pi`, which the stubs want: comments are not asked for
+    parser = HTMLParser(target=target, encoding="utf-8", no_network=True)
     try:
         parser.feed(markup.encode("utf-8", "replace"))
         parser.close()
