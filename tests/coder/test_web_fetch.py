@@ -4,6 +4,7 @@ All addresses are in `tests/host/test_address.py`, all ways to answer a fetch in
 """
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,15 @@ async def test_nothing_is_resolved_before_a_yes(tmp_path: Path, monkeypatch: pyt
         assert set(world.resolved) == {"example.com"}
         assert "redirects to another host" in results[0]
         assert len(user.asked) == 2
+
+
+@pytest.mark.parametrize("library", ["httpx2", "lxml.etree", "h2.exceptions"])
+async def test_a_library_that_is_missing_is_named_with_its_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    for module in ("fetch", "bounded_body", "public_web", "readable"):
+        monkeypatch.delitem(sys.modules, f"dragoman.host.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    (result,) = await fetched(tmp_path, "http://example.com/")
+    assert result.startswith(f"web_fetch needs {library.partition('.')[0]}, and it is not installed: pip install 'drag")
+    assert "dragoman[agent]" in result

@@ -537,16 +537,13 @@ async def test_a_body_over_http2_that_breaks_off_is_marked(certificate: Path) ->
     assert (found.text, found.truncated) == ("short", True)
 
 
+@pytest.mark.requirement("I11")
 async def test_two_hosts_at_one_address_share_no_connection(certificate: Path) -> None:
     """A connection is for the host whose certificate it has shown, and a redirect leads to another."""
-
-    async def redirect_and_stay(writer: asyncio.StreamWriter) -> None:
-        writer.write(redirect("https://other.example/"))
-        await writer.drain()
-        await writer.wait_closed()
-
-    async with web({"/": redirect_and_stay}, server_side(certificate)) as world:
+    async with http2_server(certificate, {"/": b"https://other.example/x", "/x": b"x"}) as (port, asked):
+        world = Web(port, {})
         world.tls = client_side(certificate)
         with pytest.raises(FetchFailed, match=r"other\.example has no certificate"):
             await world.get("https://example.com")
     assert world.dialled == [(PUBLIC, 443, "example.com"), (PUBLIC, 443, "other.example")]
+    assert [request["host"] for request in asked] == ["example.com"]

@@ -1,10 +1,11 @@
 """Pages as text, and no page that takes the square of its length."""
 
 import time
+import tracemalloc
 
 import pytest
 
-from dragoman.host.readable import decode, html_text
+from dragoman.host.readable import TEXT_CHARACTERS, decode, html_text
 
 URL = "https://example.com/docs/"
 
@@ -49,11 +50,86 @@ def test_a_page_becomes_text() -> None:
         ('a<p title="never closed>c', "a"),
         ("<div hidden/>a", "a"),
         ("<h2>a</h2><h3>b</h3>", "## a\n\n### b"),
+        ("a\0b", "a\ufffdb"),
+        ('<meta charset="windows-1252">ä€', "ä€"),
+        ("<iframe><p>no</p></iframe><object>no</object><template><p>no</p></template>a", "a"),
     ],
-    ids=range(17),
+    ids=range(20),
 )
 def test_broken_markup_still_gives_text(markup: str, text: str) -> None:
     assert html_text(markup, URL) == text
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<ol><li><p>a</p><li>b<ul><li>c<li>d</ul><li>e</ol>f", "1. a\n2. b\n  - c\n  - d\n3. e\n\nf"),
+        ("<ul><li><a href='/x'><div>a</div></a></ul>", "- a (https://example.com/x)"),
+        ("<table><tr><td><p>a</p><td><p>b</p><tr><td><p>c</p><td><p>d</p></table>", "a | b\nc | d"),
+        ("<table><tr><td>a<td><td>c<tr><td>d<td></table>e", "a |  | c\nd\n\ne"),
+        ("<h1><a href='#x'>#</a> <b>a</b></h1><p>b", "# # a\n\nb"),
+        ("<pre><code>a\n  b\n</code></pre>c", "```\na\n  b\n```\n\nc"),
+        ("<pre>a<br>b</pre>", "```\na\nb\n```"),
+        ("a<br>b<br><br><br>c", "a\nb\n\nc"),
+        ("<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\nb\nc\nd"),
+        ("<base href='/base/'><a href='x'>a</a>", "a (https://example.com/base/x)"),
+        ("<base href='javascript:x'><a href='x'>a</a>", "a (https://example.com/docs/x)"),
+    ],
+    ids=range(11),
+)
+def test_lists_tables_and_code_keep_their_shape(markup: str, text: str) -> None:
+    assert html_text(markup, URL) == text
+
+
+@pytest.mark.requirement("D11")
+@pytest.mark.parametrize("tag", ["b", "div", "blockquote", "ul><li", "table><tr><td", "x"])
+def test_a_page_that_is_nested_too_deeply_is_read_up_to_there(tag: str) -> None:
+    text = html_text(f"before<{tag}>" + f"<{tag}>" * 100_000 + "deep", URL)
+    assert text.startswith("before")
+    assert text.endswith("[the rest of the page is nested too deeply to be read]")
+
+
+@pytest.mark.requirement("D11")
+@pytest.mark.parametrize(
+    ("markup", "url"),
+    [
+        ("<a href=x>y</a>" * 100_000, f"http://example.com/{'a/' * 4000}"),
+        (f"<base href='http://example.com/{'a/' * 100_000}'>" + "<a href=x>y</a>" * 100_000, URL),
+        ("<ul><li>" * 250 + "<li>x" * 200_000, URL),
+        ("<!DOCTYPE x [<!ENTITY a 'aaaaaaaaaa'><!ENTITY b '&a;&a;&a;&a;'>]>" + "&b;" * 100_000, URL),
+        ("<table><tr>" + "<td></td>" * 100_000 + "<td>x", URL),
+        ("<title>" + "x&amp;" * 100_000, URL),
+        ("&lt;" * 250_000, URL),
+    ],
+    ids=["long address", "long base", "nested lists", "entities", "empty cells", "title", "references"],
+)
+def test_no_markup_becomes_many_times_as_much_text(markup: str, url: str) -> None:
+    tracemalloc.start()
+    try:
+        text = html_text(markup, url)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(text) <= TEXT_CHARACTERS + 100
+    assert peak < 64 * 1024 * 1024
+
+
+@pytest.mark.requirement("D11")
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<b>" * 500 + "</x>" * 100_000,
+        "<div>" * 500 + "</p>" * 100_000,
+        "<table>" * 500 + "</td>" * 100_000,
+        "<a " + " ".join(f"b{number}=1" for number in range(50_000)) + ">",
+        "".join(f"<x{number}></x{number}>" for number in range(20_000)),
+    ],
+    ids=["ends that fit nothing", "paragraphs", "cells", "attributes", "names"],
+)
+def test_what_is_compared_with_every_open_tag_is_bounded(markup: str) -> None:
+    start = time.process_time()
+    html_text(markup, URL)
+    assert time.process_time() - start < 5.0
 
 
 @pytest.mark.requirement("D11")

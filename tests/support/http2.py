@@ -12,19 +12,23 @@ from granian.server.embed import Server
 from tests.support.gateway import free_port
 from tests.support.waiting import until
 
+_HEADER = {200: b"text/plain"}
+
 
 @asynccontextmanager
 async def http2_server(
     certificate: Path, pages: Mapping[str, bytes]
 ) -> AsyncIterator[tuple[int, list[dict[str, str]]]]:
-    """Its port, and what it was asked: version, path, and the headers with `host`."""
+    """Its port, and what it was asked: version, path, and the headers with `host`. A page that is a URL redirects."""
     asked: list[dict[str, str]] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         asked.append({"version": scope["http_version"], "path": scope["path"], **headers})
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]})
-        await send({"type": "http.response.body", "body": pages[scope["path"]]})
+        body = pages[scope["path"]]
+        status, name = (302, b"location") if body.startswith(b"https://") else (200, b"content-type")
+        await send({"type": "http.response.start", "status": status, "headers": [(name, _HEADER.get(status, body))]})
+        await send({"type": "http.response.body", "body": body})
 
     port = free_port()
     key = certificate.parent / "key.pem"

@@ -65,7 +65,7 @@ class PublicTransport(httpx2.AsyncBaseTransport):
 
     async def _ask_addresses(self, request: httpx2.Request, addresses: Sequence[str]) -> httpx2.Response:
         """Return the response of the first address that can be reached."""
-        failure = httpx2.TransportError("There is no address.", request=request)
+        failure: httpx2.TransportError = httpx2.ConnectError("There is no address.", request=request)
         for address in addresses[:ADDRESSES]:
             try:
                 return await self._inner.handle_async_request(_pinned(request, address))
@@ -80,7 +80,7 @@ class PublicTransport(httpx2.AsyncBaseTransport):
             async with asyncio.timeout(LOOKUP_SECONDS):
                 addresses = await self._addresses(request)
         except (OSError, UnicodeError):  # a timeout is an OSError
-            addresses = ()
+            addresses = []
         # Not IPv6: `httpcore2` writes such an address without the brackets that CONNECT needs.
         addresses = [address for address in addresses if "." in address]
         if request.url.scheme == "https" and addresses:

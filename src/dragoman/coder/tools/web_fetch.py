@@ -57,7 +57,8 @@ class WebFetch:
             fetch = await call_in_background(_import_fetch)
             page = await fetch(text_input(call, "url"), same_host=True)
         except ModuleNotFoundError as error:
-            raise BadInput(f"{self.name} needs {error.name}, and it is not installed: {INSTALL}.") from None
+            library = (error.name or "a library").partition(".")[0]
+            raise BadInput(f"{self.name} needs {library}, and it is not installed: {INSTALL}.") from None
         except WorldError as error:
             raise BadInput(str(error)) from None
         more = "\n[there was more]" if page.truncated else ""
