@@ -154,7 +154,7 @@ async def test_a_name_that_only_the_proxy_knows_is_left_to_it(secure: Proxied, m
 
 async def test_a_login_that_the_proxy_wants_is_said(secure: Proxied, plain: Proxied) -> None:
     secure.proxy.refusals["addresses"] = "407 Proxy Authentication Required"
-    with pytest.raises(FetchFailed, match="wants a name and a password"):
+    with pytest.raises(FetchFailed, match="answers 407 Proxy Authentication Required"):
         await secure.get("https://example.com/")
     assert secure.proxy.asked == [f"CONNECT {PUBLIC}:443"]
 

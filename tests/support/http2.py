@@ -32,7 +32,7 @@ async def http2_server(
 
     port = free_port()
     key = certificate.parent / "key.pem"
-    server = Server(
+    server: Any = Server(
         app,
         address="127.0.0.1",
         port=port,

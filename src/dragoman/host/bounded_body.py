@@ -42,7 +42,10 @@ class BoundedBody:
         self.is_cut = False
         self._limit = limit
         self._unpacker = _unpacker(headers.get("content-encoding", ""))
-        if (_declared_bytes(headers) or 0) > DECLARED_BYTES:
+        declared = headers.get("content-length", "0")
+        if not re.fullmatch("[0-9]{1,18}", declared):
+            raise FetchFailed("The server sent a content length that makes no sense.")
+        if int(declared) > DECLARED_BYTES:
             raise FetchFailed(f"The page is larger than {DECLARED_BYTES // 1024 // 1024} MiB.")
 
     async def read(self, response: httpx2.Response) -> None:
@@ -116,13 +119,3 @@ def _unpacker(encoding: str) -> _Unpacker:
         case _:
             # Several at once too: one inside of the other can unpack for hours without a byte of output.
             raise FetchFailed("The server sent a body in an encoding that was not asked for.")
-
-
-def _declared_bytes(headers: httpx2.Headers) -> int | None:
-    """Return what the server says the body has; None if it does not say."""
-    text = headers.get("content-length")
-    if text is None:
-        return None
-    if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise FetchFailed("The server sent a content length that makes no sense.")
-    return int(text)

@@ -25,7 +25,6 @@ from dragoman.host.public_web import (
     is_of_tls,
     look_up,
     proxy_of,
-    wants_login,
 )
 from dragoman.host.readable import decode, html_text
 from dragoman.host.tls import verify_for
@@ -133,12 +132,11 @@ class _Visit:
         """Return the outcome of a fetch. Takes a moment for a long page."""
         assert self._url is not None
         assert self._response is not None
-        headers = self._response.headers
-        kind = _kind(headers)
+        kind = _kind(self._response.headers)
         text, is_cut = f"[{kind or 'data'}, which cannot be shown as text]", False
         if self.body is not None:
             data, is_cut = bytes(self.body.data), self.body.is_cut
-            text = decode(data, _charset(headers), is_html=_is_html(kind))
+            text = decode(data, self._response.charset_encoding or "", is_html=_is_html(kind))
             if _is_html(kind) and not is_binary_text(text):
                 text = html_text(text, self._url.text)
             if is_binary_text(text):
@@ -155,8 +153,7 @@ async def _ask(transport: PublicTransport, url: CheckedUrl, proxy: str | None) -
     except httpx2.InvalidURL as error:
         raise UrlRefused("That is no URL.") from error
     except httpx2.ProxyError as error:
-        reason = "wants a name and a password" if wants_login(error) else f"answers {error}"
-        raise FetchFailed(f"The proxy between here and {url.host} {reason}.") from error
+        raise FetchFailed(f"The proxy between here and {url.host} answers {error}.") from error
     except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
         raise FetchFailed(_why_not_connected(error, url.host, proxy)) from error
     except BROKEN as error:
@@ -195,14 +192,6 @@ def _owner(host: str) -> str:
 
 def _kind(headers: httpx2.Headers) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _charset(headers: httpx2.Headers) -> str:
-    for parameter in headers.get("content-type", "").split(";")[1:]:
-        name, _, value = parameter.partition("=")
-        if name.strip().lower() == "charset":
-            return value.strip().strip("\"'")
-    return ""
 
 
 def _is_html(kind: str) -> bool:

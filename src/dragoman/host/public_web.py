@@ -25,7 +25,6 @@ CONNECT_SECONDS: Final = 10.0
 ADDRESSES: Final = 4
 # A network where only the proxy looks up names may drop our questions instead of answering them.
 LOOKUP_SECONDS: Final = 5.0
-_LOGIN_WANTED: Final = "407"
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a host, for a port."""
@@ -36,10 +35,10 @@ class UnknownHost(httpx2.ConnectError):
 
 
 class PublicTransport(httpx2.AsyncBaseTransport):
-    """Sends one request to a public host through `inner`. `UrlRefused`: the host has an address that is not public.
+    """Sends requests to a public host through `inner`. `UrlRefused`: the host has an address that is not public.
 
-    `proxied`: `inner` goes through a proxy. One transport is for one request: connections are kept by address, and
-    another host may have the same one.
+    `proxied`: `inner` goes through a proxy. One transport is for one host: connections are kept by address, and another
+    host may have the same one.
     """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, resolve: Resolve, *, proxied: bool = False) -> None:
@@ -61,7 +60,7 @@ class PublicTransport(httpx2.AsyncBaseTransport):
 
     async def _addresses(self, request: httpx2.Request) -> Sequence[str]:
         host = request.url.raw_host.decode("ascii")
-        return await public_addresses(host, request.url.port or DEFAULT_PORTS[request.url.scheme], self._resolve)
+        return await public_addresses(host, request.url.port or DEFAULT_PORTS.get(request.url.scheme, 0), self._resolve)
 
     async def _ask_addresses(self, request: httpx2.Request, addresses: Sequence[str]) -> httpx2.Response:
         """Return the response of the first address that can be reached."""
@@ -98,6 +97,7 @@ def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
         request.method,
         request.url.copy_with(host=address),
         headers=request.headers,
+        stream=request.stream,
         extensions={**request.extensions, "sni_hostname": request.url.raw_host.decode("ascii")},
     )
 
@@ -109,14 +109,9 @@ def is_of_tls(error: BaseException | None) -> bool:
     return error is not None
 
 
-def wants_login(error: httpx2.ProxyError) -> bool:
-    """Return whether the proxy asks for a name and a password."""
-    return str(error).startswith(_LOGIN_WANTED)
-
-
 def _refuses_addresses(error: httpx2.TransportError) -> bool:
-    """Return whether a proxy takes no address, or not this one (4xx). 5xx is about the host, which may be elsewhere."""
-    return isinstance(error, httpx2.ProxyError) and str(error).startswith("4") and not wants_login(error)
+    """Return whether a proxy takes no address, or not this one: 4xx, but not 407, a login; 5xx is about the host."""
+    return isinstance(error, httpx2.ProxyError) and str(error).startswith("4") and not str(error).startswith("407")
 
 
 def proxy_of(scheme: str, host: str) -> str | None:
@@ -128,13 +123,13 @@ def proxy_of(scheme: str, host: str) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-async def public_addresses(host: str, port: int, resolve: Resolve | None = None) -> Sequence[str]:
+async def public_addresses(host: str, port: int, resolve: Resolve) -> Sequence[str]:
     """Return the addresses of a host.
 
     One that is not public spoils them all, because the name is not to be trusted then: `UrlRefused`. `OSError`,
     `UnicodeError`: there is no such host.
     """
-    addresses = list(await (resolve or look_up)(host, port))
+    addresses = list(await resolve(host, port))
     if not all(is_public(address) for address in addresses):
         raise UrlRefused(f"{host} leads to an address that is not public.")
     return addresses

@@ -16,8 +16,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from dragoman.coder.mcp.sdk.lines import MESSAGE_BYTES, TOO_LARGE
 from dragoman.errors import StartFailed
-from dragoman.host.address import DEFAULT_PORTS, UrlRefused
-from dragoman.host.public_web import public_addresses
+from dragoman.host.address import UrlRefused
+from dragoman.host.public_web import PublicTransport, look_up
 from dragoman.host.tls import verify_for
 from dragoman.vocabulary.requests import McpHttp, McpSse
 
@@ -76,7 +76,9 @@ class Web:
             timeout=timeout or httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS),
             auth=auth or self._auth,
             verify=verify,
-            transport=_PublicTransport(httpx2.AsyncHTTPTransport(verify=verify)) if self._only_public else None,
+            transport=_PublicTransport(httpx2.AsyncHTTPTransport(verify=verify), look_up)
+            if self._only_public
+            else None,
             event_hooks={"response": [self._on_response]},
         )
 
@@ -105,28 +107,14 @@ def _without_user(url: str) -> tuple[str, httpx2.BasicAuth | None]:
     return parts._replace(netloc=host).geturl(), httpx2.BasicAuth(unquote(name), unquote(password)) if user else None
 
 
-class _PublicTransport(httpx2.AsyncBaseTransport):
-    """Calls public hosts only. The address that was looked at is the one that is called, whatever DNS says later; no
-    proxy is asked, which would look the name up itself."""
-
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
-        self._inner = inner
+class _PublicTransport(PublicTransport):
+    """Calls public hosts only, at the address that was looked at; no proxy is asked, which would look it up itself."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        host = request.url.host
         try:
-            address, *_ = await public_addresses(host, request.url.port or DEFAULT_PORTS.get(request.url.scheme, 0))
+            return await super().handle_async_request(request)
         except UrlRefused:
             raise StartFailed("its address is not public, and this token may bring no other") from None
-        except (OSError, UnicodeError, ValueError):
-            raise httpx2.ConnectError("There is no such host.", request=request) from None
-        # `Host` was set before, and stays; the certificate is that of the name.
-        request.url = request.url.copy_with(host=address)
-        request.extensions = {**request.extensions, "sni_hostname": host}
-        return await self._inner.handle_async_request(request)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 class _Counted(httpx2.AsyncByteStream):
