@@ -60,7 +60,7 @@ def test_nor_are_its_notes_told_to_the_model(work: Path) -> None:
 def test_nor_does_it_open_our_own_data(work: Path) -> None:
     """A working folder inside of it would: who works there means it."""
     home = str(work.parent / "outside")
-    context: Any = SimpleNamespace(roots=Roots([str(work), str(work.parent)]), home=home, private=())
+    context: Any = SimpleNamespace(roots=Roots([str(work), str(work.parent)]), own_folders=(home,), private=())
     swap(work)
     assert is_ours(f"{home}/sessions", context)
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from dragoman import background
 from dragoman.cli.errors import NOT_DONE, print_error, print_warning
-from dragoman.cli.home import home
+from dragoman.cli.home import own_file, read_registry
 from dragoman.cli.key_variables import hide_keys
 from dragoman.cli.settings import SettingsError
 from dragoman.cli.text_width import fit, harmless_json, harmless_line, pad, width
@@ -34,7 +34,7 @@ _DEEPER: Final = "    "
 
 def list_agents(arguments: argparse.Namespace) -> int:
     """Print the agents, a line or an object each."""
-    registry = AgentRegistry.read(home(), environment=os.environ, folder=".")
+    registry = read_registry(".")
     if arguments.check:
         try:
             hide_keys()
@@ -46,7 +46,7 @@ def list_agents(arguments: argparse.Namespace) -> int:
         print(harmless_json(json.dumps([_as_json(one, registry) for one in found], indent=2).encode()))
     else:
         _print_table(found)
-    left_out = untrusted(home(), Path())
+    left_out = untrusted(own_file(NAME).parent, Path(), trust=own_file("trust.json"))
     if left_out is not None:
         print(harmless_line(str(left_out)), file=sys.stderr)
     for remark in registry.remarks:
@@ -68,7 +68,7 @@ def add_agent(arguments: argparse.Namespace) -> int:
         return print_error(str(error))
     if arguments.description is not None:
         entry["description"] = arguments.description
-    known = add_entry(home() / NAME, name, entry)
+    known = add_entry(own_file(NAME), name, entry)
     print(f"{harmless_line(name)} is {'changed' if known else 'added'}: {harmless_line(shlex.join(command))}")
     if "command" in entry and find_program(command[0], os.environ) is None:
         print_error(f"there is no program {command[0]} on this machine yet")
@@ -89,12 +89,12 @@ def _entry(command: list[str], token_file: str | None) -> dict[str, object]:
 def remove_agent(arguments: argparse.Namespace) -> int:
     """Take an agent out of the user's own file."""
     name: str = arguments.name
-    if remove_entry(home() / NAME, name):
+    if remove_entry(own_file(NAME), name):
         print(f"{harmless_line(name)} is removed.")
         return 0
     if name in KNOWN:
         return print_error(f"{name} is built in; there is nothing to remove", NOT_DONE)
-    return print_error(f"there is no agent {name} in {home() / NAME}", NOT_DONE)
+    return print_error(f"there is no agent {name} in {own_file(NAME)}", NOT_DONE)
 
 
 async def _check(registry: AgentRegistry) -> None:

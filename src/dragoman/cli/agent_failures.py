@@ -33,9 +33,9 @@ def failure_sentence(error: DragomanError, target: Target, *, greeted: bool) -> 
         stderr_text = f" It last wrote to stderr:\n{rest}" if newline else ""
         return f"{ending} before it answered; it may not speak ACP.{stderr_text}"
     if target.ours and isinstance(error, RequestFailed) and any(mark in error.message for mark in _STORE):
-        from dragoman.cli.home import home_folder
+        from dragoman.cli.home import own_path
 
-        return f"{sentence}; sessions are kept in {home_folder()}, and DRAGOMAN_HOME can name another folder"
+        return f"{sentence}; sessions are kept in {own_path('sessions')}, and DRAGOMAN_HOME can name another folder"
     return sentence
 
 

@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING
 
 from dragoman.cli.errors import CommandError
-from dragoman.cli.home import home_folder, started_files
+from dragoman.cli.home import data_folder, own_folders, own_path, started_files
 from dragoman.cli.key_variables import keep_keys_back
 from dragoman.cli.settings import Settings, SettingsError, read_settings
 from dragoman.coder.model_registry import DEMO, OFFLINE, ModelRegistry, ProviderAccess
@@ -56,7 +56,14 @@ def our_setup(
         warn_of_former_name()
     elif script is None and wanted and wanted != DEMO:
         _check_model(wanted, config)
-    means = ProviderAccess(os.environ, config, home_folder(), wanted, lists=settings.flag("list_models"))
+    means = ProviderAccess(
+        os.environ,
+        config,
+        own_path("credentials.toml"),
+        wanted,
+        cache=own_path("cache"),
+        lists=settings.flag("list_models"),
+    )
     supply: Models = ModelRegistry(means, script=script)
     _check_address(supply, config)
     if rules.accepts_unlisted_models:
@@ -67,7 +74,9 @@ def our_setup(
         supply,
         os.environ,
         mode=chosen,
-        home=home_folder(),
+        home=data_folder(),
+        own_folders=own_folders(),
+        commands=own_path("commands"),
         model_calls=settings.number("max_turn_requests"),
         compact_above=_part_of_window(settings.number("compact_above")),
         thought_level=settings.text("thought_level"),

@@ -133,19 +133,16 @@ def _dialects() -> Iterator[CompletionCandidate]:
 
 
 def _agents() -> Iterator[CompletionCandidate]:
-    from dragoman.cli.home import home
-    from dragoman.client.registry import AgentRegistry
+    from dragoman.cli.home import read_registry
 
-    return (
-        CompletionCandidate(name) for name in AgentRegistry.read(home(), environment=os.environ, folder=".").names()
-    )
+    return (CompletionCandidate(name) for name in read_registry(".").names())
 
 
 def _sessions() -> Iterator[CompletionCandidate]:
     from dragoman import background
-    from dragoman.cli.home import home, open_store
+    from dragoman.cli.home import open_store, own_path
 
-    if not (home() / "sessions").exists():
+    if not os.path.exists(own_path("sessions")):
         return iter(())
 
     async def look() -> list[CompletionCandidate]:

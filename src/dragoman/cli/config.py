@@ -29,7 +29,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 def run(arguments: argparse.Namespace) -> int:
     """Show them."""
-    from dragoman.cli.home import home
+    from dragoman.cli.home import data_folder, folders_by_kind
     from dragoman.cli.settings import KEYS, SettingsError, read_settings
     from dragoman.cli.text_width import harmless_line as plain
 
@@ -44,9 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
         shown = {name: {"value": setting.value, "source": setting.source} for name, setting in settings.keys.items()}
         tables = {name: sorted(table) for name, table in settings.tables.items()}
         found = {"keys": keys, "addresses": addresses, "thinks": thinks}
-        print(json.dumps({"home": str(home()), "file": settings.file, "settings": shown, **tables, **found}))
+        folders = {"home": data_folder(), "folders": folders_by_kind()}
+        print(json.dumps({**folders, "file": settings.file, "settings": shown, **tables, **found}))
         return print_error(wrong) if wrong else 0
-    _print("home", plain(str(home())))
+    for kind, folder in folders_by_kind().items():
+        _print(f"{kind} folder", plain(folder))
     _print("file", plain(settings.file), "" if os.path.exists(settings.file) else "not written yet")
     for name, setting in settings.keys.items():
         value = setting.value if setting.value != "" else "(not set)"
@@ -72,7 +74,7 @@ def _print(name: str, value: str, about: str = "") -> None:
 
 def find_keys(settings: "Settings") -> dict[str, str]:
     """Return where the key of each provider comes from, without the keys themselves."""
-    from dragoman.cli.home import home
+    from dragoman.cli.home import own_file
     from dragoman.coder.credentials import KEY_VARIABLES, CredentialsError, load
 
     found = {name: variable for name, variable in KEY_VARIABLES.items() if os.environ.get(variable)}
@@ -81,7 +83,7 @@ def find_keys(settings: "Settings") -> dict[str, str]:
         if isinstance(variable, str) and os.environ.get(variable):
             found.setdefault(name, variable)
     try:
-        stored_keys = load(home() / "credentials.toml").keys
+        stored_keys = load(own_file("credentials.toml")).keys
     except CredentialsError as error:
         return {**found, "credentials.toml": str(error)}
     return {**dict.fromkeys(stored_keys, "credentials.toml"), **found}

@@ -1,4 +1,4 @@
-"""`$DRAGOMAN_HOME/log/decisions.jsonl`: what `run` and `chat` allowed and refused to agents that are not our own.
+"""`log/decisions.jsonl` in the state folder: what `run` and `chat` allowed and refused to agents that are not our own.
 
 Our own agent keeps its decisions with its sessions (`coder.decision_log`); a session of another agent is not ours to
 write to. A line has the same fields, and the agent's name at the end; `dragoman sessions audit ID` shows them all. Like
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from dragoman.cli.failure_log import FILE_BYTES, OLDER_FILES, append_line
-from dragoman.cli.home import home_folder
+from dragoman.cli.home import own_path
 from dragoman.host.environment import without_keys
 from dragoman.host.regular_file import read_regular
 
@@ -104,7 +104,7 @@ def hide_secrets(text: str) -> str:
 
 def decisions_file() -> str:
     """Return the path of the file with the newest decisions, which need not exist."""
-    return os.path.join(home_folder(), "log", NAME)
+    return os.path.join(own_path("log"), NAME)
 
 
 def decisions_of(given: str) -> dict[str, list[bytes]]:

@@ -67,6 +67,7 @@ def _findings(model: str | None) -> Iterator[Finding]:
     looks: dict[str, Callable[[], Finding]] = {
         "version": _version,
         "settings": _settings,
+        "folders": _folders,
         "store": _store,
         "model": lambda: _model(model),
         "providers": _providers,
@@ -99,7 +100,6 @@ def _version() -> Finding:
 
 
 def _settings() -> Finding:
-    from dragoman.cli.home import home
     from dragoman.cli.settings import SettingsError, read_settings
 
     try:
@@ -107,15 +107,28 @@ def _settings() -> Finding:
     except SettingsError as error:
         return Finding("settings", "broken", str(error))
     file = settings.file if os.path.exists(settings.file) else "none written, all as delivered"
-    return Finding("settings", "ok", f"{file}; data in {home()}")
+    return Finding("settings", "ok", file)
+
+
+def _folders() -> Finding:
+    """Report our folders, and what is still in the one that had everything before."""
+    from dragoman.cli.home import folders_by_kind, former_folder, former_names, own_path
+
+    text = "; ".join(f"{kind} {folder}" for kind, folder in folders_by_kind().items())
+    former = [os.path.join(former_folder(), name) for name in former_names(stayed=True)]
+    used = [path for path in former if own_path(os.path.basename(path)) == path]
+    unused = [path for path in former if path not in used]
+    text += f". Not moved yet: {', '.join(used)}" if used else ""
+    text += f". Not used any more: {', '.join(unused)}" if unused else ""
+    return Finding("folders", "note" if former else "ok", text)
 
 
 def _store() -> Finding:
     from dragoman import background
-    from dragoman.cli.home import home, open_store, why_unwritable
+    from dragoman.cli.home import open_store, own_file, why_unwritable
     from dragoman.store.contract import StoreFailed
 
-    folder = home() / "sessions"
+    folder = own_file("sessions")
     why_not = why_unwritable(str(folder), make=False)
     if why_not is not None:
         return Finding("store", "broken", why_not)

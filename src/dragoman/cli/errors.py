@@ -21,10 +21,16 @@ class CommandError(Exception):
 
 def print_error(sentence: str, code: int = 2) -> int:
     """Print a sentence on stderr, made harmless, and return the exit code for it."""
+    print_notice(sentence)
+    return code
+
+
+def print_notice(sentence: str) -> None:
+    """Print a sentence on stderr, made harmless, if there is a stderr: stdout may carry the protocol."""
     from dragoman.host.text import harmless
 
-    print(f"dragoman: {harmless(sentence)}", file=sys.stderr)
-    return code
+    if sys.stderr is not None:
+        print(f"dragoman: {harmless(sentence)}", file=sys.stderr)
 
 
 def print_warning(sentence: str) -> None:

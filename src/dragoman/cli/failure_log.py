@@ -1,4 +1,4 @@
-"""`$DRAGOMAN_HOME/log/dragoman.log`: what of ours has failed, and where; for people who wonder or write a report.
+"""`log/dragoman.log` in the state folder: what of ours has failed, and where; for people who wonder or write a report.
 
 Promises
 - A line is one JSON object: when, which command, which process, the kind of the exception and the places it came
@@ -16,7 +16,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final
 
-from dragoman.cli.home import home_folder
+from dragoman.cli.errors import CommandError
+from dragoman.cli.home import own_path
 from dragoman.version import VERSION
 
 NAME: Final = "dragoman.log"
@@ -35,7 +36,7 @@ _written = 0
 
 def log_file() -> str:
     """Return the path of the log; there need not be a file yet."""
-    return os.path.join(home_folder(), "log", NAME)
+    return os.path.join(own_path("log"), NAME)
 
 
 def record(command: str, error: BaseException) -> None:
@@ -53,7 +54,7 @@ def record(command: str, error: BaseException) -> None:
         "where": places(error.__traceback__),
         "causes": _causes(error),
     }
-    with suppress(OSError):
+    with suppress(OSError, CommandError):  # there need not be a folder for it
         append_line(log_file(), json.dumps(line).encode() + b"\n")
 
 

@@ -5,12 +5,11 @@
 of a server or of an agent. A project's own files do not count here: they are data until they are trusted.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dragoman import limits
-from dragoman.cli.home import home_folder
+from dragoman.cli.home import own_path
 from dragoman.cli.settings import Settings, read_settings
 from dragoman.host.environment import keep_back
 from dragoman.host.variables import variables_in
@@ -52,7 +51,7 @@ def _agents_file() -> Any:
     from dragoman.host.regular_file import read_regular
 
     try:
-        data = read_regular(os.path.join(home_folder(), "acp.json"), limits.CONFIG_BYTES)
+        data = read_regular(own_path("acp.json"), limits.CONFIG_BYTES)
     except OSError:
         return None
     import msgspec

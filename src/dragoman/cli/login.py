@@ -34,7 +34,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask for the key and keep it."""
-    from dragoman.cli.home import home
+    from dragoman.cli.home import own_file, own_path
     from dragoman.cli.settings import SettingsError, read_settings
     from dragoman.coder import credentials
 
@@ -49,11 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
     if provider not in known:
         return print_error(
             f"unknown provider {provider!r}; there are {names}. One of your own goes into "
-            f'{home() / "config.toml"} first: [providers.NAME] with base_url = "https://…"'
+            f'{own_path("config.toml")} first: [providers.NAME] with base_url = "https://…"'
         )
     try:
         key = credentials.check_key(_secret(f"Key for {provider}: "))
-        credentials.save(home() / "credentials.toml", provider, key)
+        credentials.save(own_file("credentials.toml"), provider, key)
     except credentials.CredentialsError as error:
         return print_error(str(error), NOT_DONE)
     print(f"Kept. `dragoman chat` uses it, and so does an editor that starts `dragoman acp`; --model {provider}/NAME")

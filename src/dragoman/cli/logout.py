@@ -23,10 +23,10 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 def run(arguments: argparse.Namespace) -> int:
     """Forget them."""
-    from dragoman.cli.home import home
+    from dragoman.cli.home import own_file
     from dragoman.coder import credentials
 
-    file = home() / "credentials.toml"
+    file = own_file("credentials.toml")
     try:
         providers = [arguments.provider] if arguments.provider else list(credentials.load(file).keys)
         removed = [provider for provider in providers if credentials.forget(file, provider)]

@@ -38,6 +38,8 @@ COMMANDS: Final = (
     "completion",
     "demo",
 )
+# These read and write nothing of ours: they leave it where it is.
+_NEED_NO_FOLDERS: Final = ("connect", "completion", "demo")
 # They live long, with keys in their memory.
 _HOLD_KEYS: Final = ("acp", "run", "chat", "serve", "connect", "--acp")
 
@@ -124,12 +126,33 @@ def _run(given: Sequence[str]) -> int:
     if given[0].startswith("-") and given[0] not in ("-h", "--help"):
         parser.error(f"unrecognized arguments: {given[0]}; first comes a command, then its options")
     arguments = parser.parse_args(given)
+    trouble = "" if arguments.command in _NEED_NO_FOLDERS else _prepare_folders()
+    if trouble:
+        from dragoman.cli.errors import print_error
+
+        return print_error(trouble)
     # `serve` had an option of this name first: it is the level of the server's own log.
     level = None if arguments.command == "serve" else arguments.log_level
     if level is None and not os.environ.get("DRAGOMAN_LOG"):
         code: int = arguments.run(arguments)
         return code
     return _run_with_log(arguments, level)
+
+
+def _prepare_folders() -> str:
+    """Move what earlier versions had elsewhere, which is seldom something. Return why there can be no folders."""
+    from dragoman.cli.errors import CommandError
+    from dragoman.cli.home import former_names
+
+    try:
+        names = former_names()
+    except CommandError as error:
+        return str(error)
+    if names:
+        from dragoman.cli.former_files import move_former_files
+
+        move_former_files()
+    return ""
 
 
 def _run_with_log(arguments: argparse.Namespace, level: str | None) -> int:

@@ -162,12 +162,16 @@ class Offer:
 
     def _judge(self) -> "PermissionHandler":
         if self._permissions is None:
-            from dragoman.cli.home import started_files
+            from dragoman.cli.home import own_folders, started_files
             from dragoman.client.permission_handler import PermissionHandler
 
-            files = started_files()
             self._permissions = PermissionHandler(
-                self._policy(), [self._folder], self._ask, protected_paths=files, on_decision=self._recorder()
+                self._policy(),
+                [self._folder],
+                self._ask,
+                protected_paths=started_files(),
+                private_folders=own_folders(),
+                on_decision=self._recorder(),
             )
         return self._permissions
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dragoman.cli.home import home_folder
+from dragoman.cli.home import own_file
 from dragoman.cli.text_width import harmless_line
 from dragoman.errors import UsageError
 from dragoman.vocabulary.requests import McpServer
@@ -32,7 +32,7 @@ def read_project_servers(folder: str, environment: Mapping[str, str]) -> Project
 
     try:
         tables_of(covered(Path(folder)).get(NAME, b"{}"))  # an invalid file is reported before trust is asked for
-        found = trust_state(Path(home_folder(), "trust.json"), Path(folder))
+        found = trust_state(own_file("trust.json"), Path(folder))
         if found.files is None:
             reason = harmless_line(found.reason)
             return ProjectServers([], [f"{NAME} is not used: {reason}; dragoman trust {_shown(folder)}"])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dragoman.agent.agent import agent_core, rules_of
 from dragoman.cli import builtin_agent
 from dragoman.cli.errors import CommandError
-from dragoman.cli.home import home, open_store
+from dragoman.cli.home import open_store, read_registry
 from dragoman.errors import UsageError
 from dragoman.gateway.agent_source import PROCESSES, AgentSource, in_process, spawn_source, spoken_in
 from dragoman.gateway.ceilings import AgentModes
@@ -65,11 +65,11 @@ def our_agent(
 
 def registry_agent(name: str) -> ServedAgent:
     """Return an agent of the registry, which is started, or called at its address, when a client needs it."""
-    from dragoman.client.registry import AgentRegistry, find_program
+    from dragoman.client.registry import find_program
     from dragoman.transports.remote import remote_opener
     from dragoman.transports.token import read_token
 
-    registry = AgentRegistry.read(home(), environment=os.environ, folder=".")
+    registry = read_registry(".")
     entry = registry.entry(name).expanded(os.environ)
     if entry.url:
         token = entry.token or (read_token(Path(entry.token_file).expanduser()) if entry.token_file else None)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.cli.errors import CommandError
-from dragoman.cli.home import home
+from dragoman.cli.home import own_file, own_folders
 from dragoman.cli.server_output import error_reporter, print_line, print_nothing
 from dragoman.coder.model_registry import DEMO
 
@@ -52,7 +52,7 @@ class PreparedGateway:
         from dragoman.gateway.server import GatewayServer
         from dragoman.gateway.session_directory import SessionDirectory
 
-        directory = SessionDirectory(home() / "gateway" / "owners.jsonl", agent="".join(self._arguments.agent))
+        directory = SessionDirectory(own_file("gateway", "owners.jsonl"), agent="".join(self._arguments.agent))
         hub = Hub(
             self._served.agents,
             directory=directory,
@@ -73,7 +73,7 @@ class PreparedGateway:
             certificate=_path(given.certificate),
             key=_path(given.key),
             elephant=given.elephant,
-            logins=home() / "gateway",
+            logins=own_file("gateway"),
         )
 
 
@@ -123,7 +123,7 @@ def _check_home(arguments: argparse.Namespace, tokens: "TokenStore") -> None:
     """Raise `CommandError` if the owners of sessions, the tokens or our own agent's sessions cannot be written."""
     from dragoman.cli.home import why_unwritable
 
-    folders = [home() / "gateway", tokens.path.parent, *([] if arguments.agent else [home() / "sessions"])]
+    folders = [own_file("gateway"), tokens.path.parent, *([] if arguments.agent else [own_file("sessions")])]
     for folder in folders:
         trouble = why_unwritable(str(folder))
         if trouble is not None:
@@ -133,7 +133,7 @@ def _check_home(arguments: argparse.Namespace, tokens: "TokenStore") -> None:
 def _private(arguments: argparse.Namespace, tokens: "TokenStore") -> list[str]:
     """Return the paths that are the server's own, and no agent's to read or write."""
     key = _path(arguments.key)
-    return [str(path) for path in (home(), tokens.path, key) if path is not None]
+    return [str(path) for path in (*own_folders(), tokens.path, key) if path is not None]
 
 
 async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from dragoman import limits
-from dragoman.cli.home import home_folder
+from dragoman.cli.home import own_path
 from dragoman.host.regular_file import read_regular
 
 
@@ -72,7 +72,7 @@ class Settings(NamedTuple):
 def read_settings(environment: Mapping[str, str] | None = None, file: str | None = None) -> Settings:
     """Read them; `SettingsError` names the place of the first mistake."""
     environment = os.environ if environment is None else environment
-    file = file or os.path.join(home_folder(), "config.toml")
+    file = file or own_path("config.toml")
     written = _read(file)
     for name in written:
         if name not in KEYS and name not in TABLES:

@@ -121,9 +121,9 @@ def chosen_target(arguments: argparse.Namespace) -> Target:
 
 def _default_agent(folder: str) -> str:
     """Return the `defaultServer` of the user's `acp.json`, or of the trusted project around the folder; or nothing."""
-    from dragoman.cli.home import home_folder
+    from dragoman.cli.home import own_path
 
-    files = [os.path.join(home_folder(), "acp.json")]
+    files = [own_path("acp.json")]
     here = os.path.abspath(os.path.expanduser(folder))
     while True:
         files += [os.path.join(here, name) for name in ("acp.json", ".dragoman/acp.json")]
@@ -225,12 +225,11 @@ def _address_target(arguments: argparse.Namespace) -> Target:
 
 
 def _read_registry(folder: str) -> "AgentRegistry":
-    from dragoman.cli.home import home
-    from dragoman.client.registry import AgentRegistry
+    from dragoman.cli.home import read_registry
     from dragoman.errors import DragomanError
 
     try:
-        return AgentRegistry.read(home(), environment=os.environ, folder=folder)
+        return read_registry(folder)
     except DragomanError as error:
         raise CommandError(str(error)) from None
 

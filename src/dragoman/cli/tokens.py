@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.common_options import add_action
 from dragoman.cli.errors import NOT_DONE, print_error
-from dragoman.cli.home import home
+from dragoman.cli.home import own_file
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -119,7 +119,7 @@ def open_token_store(token_file: str | None) -> "TokenStore":
     """Return the file of tokens that a command line means."""
     from dragoman.gateway.token_store import TokenStore
 
-    return TokenStore(Path(token_file).expanduser() if token_file else home() / "gateway" / "tokens.json")
+    return TokenStore(Path(token_file).expanduser() if token_file else own_file("gateway", "tokens.json"))
 
 
 def _create(arguments: argparse.Namespace, tokens: "TokenStore") -> int:

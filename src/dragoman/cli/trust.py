@@ -56,12 +56,12 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from dragoman.cli.home import home
+    from dragoman.cli.home import own_file
     from dragoman.cli.text_width import harmless_line
     from dragoman.host import trust
     from dragoman.host.launch_names import ScriptsRefused
 
-    registry = home() / "trust.json"
+    registry = own_file("trust.json")
     folder = Path(arguments.folder)
     try:
         if arguments.list:
@@ -96,6 +96,7 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
     """Show what the folder says, and trust exactly that."""
     import os
 
+    from dragoman.cli.home import own_file
     from dragoman.cli.key_variables import keep_keys_back
     from dragoman.cli.settings import SettingsError, read_settings
     from dragoman.cli.text_width import harmless_line
@@ -113,7 +114,7 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
     if not files:
         print(f"{shown} has no configuration to trust: there is neither {' nor '.join(trust.COVERED[:2])}.")
         return 0
-    parts = parts_of(folder, files, registry.parent, os.environ)
+    parts = parts_of(folder, files, own_file("acp.json").parent, os.environ)
     named = named_files(str(folder), all_launches(parts), os.environ)
     unnamed = [secret for secret in allowed if not any(_allows(secret, own) for part in parts for own in part.secrets)]
     if unnamed:

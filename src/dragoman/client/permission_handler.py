@@ -85,13 +85,15 @@ class PermissionHandler:
         ask: Ask | None = None,
         *,
         protected_paths: Sequence[str] = (),
+        private_folders: Sequence[str] = (),
         on_decision: OnDecision | None = None,
     ) -> None:
         """Judge by `policy` what is inside of the folders `roots`, and ask `ask` where the policy says so.
 
         Without `ask` such a request is decided by `policy.unasked`. `protected_paths` are real paths of files that are
-        protected beside those with a protected name. `on_decision` is called with every decision; a question that was
-        cancelled is none.
+        protected beside those with a protected name. `private_folders` hold what is the user's alone, such as our own
+        folders: reading there is judged as reading credentials is, and writing as writing protected files.
+        `on_decision` is called with every decision; a question that was cancelled is none.
         """
         self.policy: Final = policy
         self._protected_paths: Final = frozenset(protected_paths)
@@ -100,6 +102,7 @@ class PermissionHandler:
         self.denials: list[Denial] = []
         self._ask = ask
         self._roots = Roots([os.path.abspath(root) for root in roots])
+        self._private: Final = tuple(dict.fromkeys(os.path.realpath(folder) for folder in private_folders))
         self._home = home_for(self._roots.real, os.path.realpath(os.path.expanduser("~")))
         self._where = PathPosition(
             self._inside,
@@ -329,8 +332,10 @@ class PermissionHandler:
 
     def _protected(self, path: str) -> bool:
         place = self._place(path)
-        if place is None or any(is_inside(known, place.path) for known in self._protected_paths):
+        if place is None or any(is_inside(known, place.path) for known in (*self._protected_paths, *self._private)):
             return True  # the file itself, or a folder that it is in: that can be moved away, and another put there
+        if any(is_inside(place.path, folder) for folder in self._private):
+            return True
         return is_protected_write(place.root, place.parts, look=self._look_into)
 
     def _look_into(self, folder: str) -> FolderFacts:
@@ -345,12 +350,20 @@ class PermissionHandler:
         if place is None:
             return path
         is_folder = os.path.isdir(place.path)
-        if is_credential(place.path, self._home, is_folder=is_folder):
+        if is_credential(place.path, self._home, is_folder=is_folder) or self._is_private(place):
             return path
         if place.path not in self._credentials_found:
             found = credential_files([place.path], self._home) if is_folder else []
             self._credentials_found[place.path] = found[0] if found else ""
         return self._credentials_found[place.path]
+
+    def _is_private(self, place: Place) -> bool:
+        """Return whether reading a place shows a private folder, unless the workspace itself lies in that."""
+        closed = [folder for folder in self._private if not is_inside(place.root, folder)]
+        return any(
+            is_inside(place.path, folder) or (is_inside(folder, place.path) and os.path.lexists(folder))
+            for folder in closed
+        )
 
     def _expand(self, path: str) -> list[str] | None:
         """Return a path, and the files that it means where an agent takes it for a pattern; None: too many."""

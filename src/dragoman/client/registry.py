@@ -25,7 +25,15 @@ from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.connect import Client, State, connect
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.project_entry import project_entries
-from dragoman.client.registry_file import RegistryFile, Terms, changed_since, find_files, read_usable, untrusted
+from dragoman.client.registry_file import (
+    TRUST_NAME,
+    RegistryFile,
+    Terms,
+    changed_since,
+    find_files,
+    read_usable,
+    untrusted,
+)
 from dragoman.client.settings import ConnectSettings
 from dragoman.client.timeouts import Timeouts
 from dragoman.errors import AgentFailed, ChildExited, DragomanError, LinkClosed, StartFailed, UsageError
@@ -88,18 +96,21 @@ class AgentRegistry:
         *,
         environment: Mapping[str, str],
         folder: str | os.PathLike[str] | None = None,
+        trust: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Return the built-in agents, then those of `acp.json` in `home`, then those of the nearest trusted project.
 
         The project is looked for from `folder` upwards; without it none is. `environment` has the variables that
-        entries name. Reads files, so it blocks. Mistakes in a file are not raised: `complaints` has them.
+        entries name. `trust` is the file that says which projects are trusted; None: `trust.json` in `home`. Reads
+        files, so it blocks. Mistakes in a file are not raised: `complaints` has them.
         """
         entries = dict(KNOWN)
         default, default_mistake, terms = "", "", Terms()
         mistakes: dict[str, str] = {}
         remarks: tuple[str, ...] = ()
         changed: Callable[[], str] = str
-        for file in find_files(Path(home), None if folder is None else Path(folder)):
+        trusts = Path(home, TRUST_NAME) if trust is None else Path(trust)
+        for file in find_files(Path(home), None if folder is None else Path(folder), trust=trusts):
             read = read_usable(file)
             mistakes |= read.mistakes
             remarks += read.remarks
@@ -109,7 +120,7 @@ class AgentRegistry:
             else:
                 found = project_entries(file.path, read, entries, terms, file.trust_state)
                 entries |= {name: one.entry for name, one in found.items()}
-                changed = partial(changed_since, Path(home), file)
+                changed = partial(changed_since, trusts, file)
             if read.default:
                 default, default_mistake = read.default, read.default_mistake
         # Not even a built-in one in its place, nor a project's: what the user says of it cannot be known.
@@ -117,7 +128,7 @@ class AgentRegistry:
         return cls(
             RegistryFile(entries, default, mistakes=mistakes, default_mistake=default_mistake, remarks=remarks),
             environment=environment,
-            left_out=lambda: None if folder is None else untrusted(Path(home), Path(folder)),
+            left_out=lambda: None if folder is None else untrusted(Path(home), Path(folder), trust=trusts),
             changed=changed,
         )
 

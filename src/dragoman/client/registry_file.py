@@ -26,6 +26,8 @@ from dragoman.permissions.rule import PATTERN_FIELDS, Effect, PermissionRule, Ru
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpHttp, McpServer, McpSse, McpStdio
 
 NAME: Final = "acp.json"
+# Which folders are trusted, beside the user's own file unless it is said to be elsewhere.
+TRUST_NAME: Final = "trust.json"
 # A project's file may stand beside its code, or out of the way.
 _IN_PROJECT: Final = (NAME, ".dragoman/acp.json")
 # The largest number of milliseconds (a day) and of restarts that a file may set.
@@ -69,8 +71,11 @@ class RegistryFileFound(NamedTuple):
     trust_state: TrustState | None = None
 
 
-def find_files(home: Path, folder: Path | None) -> Iterator[RegistryFileFound]:
-    """Yield the user's own file, then that of the nearest project folder, if it is trusted as it is."""
+def find_files(home: Path, folder: Path | None, *, trust: Path | None = None) -> Iterator[RegistryFileFound]:
+    """Yield the user's own file, then that of the nearest project folder, if it is trusted as it is.
+
+    `trust` is the file that says what is trusted; None: `trust.json` in `home`.
+    """
     own = home / NAME
     data = file_bytes(own)
     if data is not None:
@@ -78,7 +83,7 @@ def find_files(home: Path, folder: Path | None) -> Iterator[RegistryFileFound]:
     project = None if folder is None else nearest(folder)
     if project is None or project == own:
         return
-    found = _trusted(home, project)
+    found = _trusted(trust or home / TRUST_NAME, project)
     if isinstance(found, RegistryFileFound):
         yield found
 
@@ -104,18 +109,18 @@ class Untrusted(NamedTuple):
         return f"{self.path} is not used: {self.reason}. Look at it, then: dragoman trust {folder}"
 
 
-def untrusted(home: Path, folder: Path) -> Untrusted | None:
+def untrusted(home: Path, folder: Path, *, trust: Path | None = None) -> Untrusted | None:
     """Return the nearest project's file, if it is there and not used because the user does not trust it."""
     project = nearest(folder)
     if project is None or project == home / NAME:
         return None
-    found = _trusted(home, project)
+    found = _trusted(trust or home / TRUST_NAME, project)
     return found if isinstance(found, Untrusted) else None
 
 
-def changed_since(home: Path, file: RegistryFileFound) -> str:
+def changed_since(trust: Path, file: RegistryFileFound) -> str:
     """Return why a project's file, or a script that it starts, is not what was trusted any more; empty: it is."""
-    now = _trusted(home, file.path)
+    now = _trusted(trust, file.path)
     if isinstance(now, Untrusted):
         return str(now)
     return "" if now.data == file.data else f"{file.path} has changed"
@@ -126,12 +131,12 @@ def project_folder(file: Path) -> Path:
     return file.parent.parent if file.parent.name == ".dragoman" else file.parent
 
 
-def _trusted(home: Path, project: Path) -> RegistryFileFound | Untrusted:
+def _trusted(trust: Path, project: Path) -> RegistryFileFound | Untrusted:
     """Return a trusted file, with the very bytes that trust was checked for."""
     folder = project_folder(project)
     name = project.relative_to(folder).as_posix()
     try:
-        found = trust_state(home / "trust.json", folder)
+        found = trust_state(trust, folder)
     except TrustFailed as error:
         return Untrusted(project, str(error))
     if found.files is None:

@@ -41,22 +41,27 @@ OFFLINE: Final = "offline"
 
 
 class ProviderAccess:
-    """What models are made from. `wanted` is the model of the command line or the settings; empty: what there is."""
+    """What models are made from. `wanted` is the model of the command line or the settings; empty: what there is.
+
+    `credentials` is the file of keys.
+    """
 
     def __init__(
         self,
         environment: Mapping[str, str],
         config: Mapping[str, object],
-        home: str,
+        credentials: str,
         wanted: str = "",
         *,
+        cache: str = "",
         lists: bool = False,
     ) -> None:
-        """`lists`: providers may be asked which models they have."""
+        """`lists`: providers may be asked which models they have; `cache`: the folder to keep that in, empty: none."""
         self.lists: Final = lists
         self.environment: Final = environment
         self.config: Final = config
-        self.home: Final = home
+        self.credentials: Final = credentials
+        self.cache: Final = cache
         self.wanted: Final = wanted
 
 
@@ -154,7 +159,7 @@ class ModelRegistry:
         if self._catalog is None:
             from dragoman.coder.models.catalog import ModelCatalog
 
-            self._catalog = ModelCatalog(self._means.home)
+            self._catalog = ModelCatalog(self._means.cache)
         return self._catalog
 
     def make(self, name: str) -> "Model":
@@ -273,4 +278,4 @@ class ModelRegistry:
     def _file(self) -> "Path":
         from pathlib import Path
 
-        return Path(self._means.home) / "credentials.toml"
+        return Path(self._means.credentials)

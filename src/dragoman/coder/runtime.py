@@ -109,7 +109,7 @@ class SessionRuntime:
     def _make_sandbox(self, home: str) -> Sandbox:
         environment, limits = self._command_environment(), self._setup.sandbox_limits
         return Sandbox(
-            self.session, self._roots, home, environment, limits, self.decision_log, self.identity, self._private
+            self.session, self._roots, home, environment, limits, self.decision_log, self.identity, self._out_of_reach
         )
 
     @property
@@ -291,13 +291,22 @@ class SessionRuntime:
         """Return what tools work with in this turn."""
         environment = self._command_environment()
         home = os.path.realpath(self._setup.home) if self._setup.home else ""
-        roots = self._roots()
+        roots, own = self._roots(), self._own_folders()
         protected, private = tuple(self._setup.protected_paths()), self._private()
         limits, guardian = self._setup.sandbox_limits, self._setup.guardian()
-        execution = DirectExecution(self.session, roots, self.mode, environment, home, limits, protected, private)
+        # What is not there cannot be hidden, and a command must not be the one that makes it.
+        fixed = (*protected, *(folder for folder in own if not os.path.lexists(folder)))
+        execution = DirectExecution(self.session, roots, self.mode, environment, home, limits, fixed, (*own, *private))
         return ToolContext(
-            self.session, roots, environment, guardian, self.changes, execution, home, protected, private, self._results
+            self.session, roots, environment, guardian, self.changes, execution, own, protected, private, self._results
         )
+
+    def _own_folders(self) -> tuple[str, ...]:
+        """Return our own folders, by their real paths."""
+        return tuple(os.path.realpath(path) for path in self._setup.own_folders)
+
+    def _out_of_reach(self) -> tuple[str, ...]:
+        return (*self._own_folders(), *self._private())
 
     def _private(self) -> tuple[str, ...]:
         """Return what of a server is out of reach, by its real paths."""

@@ -67,9 +67,8 @@ class CodingSession:
         current = self.options.first_model()
         model = self.options.find_model(current)
         session_core(self.session).options = self.options.initial(current, identity)
-        if self.setup.home:
-            folder = os.path.join(self.setup.home, "commands")
-            self.user_commands = await asyncio.to_thread(slash_commands.read_user_commands, folder)
+        if self.setup.commands:
+            self.user_commands = await asyncio.to_thread(slash_commands.read_user_commands, self.setup.commands)
         session_core(self.session).commands = slash_commands.available_commands(self.user_commands)
         self._prepare(model)
         client_servers = self.session.mcp_servers

@@ -32,6 +32,7 @@ _HOME_SECRETS: Final = (
     *(".anthropic", ".claude", ".claude.json", ".codex", ".gemini", ".openai", ".config/github-copilot", ".aider"),
     *(".config/opencode", ".local/share/opencode", ".config/goose", ".continue", ".cursor", ".huggingface"),
     *(".cache/huggingface/token", ".config/dragoman", ".local/share/dragoman", ".dragoman"),
+    *(".local/state/dragoman", ".cache/dragoman", "Library/Application Support/dragoman", "Library/Caches/dragoman"),
     # what was said and seen elsewhere
     *(".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history"),
     *(".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".thunderbird"),

@@ -14,6 +14,8 @@ from dragoman.store.contract import StoreFailed
 # How long one process waits for another: longer than any ordinary work with the folder.
 WAIT_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.005
+# In a folder of sessions: a locked file for each store that holds some of them.
+HOLDERS: Final = "holders"
 _HOLDER: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -40,6 +42,16 @@ def _wait(lock: int, kind: int) -> None:
             if now > until:
                 raise StoreFailed("another process keeps the session store busy") from None
             time.sleep(_PAUSE_SECONDS)
+
+
+def is_in_use(folder: Path) -> bool:
+    """Return whether a process that runs holds a session of a folder. `OSError` if that cannot be seen."""
+    holders = folder / HOLDERS
+    try:
+        names = os.listdir(holders)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return any(Holder(holders).lives(name) for name in names)
 
 
 class Holder:

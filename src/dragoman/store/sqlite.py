@@ -32,7 +32,7 @@ from dragoman.store.contract import (
 from dragoman.store.entries import Entry, TextEntry, join_texts
 from dragoman.store.files import Batch, SessionFiles
 from dragoman.store.index import Index, no_progress
-from dragoman.store.locks import Holder
+from dragoman.store.locks import HOLDERS, Holder
 from dragoman.store.log import SqliteLog, Writer
 
 T = TypeVar("T")
@@ -207,7 +207,7 @@ class _Engine:
         self._folder = os.path.realpath(folder)
         self._clock = clock
         self._writer = Writer()
-        self._holder = Holder(folder / "holders")
+        self._holder = Holder(folder / HOLDERS)
         self._files = SessionFiles(folder, self._holder)
         self._index = Index(folder / "index", self._files, self._holder, progress)
         self._latest = 0

@@ -13,7 +13,7 @@ from typing import Final
 from dragoman.cli.agent_connection import connect_to, find_own_session, reopen_session, set_mode_and_model
 from dragoman.cli.agent_failures import failure_sentence, is_a_bug, refusal_of_own_agent
 from dragoman.cli.errors import FAILED, USAGE, CommandError, print_error
-from dragoman.cli.home import home
+from dragoman.cli.home import own_file
 from dragoman.cli.offered_services import Offer
 from dragoman.cli.target import Target
 from dragoman.cli.terminal.attachments import prompt_with_files
@@ -206,7 +206,7 @@ class ChatSession:
 
     async def _converse(self, stack: AsyncExitStack) -> int:
         composer = self._screen.composer = Composer(
-            home() / "history",
+            own_file("history"),
             self._folder,
             lambda: commands_of(self._conversation),
             lambda order: values_of(self._conversation, order),

@@ -3,8 +3,8 @@
 A list is a help for pickers and decides nothing: any name of a provider can be used without being listed. So everything
 here fails quietly, with a line in the debug log: without a list a picker shows the defaults.
 
-On disk a list is a file of names and descriptions for one provider at one address, in `cache/models` of the data
-folder, readable by its owner alone. No key is in it, nor made from one.
+On disk a list is a file of names and descriptions for one provider at one address, in `models` of the cache folder,
+readable by its owner alone. No key is in it, nor made from one.
 """
 
 import asyncio
@@ -47,10 +47,10 @@ class _ModelList(NamedTuple):
 
 
 class ModelCatalog:
-    """The lists of one process. `folder` is the data folder; empty: nothing is written to disk."""
+    """The lists of one process. `folder` is the cache folder; empty: nothing is written to disk."""
 
     def __init__(self, folder: str, clock: "Clock" = time.time) -> None:
-        self._folder = os.path.join(folder, "cache", "models") if folder else ""
+        self._folder = os.path.join(folder, "models") if folder else ""
         self._clock = clock
         self._lists: dict[str, _ModelList] = {}
         self._failed: dict[str, float] = {}

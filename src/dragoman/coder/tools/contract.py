@@ -58,8 +58,8 @@ class ToolContext(NamedTuple):
     guardian: Guardian
     changes: Changes
     execution: Execution
-    # Our own data folder: a write of a tool there is guarded; empty: there is none.
-    home: str = ""
+    # The real paths of our own folders: a tool reads nothing there, and a write is guarded.
+    own_folders: tuple[str, ...] = ()
     # Real paths that are protected in this session beside those with a protected name; what is below them, too.
     protected_paths: tuple[str, ...] = ()
     # Real paths of a server's own data: out of reach of every tool, also where the workspace contains them.

@@ -72,7 +72,7 @@ def writing(place: Place, context: ToolContext) -> Action:
 
     Blocks: looks whether a folder on the way is, or would become, a git folder.
     """
-    guarded = any(is_inside(place.path, path) for path in (context.home, *context.protected_paths))
+    guarded = any(is_inside(place.path, path) for path in (*context.own_folders, *context.protected_paths))
     guarded = guarded or _is_setting_of_home(place.path, context)
     return Action("edit", place.path, guarded=guarded or is_protected_write(place.root, place.parts))
 
@@ -110,16 +110,16 @@ def is_ours(path: str, context: ToolContext) -> bool:
     """Return whether it is our own data, keys and other conversations, that lies in the workspace by chance."""
     if _is_private(path, context):
         return True
-    if path == os.path.join(context.home, "credentials.toml"):
-        return bool(context.home)
-    return is_inside(path, context.home) and not is_inside(context.roots.real[0], context.home)
+    if any(path == os.path.join(folder, "credentials.toml") for folder in context.own_folders):
+        return True
+    root = context.roots.real[0]  # a working folder inside of one of ours opens that
+    return any(is_inside(path, folder) and not is_inside(root, folder) for folder in context.own_folders)
 
 
 def ours_in(folder: str, context: ToolContext) -> list[str]:
     """Return the real paths below a folder that are ours, as `is_ours` judges them."""
-    return [
-        path for path in (context.home, *context.private) if path and is_inside(path, folder) and is_ours(path, context)
-    ]
+    ours = (*context.own_folders, *context.private)
+    return [path for path in ours if is_inside(path, folder) and is_ours(path, context)]
 
 
 def _is_private(path: str, context: ToolContext) -> bool:
@@ -132,7 +132,7 @@ def is_withheld(path: str, context: ToolContext) -> bool:
 
 
 def check_not_ours(path: str, context: ToolContext) -> None:
-    """Raise `OutOfReach` for a path in our own data folder: no tool reads that, but for this session's long results."""
+    """Raise `OutOfReach` for a path in a folder of ours: no tool reads that, but for this session's long results."""
     if is_ours(path, context) and _kept_result(path, context) is None:
         raise OutOfReach(f"{path} belongs to Dragoman itself and is not read.")
 
