@@ -140,28 +140,43 @@ def _move_link(source: str, target: str) -> bool:
 def _move_file(source: str, target: str, status: os.stat_result) -> bool:
     """Give a file its new name, then take the former one away. False: another file is there."""
     try:
+        _put(source, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _copy(source, target, status)
+    if not os.path.lexists(source):
+        return True
+    if not _is_same(source, target):
+        return False
+    for name in (_unfinished(target), source):  # in this order: as long as there is a source, this is done again
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+    return True
+
+
+def _put(source: str, target: str) -> None:
+    """Give a file its new name, beside the former one or in its place, unless something has that name."""
+    try:
         os.link(source, target, follow_symlinks=False)  # unlike a rename, it overwrites nothing
     except FileExistsError:
         pass
     except OSError as error:
-        if error.errno == errno.EXDEV:
-            _copy(source, target, status)
-        elif error.errno in _NO_LINKS and not os.path.lexists(target):
-            os.rename(source, target)
-            return True
-        elif error.errno not in _NO_LINKS:
+        if error.errno not in _NO_LINKS:
             raise
-    if not _is_same(source, target):
-        return False
-    os.unlink(source)
-    return True
+        if not os.path.lexists(target):
+            os.rename(source, target)
+
+
+def _unfinished(target: str) -> str:
+    return os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.moving")
 
 
 def _copy(source: str, target: str, status: os.stat_result) -> None:
     """Put a copy at the new place, whole and on disk, unless something is there."""
     if not stat.S_ISREG(status.st_mode) or status.st_size > _FILE_BYTES:
         raise OSError(errno.EFBIG, "is not copied", source)
-    new = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.moving")
+    new = _unfinished(target)
     with suppress(FileNotFoundError):
         os.unlink(new)  # of a process that was killed
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -174,11 +189,9 @@ def _copy(source: str, target: str, status: os.stat_result) -> None:
         os.fchmod(made.fileno(), stat.S_IMODE(status.st_mode))
         os.utime(made.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
         os.fsync(made.fileno())
-    try:
-        _move_file(new, target, status)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(new)
+    _put(new, target)
+    with suppress(FileNotFoundError):
+        os.unlink(new)
 
 
 def _is_same(source: str, target: str) -> bool:
