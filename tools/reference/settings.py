@@ -61,7 +61,7 @@ REGISTRY_KEYS: Final = {
     "capabilities": "what is lent to it, true or false: `fs`, `terminal`, `elicitation`",
 }
 ENVIRONMENT: Final = {
-    "DRAGOMAN_HOME": "the folder for everything that is kept; without it the platform's data folder",
+    "DRAGOMAN_HOME": "one folder for everything that is kept; without it there are the platform's four",
     "DRAGOMAN_LOG": "`debug`, `info`, `warning` or `error`: log what a command does to stderr; never content or keys",
     "DRAGOMAN_LOG_FILE": "a file for the lines of `DRAGOMAN_LOG` and `--log-level`, in place of stderr",
     "DRAGOMAN_TOKEN": "the token of `dragoman connect`, where `--token-file` is not given",
@@ -75,7 +75,10 @@ ENVIRONMENT: Final = {
     "LLM_PROVIDER": "one provider by name; then `NAME_API_KEY`, `NAME_BASE_URL` and `NAME_MODEL` are read too",
     "DRAGOMAN_TREE": "set by us for every program that is started, to find it again; not for you to set",
     "NO_COLOR": "no colours on the terminal",
-    "XDG_DATA_HOME": "the platform's data folder on Linux",
+    "XDG_CONFIG_HOME": "where our config folder is; `~/.config` if it is no absolute path",
+    "XDG_DATA_HOME": "where our data folder is; else `~/.local/share`",
+    "XDG_STATE_HOME": "where our state folder is; else `~/.local/state`",
+    "XDG_CACHE_HOME": "where our cache folder is; else `~/.cache`. On macOS all four are in `~/Library` without these",
 }
 RUN_EXITS: Final = (
     ("0", "the agent is done"),
@@ -113,7 +116,7 @@ def settings_page() -> str:
         "# Settings, variables and exit codes",
         "## config.toml",
         (
-            "In `$DRAGOMAN_HOME`. The command line counts first, then the environment (`DRAGOMAN_MODEL` for "
+            "In the config folder. The command line counts first, then the environment (`DRAGOMAN_MODEL` for "
             "`model` and so on), then this file. `dragoman config show` says what holds, and why. A key that is not "
             "known is an error."
         ),
@@ -124,7 +127,7 @@ def settings_page() -> str:
         table(("key", "what it is for"), [(f"`{name}`", about) for name, about in MCP_KEYS.items()]),
         "## acp.json",
         (
-            "The agents that `dragoman run --agent NAME` knows: in `$DRAGOMAN_HOME`, and in a project (`acp.json` or "
+            "The agents that `dragoman run --agent NAME` knows: in the config folder, and in a project (`acp.json` or "
             "`.dragoman/acp.json`) once it is trusted. An unknown key, or a value of the wrong kind, is an error that "
             "names the line."
         ),
@@ -133,18 +136,21 @@ def settings_page() -> str:
         table(("key", "what it is for"), [(f"`{name}`", about) for name, about in entries.items()]),
         "## Environment variables",
         table(("variable", "what it is for"), [(f"`{name}`", about) for name, about in ENVIRONMENT.items()]),
-        "## Files in $DRAGOMAN_HOME",
+        "## Our files",
+        "With `$DRAGOMAN_HOME` all of them are there, and nowhere else.",
         table(
             ("name", "what it is"),
             [
-                ("`config.toml`", "settings, yours to write"),
-                ("`acp.json`", "agents, yours to write; `dragoman agents add` writes it too"),
-                ("`credentials.toml`", "keys that `dragoman login` kept; readable by you alone"),
-                ("`commands/NAME.md`", "slash commands of your own"),
-                ("`sessions/`", "one file a session, and an index that can be thrown away"),
-                ("`log/`", "failures of our own"),
-                ("`trust.json`", "the projects you have trusted"),
-                ("`gateway/`", "hashes of tokens, and whose sessions are whose"),
+                ("config: `config.toml`", "settings, yours to write"),
+                ("config: `acp.json`", "agents, yours to write; `dragoman agents add` writes it too"),
+                ("data: `credentials.toml`", "keys that `dragoman login` kept; readable by you alone"),
+                ("config: `commands/NAME.md`", "slash commands of your own"),
+                ("data: `sessions/`", "one file a session, and an index that can be thrown away"),
+                ("state: `log/`", "failures of our own, and decisions about other agents"),
+                ("state: `history`", "what was typed in `chat`"),
+                ("cache: `models/`", "what providers list; can be thrown away"),
+                ("data: `trust.json`", "the projects you have trusted"),
+                ("data: `gateway/`", "hashes of tokens, and whose sessions are whose"),
             ],
         ),
         "## Exit codes",
