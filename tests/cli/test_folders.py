@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import os
 import pwd
 import sys
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from dragoman.cli import home
 from dragoman.cli.errors import CommandError
+from tests.support import command
 
 VARIABLES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 PLATFORMS = {"linux": platformdirs.unix.Unix, "freebsd14": platformdirs.unix.Unix, "darwin": platformdirs.macos.MacOS}
@@ -143,3 +145,16 @@ def test_a_relative_home_folder_brings_no_files_of_the_folder_we_work_in(
         theirs = pwd.getpwuid(os.getuid()).pw_dir
         assert home.own_path("config.toml") == f"{theirs.rstrip('/')}/.config/dragoman/config.toml"
         assert (home.former_folder(), home.former_names()) == ("", [])
+
+
+def test_config_show_and_doctor_name_every_folder(tmp_path: Path) -> None:
+    named = {f"XDG_{kind.upper()}_HOME": str(tmp_path / kind) for kind in ("config", "data", "state", "cache")}
+    folders = {kind: f"{tmp_path}/{kind}/dragoman" for kind in ("config", "data", "state", "cache")}
+    with machine("linux", {"HOME": str(tmp_path), **named}):
+        shown = command.call("config", "show", "--json")
+        lines = command.call("config", "show").out.splitlines()
+        findings = json.loads(command.call("doctor", "--json").out)["findings"]
+    assert json.loads(shown.out)["folders"] == folders
+    assert lines[:4] == [f"{kind} folder".ljust(19) + folder for kind, folder in folders.items()]
+    text = "; ".join(f"{kind} {folder}" for kind, folder in folders.items())
+    assert [one for one in findings if one["what"] == "folders"] == [{"what": "folders", "health": "ok", "text": text}]

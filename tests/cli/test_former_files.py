@@ -73,8 +73,8 @@ def files(user: Path) -> dict[str, str]:
 EXPECTED = {MOVED.get(name, f".local/share/dragoman/{name}"): text for name, text in FORMER.items()}
 
 
-def config_show(user: Path, **more: str | None) -> command.Called:
-    return command.call("config", "show", DRAGOMAN_HOME=None, HOME=str(user), **more)
+def config_show(user: Path) -> command.Called:
+    return command.call("config", "show", DRAGOMAN_HOME=None, HOME=str(user))
 
 
 def test_a_command_moves_what_belongs_elsewhere_and_says_so_once(user: Path) -> None:

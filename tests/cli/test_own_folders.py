@@ -61,6 +61,14 @@ def told_by(work: Path, mode: str, *steps: Any) -> list[dict[str, Any]]:
     return told
 
 
+def run_beside(work: Path, *words: str) -> int:
+    """The exit code of `dragoman run`, where our folders are those in the workspace."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables(work).items():
+            patch.setenv(name, value)
+        return command.call("run", "hi", *words).code
+
+
 def failed(told: list[dict[str, Any]]) -> int:
     return json.dumps(told).count('"status": "failed"')
 
@@ -152,11 +160,11 @@ def test_no_other_agent_reads_or_writes_it_through_the_client(
         rogue_agent.text("ok"),
     )
     options = ("--format", "json", "--cwd", str(work), "--allow", allow)
-    done = command.call("run", "hi", *options, "--", *agent, **variables(work))
+    code = run_beside(work, *options, "--", *agent)
     *lent, permission = rogue_agent.answers(tmp_path)
     assert [answer.get("code") for answer in lent] == [-32600] * 4, lent
     assert permission["outcome"].get("optionId") != "yes"
-    assert (done.code, CANARY in (tmp_path / "plan.json.heard").read_text()) == (5, False)
+    assert (code, CANARY in (tmp_path / "plan.json.heard").read_text()) == (5, False)
     assert (work / FILES[kind]).read_text() == f"# {CANARY}\n"
     assert not (work / kind / "dragoman/new").exists()
 
@@ -170,5 +178,5 @@ def test_a_workspace_inside_of_one_is_the_users_choice(work: Path, tmp_path: Pat
         tmp_path, {"ask": "fs/read_text_file", "params": {"path": path}}, rogue_agent.text("ok")
     )
     options = ("--cwd", str(inside), "--allow", "read")
-    assert command.call("run", "hi", *options, "--", *agent, **variables(work)).code == 0
+    assert run_beside(work, *options, "--", *agent) == 0
     assert rogue_agent.answers(tmp_path) == [{"content": f"# {CANARY}\n"}]

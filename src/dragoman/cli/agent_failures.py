@@ -33,9 +33,10 @@ def failure_sentence(error: DragomanError, target: Target, *, greeted: bool) -> 
         stderr_text = f" It last wrote to stderr:\n{rest}" if newline else ""
         return f"{ending} before it answered; it may not speak ACP.{stderr_text}"
     if target.ours and isinstance(error, RequestFailed) and any(mark in error.message for mark in _STORE):
-        from dragoman.cli.home import own_path
+        from dragoman.cli.home import own_file
 
-        return f"{sentence}; sessions are kept in {own_path('sessions')}, and DRAGOMAN_HOME can name another folder"
+        folder = own_file("sessions").parent
+        return f"{sentence}; sessions are kept in {folder}, and DRAGOMAN_HOME can name another folder"
     return sentence
 
 

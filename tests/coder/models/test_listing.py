@@ -156,7 +156,7 @@ async def test_a_list_is_kept_for_a_day_in_a_private_file_without_the_key(up: Pr
     clock = Clock()
     up.lists("one", "two")
     await ModelCatalog(str(tmp_path), clock).refresh(place(up))
-    (file,) = (tmp_path / "cache" / "models").iterdir()
+    (file,) = (tmp_path / "models").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
     assert KEY not in file.read_text() and file.name.startswith("openai-")
     again = ModelCatalog(str(tmp_path), clock)
@@ -222,7 +222,7 @@ async def test_a_file_that_is_no_list_counts_as_none(up: ProviderServer, tmp_pat
     up.lists("one")
     clock = Clock()
     await ModelCatalog(str(tmp_path), clock).refresh(place(up))
-    (file,) = (tmp_path / "cache" / "models").iterdir()
+    (file,) = (tmp_path / "models").iterdir()
     file.write_bytes(content)
     catalog = ModelCatalog(str(tmp_path), clock)
     assert catalog.is_due(place(up))
