@@ -108,6 +108,7 @@ def test_a_former_folder_elsewhere_is_one_of_ours() -> None:
         ("config.toml", ".config/dragoman/config.toml"),
         ("acp.json", ".config/dragoman/acp.json"),
         ("commands", ".config/dragoman/commands"),
+        ("AGENTS.md", ".config/dragoman/AGENTS.md"),
         ("log", ".local/state/dragoman/log"),
         ("history", ".local/state/dragoman/history"),
         ("cache", ".cache/dragoman"),

@@ -27,6 +27,7 @@ FORMER = {
     "config.toml": 'mode = "plan"\n',
     "acp.json": '{"servers": {"mine": {"command": "mine"}}}',
     "commands/todos.md": "list them",
+    "AGENTS.md": "be brief",
     "history": "\n# 2026\n+hello\n",
     "log/dragoman.log": '{"time": "2026"}\n',
     "log/decisions.jsonl": '{"session": "s"}\n',
@@ -40,6 +41,7 @@ MOVED = {
     "config.toml": ".config/dragoman/config.toml",
     "acp.json": ".config/dragoman/acp.json",
     "commands/todos.md": ".config/dragoman/commands/todos.md",
+    "AGENTS.md": ".config/dragoman/AGENTS.md",
     "history": ".local/state/dragoman/history",
     "log/dragoman.log": ".local/state/dragoman/log/dragoman.log",
     "log/decisions.jsonl": ".local/state/dragoman/log/decisions.jsonl",
@@ -81,7 +83,7 @@ def test_a_command_moves_what_belongs_elsewhere_and_says_so_once(user: Path) -> 
     former = f"{user}/.local/share/dragoman"
     first, second = config_show(user), config_show(user)
     assert first.error == (
-        f"dragoman: moved from {former}: acp.json, commands, config.toml to {user}/.config/dragoman; "
+        f"dragoman: moved from {former}: AGENTS.md, acp.json, commands, config.toml to {user}/.config/dragoman; "
         f"cache to {user}/.cache/dragoman; history, log to {user}/.local/state/dragoman\n"
     )
     assert (first.code, second.code, second.error) == (0, 0, "")
@@ -269,7 +271,7 @@ def test_where_the_new_folder_cannot_be_made_it_is_used_where_it_is(user: Path) 
     assert shown.error == f"dragoman: moved from {former}: {moved}\n"
     assert f"mode               plan  ({former}/config.toml)" in shown.out
     (user / ".config").unlink()
-    assert "acp.json, commands, config.toml" in config_show(user).error
+    assert "AGENTS.md, acp.json, commands, config.toml" in config_show(user).error
     assert files(user) == EXPECTED
 
 

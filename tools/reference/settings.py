@@ -144,6 +144,7 @@ def settings_page() -> str:
                 ("config: `config.toml`", "settings, yours to write"),
                 ("config: `acp.json`", "agents, yours to write; `dragoman agents add` writes it too"),
                 ("data: `credentials.toml`", "keys that `dragoman login` kept; readable by you alone"),
+                ("config: `AGENTS.md`", "notes for every session of yours"),
                 ("config: `commands/NAME.md`", "slash commands of your own"),
                 ("data: `sessions/`", "one file a session, and an index that can be thrown away"),
                 ("state: `log/`", "failures of our own, and decisions about other agents"),

@@ -84,6 +84,9 @@ PLACES: Final[dict[str, Callable[[], str]]] = {
     "config.toml": config_folder,
     "acp.json": config_folder,
     "commands": config_folder,
+    "AGENTS.md": config_folder,
+    "CLAUDE.md": config_folder,
+    "GEMINI.md": config_folder,
     "log": state_folder,
     "history": state_folder,
     "cache": cache_folder,
@@ -170,7 +173,7 @@ def _delete_what_belongs_to(session_id: str) -> None:
     """Delete what is kept outside of the store for a session that was deleted."""
     from dragoman.coder.kept_results import delete_results
 
-    delete_results(str(own_file("sessions").parent), session_id)
+    delete_results(data_folder(), session_id)
 
 
 def read_registry(folder: str) -> "AgentRegistry":

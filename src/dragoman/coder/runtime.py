@@ -218,7 +218,7 @@ class SessionRuntime:
 
     def _make_briefing(self) -> SessionBriefing:
         return SessionBriefing(
-            self._roots, self.mode, self.identity, self._command_environment(), self._setup.home, self._warn
+            self._roots, self.mode, self.identity, self._command_environment(), self._setup.notes, self._warn
         )
 
     def _brief(
