@@ -9,10 +9,10 @@ How: for each pair of classes a plan is made once, from the fields of both, and 
 then costs one call of such a function for each object in it, and plain values are copied without a call.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
-from types import NoneType
-from typing import Any, Final, TypeVar, get_args
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -137,7 +137,7 @@ class Transcriber:
             nonlocal uses
             uses += 1
             if uses == _HOT:
-                become(_compiled_decoder(word, plan, decode, self._decoders, read))
+                become(_compiled_decoder(kind, word, plan, decode, self._decoders, read))
             found = {}
             for theirs, mine, unknown in plan:
                 item = getattr(value, theirs)
@@ -180,7 +180,7 @@ class Transcriber:
             nonlocal uses
             uses += 1
             if uses == _HOT:
-                become(_compiled_encoder(wired, plan, encode, write, no_meta=no_meta))
+                become(_compiled_encoder(kind, wired, plan, encode, self._encoders, write, no_meta=no_meta))
             found = {}
             for mine, theirs, null in plan:
                 item = getattr(value, mine)
@@ -204,6 +204,7 @@ class Transcriber:
 
 
 def _compiled_decoder(
+    kind: type[wire.Wire],
     word: type[Any],
     plan: list[tuple[str, str, Any]],
     decode: Callable[..., Any],
@@ -214,24 +215,31 @@ def _compiled_decoder(
     names: dict[str, Any] = {"UNSET": UNSET, "PLAIN": _PLAIN, "general": general, "decode": decode, "word": word}
     names |= {"DECODERS": decoders, "LIST_ITEMS": limits.LIST_ITEMS}
     given = _fields_that_may_be_unset(word)
+    hints = _hints(kind)
+    arguments = []
     for at, (theirs, mine, unknown) in enumerate(plan):
-        names[f"u{at}"] = unknown
-        lines.append(f" a{at} = value.{theirs}")
-        # A list of objects, as most are, without a call for the list and one more for each of them.
-        lines.append(f" if a{at}.__class__ is tuple and len(a{at}) <= LIST_ITEMS:")
-        known = "DECODERS[one.__class__](one) if one.__class__ in DECODERS"
-        lines.append(f"  a{at} = [{known} else decode(one, u{at}) for one in a{at}]")
-        lines.append(f" elif a{at}.__class__ not in PLAIN: a{at} = decode(a{at}, u{at})")
-        if mine not in given:
-            lines.append(f" if a{at} is UNSET: return general(value)")
-    arguments = ", ".join(f"{mine}=a{at}" for at, (_, mine, _) in enumerate(plan))
-    return _compiled([*lines, f" return word({arguments})"], "read", names)
+        parts = _parts(hints[theirs])
+        steps = []
+        if not parts <= _PLAIN:
+            # A list of objects, as most are, without a call for the list and one more for each of them.
+            known = "DECODERS[of](one) if (of := one.__class__) in DECODERS"
+            steps.append(f" if a{at}.__class__ is tuple and len(a{at}) <= LIST_ITEMS:")
+            steps.append(f"  a{at} = [{known} else decode(one, u{at}) for one in a{at}]")
+            steps.append(f" elif a{at}.__class__ not in PLAIN: a{at} = decode(a{at}, u{at})")
+            names[f"u{at}"] = unknown
+        if mine not in given and UnsetType in parts:
+            steps.append(f" if a{at} is UNSET: return general(value)")
+        arguments.append(f"{mine}=a{at}" if steps else f"{mine}=value.{theirs}")
+        lines += [f" a{at} = value.{theirs}", *steps] if steps else []
+    return _compiled([*lines, f" return word({', '.join(arguments)})"], "read", names)
 
 
 def _compiled_encoder(
+    kind: type[Word],
     wired: type[Any],
     plan: list[tuple[str, str, bool]],
     encode: Callable[[Any], Any],
+    encoders: dict[type[Word], Encode],
     general: Callable[..., Any],
     *,
     no_meta: bool,
@@ -239,16 +247,50 @@ def _compiled_encoder(
     rare = "more or value.extras is not UNSET" + (" or value.meta is not UNSET" if no_meta else "")
     lines = ["def write(value, more=None):", f" if {rare}: return general(value, more or {{}})"]
     names: dict[str, Any] = {"UNSET": UNSET, "PLAIN": _PLAIN, "general": general, "encode": encode, "wired": wired}
+    names["ENCODERS"] = encoders
     given = _fields_that_may_be_unset(wired)
+    hints = _hints(kind)
+    arguments = []
     for at, (mine, theirs, null) in enumerate(plan):
-        lines.append(f" a{at} = value.{mine}")
-        if not null:
-            lines.append(f" if a{at} is None: a{at} = UNSET")
-        if theirs not in given:
-            lines.append(f" if a{at} is UNSET: return general(value, {{}})")
-        lines.append(f" if a{at}.__class__ not in PLAIN: a{at} = encode(a{at})")
-    arguments = ", ".join(f"{theirs}=a{at}" for at, (_, theirs, _) in enumerate(plan))
-    return _compiled([*lines, f" return wired({arguments})"], "write", names)
+        parts = _parts(hints[mine])
+        steps = []
+        if not null and NoneType in parts:
+            steps.append(f" if a{at} is None: a{at} = UNSET")
+        if theirs not in given and UnsetType in parts:
+            steps.append(f" if a{at} is UNSET: return general(value, {{}})")
+        if not parts <= _PLAIN:
+            known = "ENCODERS[of](one) if (of := one.__class__) in ENCODERS"
+            steps.append(f" if a{at}.__class__ is list: a{at} = tuple([{known} else encode(one) for one in a{at}])")
+            steps.append(f" elif a{at}.__class__ not in PLAIN: a{at} = encode(a{at})")
+        arguments.append(f"{theirs}=a{at}" if steps else f"{theirs}=value.{mine}")
+        lines += [f" a{at} = value.{mine}", *steps] if steps else []
+    return _compiled([*lines, f" return wired({', '.join(arguments)})"], "write", names)
+
+
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """Return the type of each field of a class."""
+    return {field.name: field.type for field in msgspec.structs.fields(kind)}
+
+
+# What a field may hold of which its type does not tell the class.
+_ANYTHING: Final = frozenset({object, NoneType, UnsetType})
+
+
+def _parts(hint: Any) -> frozenset[Any]:
+    """Return the classes that a value of this type can have, null and absent among them."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        inner, *notes = get_args(hint)
+        # A union has more members than msgspec reads: see `wire.first_of` and `wire.choice`.
+        return _ANYTHING if any(isinstance(one, (wire.FirstOf, wire.VariantChoice)) for one in notes) else _parts(inner)
+    if origin is Literal:
+        return frozenset(map(type, get_args(hint)))
+    if origin in (Union, UnionType):
+        return frozenset().union(*map(_parts, get_args(hint)))
+    if hint in (Any, object):
+        return _ANYTHING
+    # A list counts as `tuple` or `list`, an object as the class that msgspec reads it to.
+    return frozenset({dict if origin is Mapping else origin or hint})
 
 
 def _compiled(lines: list[str], name: str, names: dict[str, Any]) -> Callable[..., Any]:
