@@ -14,11 +14,13 @@ from dragoman.dialects.codec.git_patches import git_patch
 from dragoman.dialects.codec.shared_types import transcriber
 from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_unknown, plain
 from dragoman.dialects.tolerance.requests import with_raw_fields
+from dragoman.dialects.v2.choices import decode_choices, encode_choices
 from dragoman.errors import PeerMistake
 from dragoman.vocabulary import content, events, options, requests, services, tools
 from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
 
+_EMPTY = Raw(b"[]")
 # The changes of a diff: one class for each operation on the wire, one word with an operation in the vocabulary.
 _CHANGES: dict[str, Any] = {
     "add": w.DiffChangeAdd,
@@ -55,12 +57,34 @@ def _encode_location(location: tools.Location) -> w.ToolCallLocation:
 
 def _encode_select(option: options.Select) -> w.SessionConfigOptionSelect:
     """Encode a choice; without any entries it gets the current value as one, because the list must not be empty."""
-    shown = [entry for entry in option.options if not isinstance(entry, options.ChoiceGroup) or entry.options]
-    if shown and len(shown) == len(option.options):
-        return CODEC.encode_as(option, w.SessionConfigOptionSelect)
-    if not shown:
-        shown = [options.Choice(option.current_value, option.current_value)]
-    return CODEC.encode_as(option, w.SessionConfigOptionSelect, options=CODEC.encode(shown))
+    choices: Any = encode_choices(option.options, CODEC)
+    if choices == _EMPTY:
+        choices = CODEC.encode([options.Choice(option.current_value, option.current_value)])
+    if option.extras is not UNSET:
+        return CODEC.encode_as(option, w.SessionConfigOptionSelect, options=choices)
+    return w.SessionConfigOptionSelect(
+        config_id=option.config_id,
+        name=option.name,
+        description=option.description,
+        category=option.category,
+        current_value=option.current_value,
+        options=choices,
+        meta=option.meta,
+    )
+
+
+def _decode_select(value: w.SessionConfigOptionSelect) -> options.Select:
+    if value.extras is not UNSET:
+        return CODEC.decode_as(value, options.Select)
+    return options.Select(
+        value.config_id,
+        value.name,
+        value.current_value,
+        decode_choices(value.config_id, value.options, CODEC),
+        value.description,
+        value.category,
+        meta=value.meta,
+    )
 
 
 # -- tool calls ------------------------------------------------------------------------------------------------------
@@ -192,6 +216,7 @@ CODEC = transcriber(
     },
     decode={
         **{kind.__name__: _decode_change for kind in _CHANGES.values()},
+        "SessionConfigOptionSelect": _decode_select,
         # In `session/status` states stand alone; as updates they have classes of their own, in the table above.
         "RunningStateUpdate": _decode_state(events.Running),
         "RequiresActionStateUpdate": _decode_state(events.RequiresAction),
