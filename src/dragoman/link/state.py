@@ -43,7 +43,9 @@ Responses have no column in the table: `JsonRpcPeer` matches them to calls, and 
 """
 
 from enum import Enum
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from msgspec import Struct
 
 Role = Literal["agent", "client"]
 
@@ -68,7 +70,7 @@ class Reception(Enum):
     IGNORE = "ignore"  # it is reported to the handler as noise
 
 
-class Permitted(NamedTuple):
+class Permitted(Struct, frozen=True):
     """One row of the table: what a link in one state and role does with messages, and what it may send."""
 
     initialize: Reception

@@ -81,7 +81,7 @@ _SHOWN_CHARACTERS: Final = 200
 UNLIMITED: Final = frozenset({"session/cancel", "session/close", "session/list", "sessions/list"})
 
 
-class Route(NamedTuple):
+class Route(msgspec.Struct, frozen=True):
     """One method: its request in the vocabulary, and the types of its params and result on the wire."""
 
     method: str
@@ -92,7 +92,7 @@ class Route(NamedTuple):
     # The capability that the receiver must have offered, as an attribute of its capabilities; empty: always there.
     needs: str = ""
     # Wire attribute to vocabulary attribute, where the two have different names.
-    renames: Renames = {}  # noqa: RUF012  # never changed
+    renames: Renames = {}  # never changed
     # Fields of the request that the method itself stands for, as `session/load` stands for a replay from the start.
     implies: Mapping[str, Any] = {}  # never changed
     # In place of the tables, where more than names differ. They take and return wire values, not bytes.
@@ -121,6 +121,8 @@ class DialectBase:
     null_ids = True
     replies_to_prompt_at_turn_end = False
     salt = ""
+    # By the request: what a result is passed through before it is decoded.
+    corrections: Mapping[type[Request], Callable[[Raw], Raw]] = {}  # never changed
 
     def __init__(
         self,
@@ -156,9 +158,9 @@ class DialectBase:
         """
         # The method's own name first; then names that peers are known to use for it; then what the other version of the
         # protocol calls it, which is a method of its own where this version has both.
-        route = self._incoming.get(ALIASES.get(method, method)) or self._incoming.get(SIBLINGS.get(method, ""))
+        route = self._incoming.get(method) or self._incoming.get(ALIASES.get(method) or SIBLINGS.get(method, ""))
         if route is None:
-            return self._decode_unrouted(method, params)
+            return self.decode_unrouted(id, method, params)
         if route.needs and not getattr(self._offered, route.needs):
             raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
         value = self.read_params(route, params)
@@ -169,9 +171,11 @@ class DialectBase:
         )
         if route.implies:
             request = msgspec.structs.replace(request, **route.implies)
-        # Here, so that no layer above ever has a relative path; and for every dialect.
-        check_paths(request)
-        if request.__class__ is Elicit and (problem := unoffered(request, self._offered)):
+        # Here, so that no layer above ever has a relative path or an empty prompt; and for every dialect.
+        check = _CHECKS.get(request.__class__)
+        if check is not None:
+            check(request)
+        if type(request) is Elicit and (problem := unoffered(request, self._offered)):
             raise PeerMistake(*problem)
         return request
 
@@ -188,7 +192,8 @@ class DialectBase:
                 raise
             return wire.decode(meant, route.params)
 
-    def _decode_unrouted(self, method: str, params: Raw) -> Request | Note:
+    def decode_unrouted(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """Decode a request whose method has no route: a notification sent as one, or an extension."""
         note = self._incoming_notes.get(method)
         if note is not None:
             # A notification sent as a request: clients exist that do this with `session/cancel`.
@@ -227,19 +232,25 @@ class DialectBase:
         kind = request.__class__  # in place of `isinstance`, which takes as long as decoding a short reply
         if kind is Extension:
             return DecodedReply(ExtensionResult(plain(result)))
+        if kind is RequestPermission:
+            return DecodedReply(self._decode_permission(request, result))
+        correct = self.corrections.get(kind)
+        return DecodedReply(self._read_result(kind, result if correct is None else correct(result)))
+
+    def _read_result(self, kind: type[Request], result: Raw) -> Reply:
         # `encode_request` has found the same route before: a request without one was never sent.
         route = self._outgoing[kind]
+        value = wire.decode(null_as_object(result), route.result)
+        return route.decode_result(value) if route.decode_result else self.codec.decode_as(value, route.reply)
+
+    def _decode_permission(self, request: Any, result: Raw) -> Reply:
         # A permission is the one answer that must never be read as more than it says. Before the schema's reader: no
         # key twice (readers differ in which one counts), and the flat form of some clients made the schema's. After it:
         # an id that was not offered, or that two options have, is no choice.
-        if isinstance(request, RequestPermission):
-            refuse_duplicates(result)
-            result = unfolded(result, self.offered_options(request))
-        value = wire.decode(null_as_object(result), route.result)
-        reply = route.decode_result(value) if route.decode_result else self.codec.decode_as(value, route.reply)
-        if isinstance(reply, PermissionAnswer) and isinstance(request, RequestPermission):
-            reply = only_offered(reply, self.offered_options(request))
-        return DecodedReply(reply)
+        offered = self.offered_options(request)
+        refuse_duplicates(result)
+        reply = self._read_result(RequestPermission, unfolded(result, offered))
+        return only_offered(reply, offered) if isinstance(reply, PermissionAnswer) else reply
 
     def offered_options(self, request: RequestPermission) -> list[PermissionOption]:
         """Return the options of a permission that were sent; an answer must name one of these."""
@@ -255,16 +266,16 @@ class DialectBase:
 
     def encode_request(self, request: Request) -> RequestMessage:
         """Encode a request of ours; `RequestFailed` for one that the peer has not offered to serve."""
-        if isinstance(request, Extension):
+        if type(request) is Extension:
             return RequestMessage(
                 request.method, b"" if request.params is UNSET else msgspec.json.encode(request.params)
             )
         route = self.route_of(request)
-        value = (
-            route.encode_params(request)
-            if route.encode_params
-            else self.codec.encode_as(request, route.params, {mine: theirs for theirs, mine in route.renames.items()})
-        )
+        if route.encode_params:
+            value = route.encode_params(request)
+        else:
+            renames = {mine: theirs for theirs, mine in route.renames.items()}
+            value = self.codec.encode_as(request, route.params, renames)
         return RequestMessage(route.method, wire.encode(value))
 
     def route_of(self, request: Request) -> Route:
@@ -275,14 +286,14 @@ class DialectBase:
         route = self._outgoing.get(type(request))
         if route is None or (route.needs and not getattr(self._granted, route.needs)):
             raise not_offered()
-        if isinstance(request, Elicit) and (problem := unoffered(request, self._granted)):
+        if type(request) is Elicit and (problem := unoffered(request, self._granted)):
             raise RequestFailed(*problem)
         return route
 
     def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """Encode the answer to a request of theirs."""
         # An extension without a result is answered with null: every request needs an answer, and JSON-RPC a `result`.
-        if isinstance(reply, ExtensionResult):
+        if type(reply) is ExtensionResult:
             return [ResultMessage(id, b"null" if reply.result is UNSET else msgspec.json.encode(reply.result))]
         route = self._incoming_by_type[type(request)]
         value = route.encode_result(reply) if route.encode_result else self.codec.encode_as(reply, route.result)
@@ -335,42 +346,45 @@ def with_login(routes: Iterable[Route], agent: AgentHello, *only: type[Request])
 
 def null_as_object(result: Raw) -> "Raw | bytes":
     """Return an empty object for null: peers exist that answer so where the result has no fields."""
-    return b"{}" if len(memoryview(result)) == 4 and bytes(result) == b"null" else result
+    return b"{}" if len(result) == 4 and bytes(result) == b"null" else result
 
 
-def check_paths(request: Request) -> None:
+def check_prompt(request: PromptRequest) -> None:
+    """Raise `PeerMistake` for an empty prompt."""
+    if not request.prompt:
+        raise PeerMistake(INVALID_PARAMS, "The prompt is empty")
+
+
+def check_paths(*paths: str) -> None:
     """Raise `PeerMistake` for a relative path, which the protocol forbids: it would name another file on each side."""
-    paths_of = _PATHS_OF.get(request.__class__)
-    if paths_of is not None:
-        _check(*paths_of(request))
-
-
-def _optional_cwd(request: ListSessions | CreateTerminal) -> Sequence[str]:
-    return (request.cwd,) if isinstance(request.cwd, str) else ()
-
-
-def _command_cwd(request: RequestPermission) -> Sequence[str]:
-    return (request.subject.cwd,) if isinstance(request.subject, CommandSubject) else ()
-
-
-# A table and not a `match`: every request is looked at, and most of them have no path.
-_PATHS_OF: Final[dict[type[Request], Callable[[Any], Sequence[str]]]] = {
-    **dict.fromkeys(
-        (NewSession, ResumeSession, ForkSession),
-        lambda request: (request.cwd, *(request.additional_directories or ())),
-    ),
-    **dict.fromkeys((ReadTextFile, WriteTextFile), lambda request: (request.path,)),
-    ListSessions: _optional_cwd,
-    CreateTerminal: _optional_cwd,
-    RequestPermission: _command_cwd,
-}
-
-
-def _check(*paths: str) -> None:
     for path in paths:
         if not is_path(path):
             shown = path if len(path) <= _SHOWN_CHARACTERS else f"{path[:_SHOWN_CHARACTERS]}…"
             raise PeerMistake(INVALID_PARAMS, f"Paths must be absolute; this one is not: {shown!r}")
+
+
+def _check_optional_cwd(request: ListSessions | CreateTerminal) -> None:
+    if isinstance(request.cwd, str):
+        check_paths(request.cwd)
+
+
+def _check_command_cwd(request: RequestPermission) -> None:
+    if isinstance(request.subject, CommandSubject):
+        check_paths(request.subject.cwd)
+
+
+# What the types of the wire cannot say. A table and not a `match`: most requests have nothing to be checked.
+_CHECKS: Final[dict[type[Request | Note], Callable[[Any], None]]] = {
+    **dict.fromkeys(
+        (NewSession, ResumeSession, ForkSession),
+        lambda request: check_paths(request.cwd, *(request.additional_directories or ())),
+    ),
+    **dict.fromkeys((ReadTextFile, WriteTextFile), lambda request: check_paths(request.path)),
+    ListSessions: _check_optional_cwd,
+    CreateTerminal: _check_optional_cwd,
+    RequestPermission: _check_command_cwd,
+    PromptRequest: check_prompt,
+}
 
 
 def is_path(path: str) -> bool:
@@ -389,9 +403,3 @@ def not_offered() -> RequestFailed:
 def busy_error() -> PeerMistake:
     """Return the error of a second prompt, where the wire can only end one turn at a time."""
     return PeerMistake(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
-
-
-def check_prompt(request: PromptRequest) -> None:
-    """Raise `PeerMistake` for an empty prompt."""
-    if not request.prompt:
-        raise PeerMistake(INVALID_PARAMS, "The prompt is empty")

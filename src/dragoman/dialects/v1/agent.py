@@ -18,7 +18,6 @@ from dragoman.dialects.codec.dialect_base import (
     TEXT_FRAME_TAIL,
     DialectBase,
     busy_error,
-    check_prompt,
     message_id_field,
     text_frame_head,
     with_login,
@@ -123,14 +122,13 @@ class AgentV1(DialectBase):
     def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode as `super()` does, but `session/set_mode` sets the mode option.
 
-        Raise `PeerMistake` for an empty prompt and for a second prompt while one is open in the session.
+        Raise `PeerMistake` for a second prompt while one is open in the session.
         """
         if method == "session/set_mode":
             return self._decode_set_mode(id, params)
         request = super().decode_request(id, method, params)
         match request:
             case requests.PromptRequest():
-                check_prompt(request)
                 # The schema leaves open what a second prompt does. elephant.ai's document has this error for it, and
                 # with two prompts open no `Idle` could be said to belong to either.
                 if request.session_id in self._prompts:

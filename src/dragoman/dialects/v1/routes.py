@@ -9,6 +9,7 @@ from dragoman.dialects.codec.shared_types import decode_unknown_value, encode_un
 from dragoman.dialects.codec.transcriber import decode_extras
 from dragoman.dialects.v1.codec import CODEC, ELICITATION, sane_exit
 from dragoman.vocabulary import requests, services
+from dragoman.vocabulary.asking import Done
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
@@ -153,9 +154,8 @@ CLIENT_NOTES = [NoteRoute("session/cancel", requests.CancelTurn, w.CancelNotific
 
 
 # All five need one capability, and differ in names alone.
-def _terminal(method: str, request: Any, params: Any, result: Any, reply: Any = None) -> Route:
-    route = Route(f"terminal/{method}", request, params, result, needs="terminal")
-    return route if reply is None else route._replace(reply=reply)
+def _terminal(method: str, request: Any, params: Any, result: Any, reply: Any = Done, encode: Any = None) -> Route:
+    return Route(f"terminal/{method}", request, params, result, reply, needs="terminal", encode_result=encode)
 
 
 # Requests of an agent; `session/request_permission` is in `permissions.py`. Files and terminals are the client's own,
@@ -188,7 +188,8 @@ AGENT_REQUESTS = [
         w.WaitForTerminalExitRequest,
         w.WaitForTerminalExitResponse,
         services.TerminalExited,
-    )._replace(encode_result=_encode_exited),
+        _encode_exited,
+    ),
     _terminal("kill", services.KillTerminal, w.KillTerminalRequest, w.KillTerminalResponse),
     _terminal("release", services.ReleaseTerminal, w.ReleaseTerminalRequest, w.ReleaseTerminalResponse),
     Route(

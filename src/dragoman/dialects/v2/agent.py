@@ -7,7 +7,6 @@ import msgspec
 from dragoman.dialects.codec.dialect_base import (
     TEXT_FRAME_TAIL,
     DialectBase,
-    check_prompt,
     message_id_field,
     text_frame_head,
     with_login,
@@ -19,7 +18,6 @@ from dragoman.dialects.v2.routes import AGENT_NOTES, AGENT_REQUESTS, CLIENT_NOTE
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import PromptRequest
 from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
 
@@ -41,18 +39,14 @@ class AgentV2(DialectBase):
             granted=client.capabilities,
         )
 
-    def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
+    def decode_unrouted(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
         """Decode as `super()` does, but read `session/load` of an older draft as a resume with a replay from the start.
 
-        Raise `PeerMistake` for an empty prompt.
+        The clients of that draft are found out at `initialize`, unless they send today's form of it.
         """
-        # The June draft's method; its clients are found out at `initialize` unless they send today's form of that.
         if method == "session/load":
-            method, params = "session/resume", _from_start(params)
-        request = super().decode_request(id, method, params)
-        if isinstance(request, PromptRequest):
-            check_prompt(request)
-        return request
+            return self.decode_request(id, "session/resume", _from_start(params))
+        return super().decode_unrouted(id, method, params)
 
     def encode_event(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
         """Encode an event as one update, or none where it would be taken for another."""

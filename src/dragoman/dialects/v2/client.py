@@ -1,13 +1,13 @@
 """Version 2, as the client: encode requests, decode events and answers. The vocabulary has this version's meaning."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from dragoman.dialects.codec.dialect_base import DialectBase, null_as_object, with_login
 from dragoman.dialects.codec.text_chunks import text_chunk
 from dragoman.dialects.codec.transcriber import decode_outer, plain
-from dragoman.dialects.contract import DecodedNotification, DecodedReply, Id, SessionEvent
+from dragoman.dialects.contract import DecodedNotification, Id, SessionEvent
 from dragoman.dialects.v2.codec import CODEC, decode_event
 from dragoman.dialects.v2.routes import AGENT_NOTES, AGENT_REQUESTS, CLIENT_NOTES, CLIENT_REQUESTS, LOGIN_REQUESTS
 from dragoman.dialects.v2_june.old_names import modern, with_modern_options
@@ -18,15 +18,26 @@ from dragoman.vocabulary.requests import ForkSession, NewSession, PromptRequest,
 from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
 
-# Answers that carry options, which the June draft has under other names.
-_WITH_OPTIONS = frozenset({NewSession, ResumeSession, ForkSession, SetOption})
 _PERMISSION = ("session/request_permission", "request_permission")
+
+
+def _with_message_id(result: msgspec.Raw) -> msgspec.Raw:
+    """Return the answer to a prompt with a message id: drafts before alpha 5 of the schema answer an empty object."""
+    body = plain(msgspec.Raw(null_as_object(result)))
+    if isinstance(body, dict) and "messageId" not in body:
+        return msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))
+    return result
 
 
 class ClientV2(DialectBase):
     """The client's side of version 2. Stateless: every update of this wire is an event of the vocabulary."""
 
     null_ids = False  # the schema: an id "MUST NOT be `null`"
+    # Options have other names in the June draft.
+    corrections: Mapping[type[Request], Callable[[msgspec.Raw], msgspec.Raw]] = {  # never changed
+        PromptRequest: _with_message_id,
+        **dict.fromkeys((NewSession, ResumeSession, ForkSession, SetOption), with_modern_options),
+    }
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
@@ -50,16 +61,6 @@ class ClientV2(DialectBase):
         # Older names first: today's reader would drop options with them from their lists, without an error.
         carrier = wire.decode(modern(params), w.UpdateSessionNotification)
         return [SessionEvent(carrier.session_id, decode_outer(carrier, decode_event(carrier.update)))]
-
-    def decode_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply:
-        """Decode as `super()` does; an accepted prompt may lack the message id, and options may have older names."""
-        kind = request.__class__  # in place of `isinstance`, which takes as long as decoding a short reply
-        if kind is PromptRequest:
-            # Required since alpha 5 of the schema; agents of the drafts before it answer an empty object.
-            body = plain(msgspec.Raw(null_as_object(result)))
-            if isinstance(body, dict) and "messageId" not in body:
-                result = msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))
-        return super().decode_reply(request, with_modern_options(result) if kind in _WITH_OPTIONS else result)
 
     def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
         """Decode as `super()` does; convert an older draft's permission (`toolCall` without `subject`) first."""

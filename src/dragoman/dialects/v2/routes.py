@@ -25,11 +25,11 @@ def _decode_set_option(value: Any) -> requests.SetOption:
 def _encode_set_option(
     request: requests.SetOption,
 ) -> w.SetSessionConfigOptionRequestId | w.SetSessionConfigOptionRequestBoolean | wire.UnknownVariant:
-    if isinstance(request.value, requests.UnknownValue):
-        return encode_unknown_value(request)
+    if isinstance(request.value, str):
+        return CODEC.encode_as(request, w.SetSessionConfigOptionRequestId)
     if isinstance(request.value, bool):
         return CODEC.encode_as(request, w.SetSessionConfigOptionRequestBoolean)
-    return CODEC.encode_as(request, w.SetSessionConfigOptionRequestId)
+    return encode_unknown_value(request)
 
 
 def _encode_permission(request: services.RequestPermission) -> w.RequestPermissionRequest:
