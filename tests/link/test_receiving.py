@@ -190,3 +190,24 @@ async def test_a_peer_that_asks_much_at_once_gets_its_first_replies_while_the_re
         # Three batches: the written bytes grow behind the 16th and the 32nd request, and nowhere else.
         grown = [at for at in range(1, 40) if written_before[at] > written_before[at - 1]]
         assert grown == [16, 32]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_reply_that_no_other_request_waits_beside_is_written_in_the_step_that_gives_it(count: int) -> None:
+    async with agent_link() as end:
+        go = asyncio.get_running_loop().create_future()
+        written_after: list[int] = []
+
+        async def answer(request: Request) -> Reply:
+            await go
+            asyncio.get_running_loop().call_soon(lambda: written_after.append(end.link.outbox.written))
+            return ExtensionResult("done")
+
+        end.above.answer = answer
+        end.wire.say(*(ping(number) for number in range(1, count + 1)))
+        await until(lambda: len(end.above.log) == count)
+        before = end.link.outbox.written
+        go.set_result(None)
+        await end.wire.answer(count)
+        # Of several the first waits for those that are given in the same turn of the loop.
+        assert [written > before for written in written_after] == ([True] if count == 1 else [False, True])

@@ -81,11 +81,11 @@ class PolledReadEnd:
             self._ended = True
 
     def _read(self) -> None:
-        size = limits.READ_BYTES if self._left is None else min(limits.READ_BYTES, self._left)
+        left = self._left
         try:
-            data = os.read(self._fd, size)
+            data = os.read(self._fd, limits.READ_BYTES if left is None else min(limits.READ_BYTES, left))
         except BlockingIOError:
-            if self._left is not None:  # another reader of the same pipe was faster: nothing is left
+            if left is not None:  # another reader of the same pipe was faster: nothing is left
                 self._end(None)
             return
         except OSError as error:
@@ -94,8 +94,10 @@ class PolledReadEnd:
         if not data:
             self._end(None)
             return
-        if self._left is not None:
-            self._left -= len(data)
+        if left is None:
+            self._on_data(data)
+            return
+        self._left = left - len(data)
         self._on_data(data)
         if self._left == 0:
             self._end(None)

@@ -20,7 +20,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -154,6 +154,8 @@ class Link:
         self._unconsumed = 0
         self._unframed = 0
         self._unread: list[Frame] = []
+        # Whether the frame that is received came alone: a peer that asks one thing at a time waits for the reply.
+        self._is_lone = False
         # Requests of the peer whose handler has not finished.
         self._running: dict[Id, asyncio.Task[None]] = {}
 
@@ -262,7 +264,6 @@ class Link:
         future: asyncio.Future[AgentHello] = self._loop.create_future()
         call = PendingCall(None, future)
         params = self._handshake.encode_client(hello)
-        check_size("initialize", params, self._peer.call_size)
         number, payload = self._peer.call("initialize", params, call)
         self._our_hello = (hello, call)
         self._enter(LinkState.GREETING)
@@ -292,12 +293,11 @@ class Link:
             except UnicodeEncodeError:
                 # A path of another encoding, or half of a surrogate pair: replaced, it would name something else.
                 raise UsageError("a text in it is no Unicode, so no wire can carry it") from None
-            check_size(message.method, message.params, self._peer.call_size)
             # From here on the call is the peer's to answer: whatever happens, `_receive_result`, `_receive_error`,
             # `_abandon` or the end of the link settles its future, exactly once.
             call = PendingCall(request, future, watch, on_reply)
             number, payload = self._peer.call(message.method, message.params, call)
-            early = cast("R | None", message.immediate_reply)  # a dialect gives the reply that belongs to the request
+            early: Any = message.immediate_reply  # a dialect gives the reply that belongs to the request
             if early is not None:
                 # The caller goes on with `early`; the request counts as in flight until the peer has answered it.
                 future.add_done_callback(self._release_slot if counted else retrieve_exception)
@@ -309,7 +309,7 @@ class Link:
             if admitted is not None:
                 await self._wait_in_queue(admitted, number, call, early=early is not None)
             if early is not None:
-                return early
+                return early  # type: ignore[no-any-return]
             return await self._wait_for_reply(number, future)
         except BaseException:
             # The caller is leaving with another exception; one that the future has as well would be reported as lost.
@@ -414,18 +414,14 @@ class Link:
                 if self._unconsumed > limits.INBOX_BYTES:
                     self._bound_unconsumed()
         else:
-            if self._framer.style is not None:
-                self.outbox.style = self._framer.style  # answered in kind
-            # A peer that asks one thing at a time waits for the reply, so that is written now.
-            corked = len(frames) == 1 and self.outbox.cork()
-            try:
-                if len(frames) <= _REPLIES_PER_WRITE:
-                    self._receive_frames(frames)
-                else:
-                    self._receive_batches(frames)
-            finally:
-                if corked:
-                    self.outbox.uncork()
+            if self._permitted.request is not _HANDLE and self._framer.style is not None:
+                self.outbox.style = self._framer.style  # answered in kind; the first bytes have decided
+            if len(frames) <= _REPLIES_PER_WRITE:
+                self._is_lone = len(frames) == 1
+                self._receive_frames(frames)
+                self._is_lone = False
+            else:
+                self._receive_batches(frames)
         if self._framer.broken:
             self._end_at_fault()
 
@@ -460,13 +456,13 @@ class Link:
                 self.outbox.flush()
             self._receive_frames(frames[at : at + _REPLIES_PER_WRITE])
 
-    def _receive_frames(self, frames: Iterable[Frame]) -> None:
+    def _receive_frames(self, frames: Sequence[Frame]) -> None:
         on_event = self._handler.on_event
         decode_text_update = self._decode_text_update
         # One iterator for both loops: when a message stops the reading, those behind it are moved to `_unread`, and the
         # loop finds none left. An exception of a handler ends neither the loop nor the link.
         rest = iter(frames)
-        if self._must_keep():
+        if (not self.is_reading or self._permitted.request is _KEEP) and self._must_keep():
             self._unread.extend(rest)
         for frame in rest:
             try:
@@ -480,7 +476,7 @@ class Link:
                 self._handler.on_bug(error)
             # Any message may have changed the state or stopped the reading; a text update changes neither.
             decode_text_update = self._decode_text_update
-            if (not self.is_reading or self._permitted.request is _KEEP) and self._must_keep():
+            if len(frames) > 1 and (not self.is_reading or self._permitted.request is _KEEP) and self._must_keep():
                 self._unread.extend(rest)
 
     def _must_keep(self) -> bool:
@@ -549,10 +545,10 @@ class Link:
         try:
             reply = self._handler.on_request(request, id)
         except Exception as error:
-            self._reply(id, request, error)
+            self._reply(id, request, error, at_once=self._is_lone)
             return
         if isinstance(reply, Reply):
-            self._reply(id, request, reply)
+            self._reply(id, request, reply, at_once=self._is_lone)
         else:
             self._running[id] = self._loop.create_task(self._run(id, request, reply))
 
@@ -587,7 +583,8 @@ class Link:
             if call.request is None:
                 self._receive_hello(call, result)
             else:
-                self._settle(call, self.dialect.decode_reply(call.request, result))
+                assert self._dialect is not None  # no request leaves before
+                self._settle(call, self._dialect.decode_reply(call.request, result))
         except PeerError as error:
             self._fail(call, error)
         except Exception as error:
@@ -728,9 +725,9 @@ class Link:
             outcome = error
         # Before the reply: with it the peer may use the id again, and cancel a request that is another one.
         self._running.pop(id, None)
-        self._reply(id, request, outcome)
+        self._reply(id, request, outcome, at_once=self._peer.owed == 1)
 
-    def _reply(self, id: Id, request: Request, outcome: Reply | Exception) -> None:
+    def _reply(self, id: Id, request: Request, outcome: Reply | Exception, *, at_once: bool) -> None:
         """Answer a request. It counts as in flight until the reply has its place in the outbox."""
         dialect = self._dialect
         if self.state is _CLOSED or dialect is None:
@@ -738,14 +735,14 @@ class Link:
         try:
             if isinstance(outcome, Exception):
                 raise outcome
-            self._send(dialect.encode_reply(id, request, outcome))
+            admitted = self._send(dialect.encode_reply(id, request, outcome), at_once=at_once)
         except Exception as error:
             # The handler's error, or a reply that cannot be encoded: a request is never left without an answer.
-            self._send(dialect.encode_failure(id, request, self._wire_error(error)))
+            admitted = self._send(dialect.encode_failure(id, request, self._wire_error(error)), at_once=at_once)
         implied = dialect.events_at_reply(request)
         if implied:
             self._handle_events(implied)
-        if self.outbox.has_waiting_producers and self._is_peer_choked:
+        if admitted is not None and self._is_peer_choked:
             self._stop_reading()
 
     def _reject(self, id: Id, error: Exception) -> None:
@@ -775,16 +772,18 @@ class Link:
 
     # -- from messages to the outbox ---------------------------------------------------------------------------------
 
-    def _send(self, outs: Sequence[Out]) -> "asyncio.Future[None] | None":
-        """Send messages together, behind everything that waits. None: they are in the outbox."""
-        if len(outs) == 1 and self._adapter is None:
-            out = outs[0]
-            if self.outbox.has_room(_cost(out)):
-                payload = self._payload(out)
-                if payload is not None:
-                    self.outbox.put(payload)
-                return None
-        return self.outbox.enqueue(sum(map(_cost, outs)), self._payloads(outs)) if outs else None
+    def _send(self, outs: Sequence[Out], *, at_once: bool = False) -> "asyncio.Future[None] | None":
+        """Send messages together, behind everything that waits. None: they are in the outbox, or written `at_once`."""
+        outbox = self.outbox
+        if len(outs) == 1 and self._adapter is None and outbox.has_room(_cost(outs[0])):
+            payload = self._payload(outs[0])
+            if payload is not None:
+                (outbox.put_and_flush if at_once else outbox.put)(payload)
+            return None
+        admitted = outbox.enqueue(sum(map(_cost, outs)), self._payloads(outs)) if outs else None
+        if at_once:
+            outbox.flush()
+        return admitted
 
     def _payloads(self, outs: Iterable[Out]) -> Iterable[bytes]:
         """Yield the frames, each made when it is put: until then a request counts as unanswered."""
@@ -799,17 +798,18 @@ class Link:
 
     def _payload(self, out: Out) -> bytes | None:
         """Return the frame of a message; None for a reply after the end."""
-        if isinstance(out, NotificationMessage):
-            return one_line(self._peer.notify(out.method, out.params))
-        if isinstance(out, ErrorMessage):
+        # The most frequent class first: `isinstance` is slow for a class that a value is not of.
+        if isinstance(out, ResultMessage):
+            small = len(out.result) + AMPLE <= limits.FRAME_BYTES
+            if small or (size := answer_size(out.id, out.result)) <= limits.FRAME_BYTES:
+                payload = self._peer.answer(out.id, out.result)
+            else:
+                self._handler.on_bug(UsageError(f"an answer of {size} bytes is larger than any peer takes"))
+                payload = self._peer.fail(out.id, INTERNAL_ERROR, "The answer is too large")
+        elif isinstance(out, ErrorMessage):
             payload = self._peer.fail(out.id, *out.error)
-        elif len(out.result) + AMPLE <= limits.FRAME_BYTES or (
-            (size := answer_size(out.id, out.result)) <= limits.FRAME_BYTES
-        ):
-            payload = self._peer.answer(out.id, out.result)
         else:
-            self._handler.on_bug(UsageError(f"an answer of {size} bytes is larger than any peer takes"))
-            payload = self._peer.fail(out.id, INTERNAL_ERROR, "The answer is too large")
+            return one_line(self._peer.notify(out.method, out.params))
         if self._all_answered is not None and not self._peer.owed and not self._all_answered.done():
             self._all_answered.set_result(None)
         return None if payload is None else one_line(payload)

@@ -20,11 +20,11 @@ from typing import Final, Literal, NamedTuple
 from msgspec.json import Encoder
 
 from dragoman import limits
-from dragoman.errors import LinkClosed, UsageError
+from dragoman.errors import LinkClosed
 from dragoman.surrogates import replace_lone_surrogates
 from dragoman.transports.contract import Transport
 from dragoman.wire.framing import Style, frame
-from dragoman.wire.jsonrpc import notification_size
+from dragoman.wire.jsonrpc import notification_size, too_large
 
 Trace = Callable[[Literal["in", "out"], bytes], None]
 
@@ -69,12 +69,14 @@ class Outbox:
         self._parts: list[bytes] = []
         # What is left of a write that the transport cut short. While it is there, nothing else may be written.
         self._rest: memoryview | None = None
-        # A write will come without being asked for: it is scheduled for the end of this turn, or the outbox is corked.
+        # A write is scheduled for the end of this turn.
         self._scheduled = False
         self._producers: deque[_QueuedBatch] = deque()
         self._error_replies: deque[tuple[int, int]] = deque()  # those that wait: (position of the end, bytes)
         self._drained: asyncio.Future[None] | None = None
         self._closed: LinkClosed | None = None
+        # Whether a frame is written as it is put: no trace has to see it, and the outbox is not closed.
+        self._is_bare = trace is None
         self._loop = asyncio.get_running_loop()
 
     def __repr__(self) -> str:
@@ -120,10 +122,8 @@ class Outbox:
 
     def put_and_flush(self, payload: bytes) -> None:
         """Put a payload, and write it now if nothing else waits: a lone request leaves one turn of the loop earlier."""
-        if self.size or self._scheduled or self._producers or self._trace is not None or self.style != "ndjson":
-            self.put(payload)
-            return
-        if self._closed is not None or len(payload) >= _LARGE:
+        is_first = not (self.size or self._scheduled or self._producers)
+        if not is_first or len(payload) >= _LARGE or not self._is_bare or self.style != "ndjson":
             self.put(payload)
             return
         # Nothing waits, so nothing is overtaken, and `size` stays 0 unless the pipe is full.
@@ -133,20 +133,6 @@ class Outbox:
         if taken < len(data):
             self._rest = memoryview(data)[taken:]
             self.size = len(data) - taken
-
-    def cork(self) -> bool:
-        """Schedule no write until the caller calls `uncork`. Return False if a write is scheduled already."""
-        if self._scheduled:
-            return False
-        self._scheduled = True
-        return True
-
-    def uncork(self) -> None:
-        """Write the payloads put since `cork`, now and together."""
-        self._scheduled = False
-        if self._parts or self._producers:
-            self.flush()
-            self._admit_producers()
 
     def has_room(self, cost: int) -> bool:
         """Return whether `cost` more bytes may be put now: no producer waits, and the outbox is not full."""
@@ -198,6 +184,7 @@ class Outbox:
     def close(self, error: LinkClosed) -> None:
         """Drop every byte that waits, and fail every producer that waits with `error`."""
         self._closed = error
+        self._is_bare = False
         self._parts.clear()
         self._rest = None
         # With `wait_above` at 0 no producer finds room, so each goes through `enqueue`, which raises.
@@ -366,13 +353,13 @@ def _encode_lossy(text: str) -> bytes:
 # -- what a payload must be before it is put -------------------------------------------------------------------------
 
 
-def check_size(method: str, params: bytes, measure: Callable[[str, bytes], int] = notification_size) -> None:
-    """Raise `UsageError` for a message that is larger than any peer takes; `measure` returns how large it is, whole."""
+def check_size(method: str, params: bytes) -> None:
+    """Raise `UsageError` for a notification that is larger than any peer takes."""
     if len(params) + 6 * len(method) + AMPLE <= limits.FRAME_BYTES:
         return
-    size = measure(method, params)
+    size = notification_size(method, params)
     if size > limits.FRAME_BYTES:
-        raise UsageError(f"a message of {size} bytes is larger than any peer takes ({limits.FRAME_BYTES}): split it")
+        raise too_large(size)
 
 
 def guarded_trace(trace: Trace, on_bug: Callable[[Exception], None]) -> Trace:

@@ -150,8 +150,9 @@ def parse(frame: bytes) -> Message:
     else:
         return _read(frame)  # null, a fraction, or too long: the precise reader has the words for it
     if method is None:
-        if usual.result and len(frame) == _REPLY + len(text) + len(usual.result):
-            return ResultResponse(id, usual.result)
+        result = usual.result
+        if result and len(frame) == _REPLY + len(text) + len(result):
+            return ResultResponse(id, result)
     elif params and frame[-2] == _CLOSE_BRACE:
         spare = len(frame) - _REQUEST - len(text) - len(method) - len(params)
         if spare == 0 or (spare > 0 and _is_spaced(frame, text.encode(), method, params)):

@@ -126,6 +126,10 @@ class _Lines:
 
     def feed(self, data: bytes) -> Found:
         try:
+            # One line, whole: a peer that asks one thing at a time sends this.
+            is_line = data.find(_NEWLINE) == len(data) - 1 and data >= b"!"
+            if is_line and len(data) <= self._limit and not self.held.size and not self._dropping:
+                return [data[:-1]]
             return self._feed(data)
         except MemoryError:  # it may be allowed, and there is no room for it
             return self._drop_line(data)
@@ -141,8 +145,6 @@ class _Lines:
         # Whether a line can pass the limit in this read at all. If not, no line has to be measured by itself.
         held = self.held.size
         slowly = self._dropping or held + len(data) > self._limit
-        if not slowly and not held and data.find(_NEWLINE) == len(data) - 1 and data >= b"!":
-            return [data[:-1]]  # one line, whole: a peer that asks one thing at a time sends this
         if not slowly and _NEWLINE not in data:
             self.held.add(data)  # the middle of a large frame: it is copied once, when the frame is complete
             return []

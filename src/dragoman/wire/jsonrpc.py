@@ -119,7 +119,8 @@ class JsonRpcPeer(Generic[W]):
         # An id is in `_theirs` from the moment its request is handed up until it is answered. A number of ours is in
         # `_ours` until its answer comes or it is abandoned; then it is in `_abandoned`, as far as that has room.
         self._theirs: set[Id] = set()
-        self._ours: dict[int, W] = {}
+        # Our numbers are integers, so a response to "1" is none to 1.
+        self._ours: dict[Id, W] = {}
         self._abandoned: dict[Id, None] = {}  # calls without a waiter whose answer is still owed
         self._last = 0  # the number of our last call; numbers are never used twice
         # Two steps to the end: no more input (requests that came before may still be answered), then closed.
@@ -161,6 +162,8 @@ class JsonRpcPeer(Generic[W]):
             known = bad.id is not None or self._answers_noise
             return self._refuse(bad, bad.id, answer=bad.answerable and known)
         # `type` in place of `isinstance`, which takes three times as long for a class that a value is not of.
+        if type(message) is ResultResponse and message.id in self._ours:
+            return Answered(self._ours.pop(message.id), message.result)
         if type(message) is RequestEnvelope:
             return self._asked(message)
         if type(message) is Notification:
@@ -170,31 +173,29 @@ class JsonRpcPeer(Generic[W]):
     def call(self, method: str, params: bytes, waiter: W) -> tuple[int, bytes]:
         """Make a request of ours: return its number and the bytes to send; raise `LinkClosed` after the end.
 
-        `waiter` comes back once: from `receive`, or from `end_calls` or `close`.
+        `waiter` comes back once: from `receive`, or from `end_calls` or `close`. Raise `UsageError` for a request that
+        is larger than any peer takes.
         """
         if self._input_has_ended:
             raise LinkClosed("the connection has ended")
-        self._last = number = self._last + 1
-        self._ours[number] = waiter
+        number = self._last + 1
         # One head serves for notifications and calls: the id goes between `jsonrpc` and `method`, as the official
         # SDKs write it, so that a peer finds the id of a long message at its beginning.
-        head = _heads.get(method)
-        if head is None:
-            head = _remember(method)
+        head = _heads.get(method) or _remember(method)
         if params:
-            return number, b'{"jsonrpc":"2.0","id":%d%b%b}' % (number, head[_VERSION:], params)
-        return number, b'{"jsonrpc":"2.0","id":%d%b}' % (number, head[_VERSION : -len(_PARAMS)])
-
-    def call_size(self, method: str, params: bytes) -> int:
-        """Return how many bytes the next call will have, if it is this one."""
-        return notification_size(method, params) + len(b',"id":%d' % (self._last + 1))
+            payload = b'{"jsonrpc":"2.0","id":%d%b%b}' % (number, head, params)
+        else:
+            payload = b'{"jsonrpc":"2.0","id":%d%b}' % (number, head[: -len(_PARAMS)])
+        if len(payload) > limits.FRAME_BYTES:
+            raise too_large(len(payload))
+        self._last = number
+        self._ours[number] = waiter
+        return number, payload
 
     def notify(self, method: str, params: bytes) -> bytes:
         """Make a notification; empty params are left out."""
-        head = _heads.get(method)
-        if head is None:
-            head = _remember(method)
-        return b"".join((head, params, b"}")) if params else head[: -len(_PARAMS)] + b"}"
+        head = _heads.get(method) or _remember(method)
+        return b"".join((_VERSION, head, params, b"}")) if params else _VERSION + head[: -len(_PARAMS)] + b"}"
 
     def answer(self, id: Id, result: bytes) -> bytes | None:
         """Return the response to their request, `answer_size` bytes long; None after `close`.
@@ -254,9 +255,8 @@ class JsonRpcPeer(Generic[W]):
         return request
 
     def _answered(self, message: ResultResponse | ErrorResponse) -> Incoming[W]:
-        # Ids of ours are integers; an answer to "1" is no answer to 1.
         number = message.id
-        if not isinstance(number, int) or number not in self._ours:
+        if number not in self._ours:
             if number in self._abandoned:
                 del self._abandoned[number]
                 return IgnoredMessage("")
@@ -281,11 +281,12 @@ class JsonRpcPeer(Generic[W]):
 
     def _finish(self, id: Id) -> bool:
         """Take a request out of flight; False after `close`, when there is no one left to answer."""
-        if self._closed:
-            return False
-        if id not in self._theirs:
-            raise UsageError(f"request {id!r} is not in flight: answer each request once")
-        self._theirs.remove(id)
+        try:
+            self._theirs.remove(id)
+        except KeyError:
+            if self._closed:
+                return False
+            raise UsageError(f"request {id!r} is not in flight: answer each request once") from None
         return True
 
 
@@ -306,18 +307,19 @@ _encode: Final = Encoder().encode
 _ABANDONED: Final = 1024
 _HEAD: Final = b'{"jsonrpc":"2.0","id":'
 _PARAMS: Final = b',"params":'
-_VERSION: Final = len(b'{"jsonrpc":"2.0"')
+_VERSION: Final = b'{"jsonrpc":"2.0"'
 _SKIPPED: Final = "a message that was too large"
 # Characters that are kept of the message of an error that is too large.
 _MESSAGE: Final = 200
-# The beginnings of notifications. A bridge passes names on that its peer invents, so there are bounds.
+# Notifications and calls from the method to the params. A bridge passes names on that its peer invents, so there are
+# bounds.
 _HEADS: Final = 256
 _HEAD_CHARACTERS: Final = 128
 _heads: Final[dict[str, bytes]] = {}
 
 
 def _remember(method: str) -> bytes:
-    head = b'{"jsonrpc":"2.0","method":%b%b' % (_encode(method), _PARAMS)
+    head = b',"method":%b%b' % (_encode(method), _PARAMS)
     if len(_heads) < _HEADS and len(method) <= _HEAD_CHARACTERS:
         _heads[method] = head
     return head
@@ -325,7 +327,12 @@ def _remember(method: str) -> bytes:
 
 def notification_size(method: str, params: bytes) -> int:
     """Return how many bytes a notification with these params has, which are not empty."""
-    return len(_heads.get(method) or _remember(method)) + len(params) + len(b"}")
+    return len(_VERSION) + len(_heads.get(method) or _remember(method)) + len(params) + len(b"}")
+
+
+def too_large(size: int) -> UsageError:
+    """Return the error of a message that has more bytes than any peer takes."""
+    return UsageError(f"a message of {size} bytes is larger than any peer takes ({limits.FRAME_BYTES}): split it")
 
 
 def answer_size(id: Id, result: bytes) -> int:

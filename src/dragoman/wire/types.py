@@ -94,8 +94,9 @@ def decode(data: bytes | Raw, kind: type[T]) -> T: ...
 def decode(data: bytes | Raw, kind: object) -> Any: ...
 def decode(data: bytes | Raw, kind: object) -> Any:
     """Decode a value of a class, or of a union (annotate where it is assigned); raise only `PeerMistake`."""
+    fast = _DECODERS_BY_ID.get(id(kind)) or decoder(kind)
     try:
-        return decoder(kind).decode(data)
+        return fast.decode(data)
     except msgspec.ValidationError:
         pass
     except (ValueError, RecursionError, OverflowError) as error:
