@@ -5,6 +5,7 @@ options come back, unless something else has set options meanwhile.
 """
 
 from collections.abc import Awaitable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 # Values named in an error about an unknown one: a sentence, not a page.
 _NAMED: Final = 20
 _NAMED_CHARACTERS: Final = 80
+_value_of: Final = attrgetter("value")
 
 
 def set_option(agent: "AgentCore", core: "SessionCore", request: ask.SetOption) -> Reply | Awaitable[Reply]:
@@ -109,6 +111,6 @@ def _with_model(option: Select | Toggle, value: object) -> Select | Toggle:
 
 
 def _fits(option: Select | Toggle, value: object) -> bool:
-    if isinstance(option, Toggle):
-        return isinstance(value, bool)
-    return value in [choice.value for choice in option.choices()]
+    if isinstance(option, Select):
+        return value in map(_value_of, option.choices())
+    return isinstance(value, bool)

@@ -80,6 +80,10 @@ class ConversationState:
         """Apply the reply to a request that sets an option."""
         self.options = reply.config_options
 
+    def set_option(self, config_id: str, value: str | bool) -> Coroutine[Any, Any, OptionsSet]:
+        """Send a request that sets an option, and wait for its reply."""
+        return self.connection.ask(SetOption(self.id, config_id, value), self.on_options_set)
+
     def start_turn(self, blocks: list[Content]) -> Turn:
         """Start a turn with a prompt. Raise `UsageError` if one runs that was not cancelled, or before `async with`."""
         before = self.newest
@@ -211,19 +215,16 @@ class Conversation:
         check_text(config_id, "the id of an option", "session.set_option('mode', 'ask')")
         if not isinstance(value, (str, bool)):
             raise UsageError(f"an option is set to text or to True or False, not {value!r}")
-        await self._set_option(config_id, value)
+        await self._state.set_option(config_id, value)
 
     async def set_mode(self, mode: str) -> None:
         """Set the session's mode, and wait for the agent's answer. Raise `UsageError` if the session has no modes."""
         check_text(mode, "a mode", "session.set_mode('ask')")
-        await self._set_option(self._state.option_id(MODE_CATEGORY), mode)
+        await self._state.set_option(self._state.option_id(MODE_CATEGORY), mode)
 
     async def set_model(self, model: str) -> None:
         """Set the model, and wait for the agent's answer. Raise `UsageError` if the agent offers no models."""
         await self.set_option(self._state.option_id("model"), model)
-
-    def _set_option(self, config_id: str, value: str | bool) -> Coroutine[Any, Any, OptionsSet]:
-        return self._state.connection.ask(SetOption(self.id, config_id, value), self._state.on_options_set)
 
     async def set_title(self, title: str) -> None:
         """Set the session's title, and wait for the agent's answer. Raise `UsageError` for another type."""

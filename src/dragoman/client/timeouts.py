@@ -8,6 +8,7 @@ the process is stopped; and the error says how far that went.
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -28,6 +29,7 @@ GRACE_SECONDS: Final = 2.0
 _STEPS: Final = 20
 _SHORTEST_STEP: Final = 0.01
 _LONGEST_STEP: Final = 1.0
+_EXPIRED: Final = math.inf
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 
@@ -47,17 +49,6 @@ class Timeouts:
     grace: float = GRACE_SECONDS
 
 
-class _Wait:
-    """A task that waits for a reply."""
-
-    __slots__ = ("has_expired", "seconds", "task")
-
-    def __init__(self, task: "asyncio.Task[Any] | None") -> None:
-        self.task = task
-        self.seconds = 0.0
-        self.has_expired = False
-
-
 class Clock:
     """Counts waiting time for one client, but not while `is_paused()`: the agent waits for us or for the user."""
 
@@ -65,7 +56,8 @@ class Clock:
         self.timeouts: Final = timeouts
         self._connection = connection
         self._is_paused = is_paused
-        self._waits: set[_Wait] = set()
+        # Tasks that wait for a reply, and for how many seconds; `_EXPIRED` once that was too long.
+        self._waits: dict[asyncio.Task[Any], float] = {}
         self._silence: dict[TurnEvents, float] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -79,21 +71,22 @@ class Clock:
         """Return the result of `work`, a request called `name`. Raise `TimedOut` at its bound: that cancels `work`."""
         if self.timeouts.request is None:
             return await work
-        wait = _Wait(asyncio.current_task(self._connection.loop))
-        self._waits.add(wait)
+        task = asyncio.current_task(self._connection.loop)
+        assert task is not None
+        self._waits[task] = 0.0
         if self._timer is None:
             self._run()
         try:
             return await work
         except asyncio.CancelledError:
             # `uncancel` says whether the task was cancelled by others too: then that counts, and not the timeout.
-            if wait.has_expired and wait.task is not None and not wait.task.uncancel():
+            if self._waits.get(task) == _EXPIRED and not task.uncancel():
                 _log.warning("the agent did not answer %s within %g s", name, self.timeouts.request)
                 bound = f"within {self.timeouts.request:g} s"
                 raise TimedOut(f"the agent did not answer {name} {bound}; the request was withdrawn") from None
             raise
         finally:
-            self._waits.discard(wait)
+            self._waits.pop(task, None)
 
     def watch(self, turn: "TurnEvents") -> None:
         """Count the silence of a turn until it has ended."""
@@ -103,7 +96,8 @@ class Clock:
 
     def stop(self) -> None:
         """Stop counting: the connection has ended."""
-        self._waits.clear()
+        # A task that was cancelled just now still has to learn that it was this clock's doing.
+        self._waits = {task: seconds for task, seconds in self._waits.items() if seconds == _EXPIRED}
         self._silence.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -123,11 +117,12 @@ class Clock:
 
     def _count_waits(self) -> None:
         bound = self.timeouts.request
-        for wait in list(self._waits):
-            wait.seconds += self._step
-            if bound is not None and wait.seconds >= bound and not wait.has_expired and wait.task is not None:
-                wait.has_expired = True
-                wait.task.cancel()
+        for task, seconds in list(self._waits.items()):
+            if bound is not None and seconds + self._step >= bound and seconds != _EXPIRED:
+                self._waits[task] = _EXPIRED
+                task.cancel()
+            else:
+                self._waits[task] = seconds + self._step
 
     def _count_turns(self) -> None:
         bound = self.timeouts.prompt_idle

@@ -39,6 +39,8 @@ class Select(Word, frozen=True, gc=False, tag_field="type", tag="select"):
 
     def choices(self) -> list[Choice]:
         """Return every choice in order, those of groups included."""
+        if ChoiceGroup not in map(type, self.options):
+            return self.options.copy()  # type: ignore[return-value]
         flat: list[Choice] = []
         for entry in self.options:
             if isinstance(entry, ChoiceGroup):
