@@ -3,11 +3,10 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import print_error
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from dragoman.vocabulary.dialect_rules import DialectRules
 
 _DESCRIPTION = """\
@@ -32,16 +31,9 @@ A script is a JSON file; each prompt plays its next turn:
 """
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
-        "acp",
-        help="the agent on stdin and stdout, for editors",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = add_command(commands, "acp", "the agent on stdin and stdout, for editors", _DESCRIPTION, epilog=_EPILOG)
     parser.add_argument(
         "--dialect",
         metavar="D",

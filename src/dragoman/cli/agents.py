@@ -1,13 +1,9 @@
 """`dragoman agents`: the agents of `acp.json`; list them, add one, remove one."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-from dragoman.cli.common_options import add_action
+from dragoman.cli.common_options import Commands, add_action, add_command
 from dragoman.cli.errors import NOT_DONE, print_error
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
 The agents that `dragoman run --agent NAME` and `dragoman chat --agent NAME`
@@ -24,16 +20,9 @@ _EPILOG = """\
 """
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
-        "agents",
-        help="list, add and remove agents",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = add_command(commands, "agents", "list, add and remove agents", _DESCRIPTION, epilog=_EPILOG)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
     listing = add_action(actions, "list", "the agents there are, and how they fare", as_json="one JSON array of agents")
     listing.add_argument("--check", action="store_true", help="start each one that is installed and say hello to it")

@@ -1,13 +1,10 @@
 """`dragoman chat`: a conversation with any agent, at a terminal."""
 
 import argparse
-from typing import TYPE_CHECKING
 
+from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import CommandError, print_error
 from dragoman.cli.target import add_target
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
 Talk to an agent at this terminal. Without --agent and -- CMD it is the
@@ -27,16 +24,15 @@ The token for an address is read from --token-file or DRAGOMAN_TOKEN.
 """
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "chat",
-        help="a conversation with any agent, at this terminal",
-        usage="dragoman chat [options] [-- CMD ...]",
-        description=_DESCRIPTION,
+        "a conversation with any agent, at this terminal",
+        _DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        usage="dragoman chat [options] [-- CMD ...]",
     )
     add_target(parser)
     parser.add_argument(

@@ -1,15 +1,15 @@
-"""The options that every command has, and the parser of one action of a command (`dragoman tokens create`).
+"""The parser of a command, of one action of it (`dragoman tokens create`), and the options that every command has.
 
 Part of every start: imports nothing but `argparse`.
 """
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
 from dragoman.version import VERSION
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+# What commands, or the actions of one, are added to. `argparse` has no public name for it.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 # Those of `logging`, which is not imported for this.
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -29,13 +29,30 @@ def add_common_options(parser: argparse.ArgumentParser, *, log_level: bool) -> N
     common.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
 
 
-def add_action(
-    actions: "_SubParsersAction[argparse.ArgumentParser]",
+def add_command(
+    commands: Commands,
     name: str,
     summary: str,
+    description: str,
     *,
-    as_json: str = "",
+    epilog: str | None = None,
     usage: str | None = None,
+) -> argparse.ArgumentParser:
+    """Declare a command. A description of several lines is shown in these lines, and the epilog with it."""
+    kind = argparse.RawDescriptionHelpFormatter if "\n" in description else argparse.HelpFormatter
+    return commands.add_parser(
+        name,
+        help=summary,
+        usage=usage,
+        description=description,
+        epilog=epilog,
+        formatter_class=kind,
+        allow_abbrev=False,
+    )
+
+
+def add_action(
+    actions: Commands, name: str, summary: str, *, as_json: str = "", usage: str | None = None
 ) -> argparse.ArgumentParser:
     """Declare an action. `as_json` says what `--json` prints; without it there is no such option."""
     description = f"{summary[0].upper()}{summary[1:]}."

@@ -5,12 +5,10 @@ answers with a candidate a line, `WORD<Tab>what it is`, or with `:files` or `:fo
 """
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import print_error
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
 Print a script that makes Tab complete commands, options, modes, agents and
@@ -80,15 +78,14 @@ complete -c dragoman -f -a '(__dragoman_candidates)'
 SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "completion",
-        help="let Tab complete this command line in bash, zsh or fish",
+        "let Tab complete this command line in bash, zsh or fish",
+        _DESCRIPTION,
         usage="dragoman completion {bash,zsh,fish}",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", nargs="?", help="bash, zsh or fish")
     parser.add_argument("--words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

@@ -5,11 +5,10 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import print_error
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from dragoman.cli.settings import Settings
 
 _NAMES = 18
@@ -17,11 +16,9 @@ _COLUMNS = 80
 _DESCRIPTION = "Every setting, its value, and where that comes from: DRAGOMAN_KEY, config.toml, or ours. No secrets."
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
-        "config", help="show the settings and where they come from", description=_DESCRIPTION, allow_abbrev=False
-    )
+    parser = add_command(commands, "config", "show the settings and where they come from", _DESCRIPTION)
     parser.add_argument("action", choices=("show",), nargs="?", default="show", help="show is all there is")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     return parser

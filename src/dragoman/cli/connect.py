@@ -4,13 +4,10 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dragoman import background
+from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import print_error, warn_about_plain_http
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
 Speak to an editor on stdin and stdout, and to an agent behind URL: https://,
@@ -25,15 +22,10 @@ line, where others could read it.
 """
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
-        "connect",
-        help="a remote agent on stdin and stdout, for editors",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    parser = add_command(
+        commands, "connect", "a remote agent on stdin and stdout, for editors", _DESCRIPTION, epilog=_EPILOG
     )
     parser.add_argument("url", metavar="URL", help="where `dragoman serve` listens; without a path it is /acp")
     parser.add_argument("--token-file", metavar="F", help="a file with the token; only you may be able to read it")

@@ -4,11 +4,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
+from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import print_error
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from dragoman.cli.trace import Trace
     from dragoman.client.conversation import Turn
 
@@ -33,13 +32,13 @@ _TICKS: Final = 5
 AGENT_FAILED: Final = 6
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    return commands.add_parser(
+    return add_command(
+        commands,
         "demo",
-        help="watch an agent and a client talk, without a network",
-        description="Start an agent as an editor would, and talk to it: a turn, a cancel, a failure that passes.",
-        allow_abbrev=False,
+        "watch an agent and a client talk, without a network",
+        "Start an agent as an editor would, and talk to it: a turn, a cancel, a failure that passes.",
     )
 
 

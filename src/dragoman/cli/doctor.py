@@ -6,10 +6,9 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+from dragoman.cli.common_options import Commands, add_command
 
 _DESCRIPTION = """\
 Look at what the agent stands on: settings, store, model, sandbox, search, the
@@ -29,15 +28,9 @@ class Finding(NamedTuple):
     text: str
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
-        "doctor",
-        help="check the installation and try one turn",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = add_command(commands, "doctor", "check the installation and try one turn", _DESCRIPTION)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument("--model", metavar="M", help="look at this model, not at the one of the settings")
     return parser

@@ -2,12 +2,9 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
+from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import NOT_DONE, print_error
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
 Keep a provider's key in credentials.toml, readable by you alone. A key in the
@@ -19,15 +16,9 @@ terminal:
 """
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
-        "login",
-        help="keep a model provider's key",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = add_command(commands, "login", "keep a model provider's key", _DESCRIPTION)
     parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="openai, anthropic, google, or your own")
     return parser
 

@@ -1,21 +1,18 @@
 """`dragoman logout`: forget the keys that `dragoman login` has kept."""
 
 import argparse
-from typing import TYPE_CHECKING
 
+from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import NOT_DONE, print_error
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
-
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "logout",
-        help="forget the kept keys",
-        description="Delete the keys that `dragoman login` has stored. Keys in the environment stay.",
-        allow_abbrev=False,
+        "forget the kept keys",
+        "Delete the keys that `dragoman login` has stored. Keys in the environment stay.",
     )
     parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="only the key of this provider")
     return parser

@@ -2,14 +2,12 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.decode_input import decode_input
 from dragoman.cli.errors import CommandError, print_error
 from dragoman.cli.target import add_target
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
 Send one prompt to an agent and show its turn. Without --agent and -- CMD it is
@@ -43,16 +41,15 @@ something was not allowed, 6 the agent failed, 124 timeout, 130 cancelled
 STDIN_BYTES: Final = 16 * 1024 * 1024
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "run",
-        help="one prompt to any agent, for people and scripts",
-        usage="dragoman run [options] PROMPT [-- CMD ...]",
-        description=_DESCRIPTION,
+        "one prompt to any agent, for people and scripts",
+        _DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        usage="dragoman run [options] PROMPT [-- CMD ...]",
     )
     parser.add_argument("prompt", metavar="PROMPT", nargs="+", help="the prompt; - stands for what comes on stdin")
     add_target(parser)

@@ -5,14 +5,11 @@ import atexit
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from dragoman import background
+from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import CommandError, print_error
 from dragoman.cli.server_token_options import add_token_options, change_tokens, wants_change
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
 Serve an agent over the network: Streamable HTTP and WebSocket at /acp, with
@@ -36,16 +33,9 @@ the rest. --max-mode and --workspace here hold for every token.
 _LONGEST_GRACE = 3600.0
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
-        "serve",
-        help="an agent behind HTTP and WebSocket",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = add_command(commands, "serve", "an agent behind HTTP and WebSocket", _DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--host", default="127.0.0.1", help="where to listen; this machine only, if not given")
     parser.add_argument("--port", type=_port, default=8790, help="8790, if not given")
     parser.add_argument(

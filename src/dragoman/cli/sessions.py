@@ -1,13 +1,9 @@
 """`dragoman sessions`: the stored sessions; list, show, export, audit, fork and delete them."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-from dragoman.cli.common_options import add_action
+from dragoman.cli.common_options import Commands, add_action, add_command
 from dragoman.cli.errors import print_error
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
 The sessions that `dragoman acp` has kept. ID is a session's id, or the
@@ -25,15 +21,10 @@ _EPILOG = """\
 """
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
-        "sessions",
-        help="list, show, export, audit, fork and delete stored sessions",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    parser = add_command(
+        commands, "sessions", "list, show, export, audit, fork and delete stored sessions", _DESCRIPTION, epilog=_EPILOG
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
     listing = add_action(

@@ -7,13 +7,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.common_options import add_action
+from dragoman.cli.common_options import Commands, add_action, add_command
 from dragoman.cli.errors import NOT_DONE, print_error
 from dragoman.cli.home import own_file
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from dragoman.gateway.token_store import TokenStore
     from dragoman.gateway.token_types import Token
 
@@ -45,15 +43,10 @@ full-access. --max-mode allows that one and all before it.
 """
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
-        "tokens",
-        help="create, list and revoke the tokens of a server",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    parser = add_command(
+        commands, "tokens", "create, list and revoke the tokens of a server", _DESCRIPTION, epilog=_EPILOG
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
     create = _action(actions, "create", "make a token and print it once", "one JSON object, with the token in it")
@@ -93,9 +86,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     return parser
 
 
-def _action(
-    actions: "_SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, as_json: str
-) -> argparse.ArgumentParser:
+def _action(actions: Commands, name: str, summary: str, as_json: str) -> argparse.ArgumentParser:
     parser = add_action(actions, name, summary, as_json=as_json)
     parser.add_argument("--token-file", metavar="F", help="where the hashes of the tokens are kept")
     return parser

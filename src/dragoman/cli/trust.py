@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import NOT_DONE, can_ask_user, discard_typed_input, print_error
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from dragoman.cli.trust_text import ConfigPart
 
 _DESCRIPTION = """\
@@ -29,15 +28,9 @@ _STOPS: Final = ("q", "quit", "n", "no")
 _GOES_ON: Final = "      … "
 
 
-def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = commands.add_parser(
-        "trust",
-        help="let a project's configuration start programs",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = add_command(commands, "trust", "let a project's configuration start programs", _DESCRIPTION)
     parser.add_argument("folder", metavar="DIR", nargs="?", default=".", help="the project; this folder if left out")
     parser.add_argument(
         "-y", "--yes", action="store_true", help="do not ask; needed where there is no terminal; gives no secret away"
