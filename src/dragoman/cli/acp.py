@@ -1,13 +1,9 @@
 """`dragoman acp`: the agent on stdin and stdout, for editors."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import print_error
-
-if TYPE_CHECKING:
-    from dragoman.vocabulary.dialect_rules import DialectRules
 
 _DESCRIPTION = """\
 Serve an agent on stdin and stdout, for an editor that starts it. stdout carries
@@ -56,29 +52,24 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the editor is gone."""
     # Everything behind this line is paid for by the editor's user at every start: import as little as possible.
+    from dragoman.agent.agent import agent_core, rules_of
     from dragoman.cli.builtin_agent import our_setup
-    from dragoman.cli.errors import CommandError
     from dragoman.cli.home import open_store
     from dragoman.coder.agent import coding_agent
     from dragoman.errors import UsageError
 
     try:
-        setup = our_setup(arguments.model, arguments.mode, _rules(arguments.dialect))
-    except (CommandError, UsageError) as error:
+        setup = our_setup(arguments.model, arguments.mode, rules_of(arguments.dialect))
+    except UsageError as error:
         return print_error(str(error))
     trace = None
     if arguments.trace is not None:
         from dragoman.cli.trace import open_trace
 
-        try:
-            trace = open_trace(arguments.trace)
-        except OSError as error:
-            return print_error(f"{arguments.trace}: cannot write the trace: {error.strerror}")
+        trace = open_trace(arguments.trace)
     agent = coding_agent(
         setup, store=open_store, resume=arguments.resume, protocol=arguments.protocol, dialect=arguments.dialect
     )
-    from dragoman.agent.agent import agent_core
-
     core = agent_core(agent)
     core.also_report = _record
     core.at_a_terminal = "waiting for an editor on stdin; for a person: dragoman chat"
@@ -90,13 +81,3 @@ def _record(error: Exception) -> None:
     from dragoman.cli.failure_log import record
 
     record("acp", error)
-
-
-def _rules(dialect: str | None) -> "DialectRules":
-    from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES
-
-    if dialect is None:
-        return PROTOCOL_RULES
-    from dragoman.agent.agent import rules_of
-
-    return rules_of(dialect)

@@ -14,7 +14,6 @@ from dragoman import background
 from dragoman.cli.errors import NOT_DONE, print_error, print_warning
 from dragoman.cli.home import own_file, read_registry
 from dragoman.cli.key_variables import hide_keys
-from dragoman.cli.settings import SettingsError
 from dragoman.cli.text_width import fit, harmless_json, harmless_line, pad, width
 from dragoman.client.connect import connect
 from dragoman.client.known_agents import KNOWN
@@ -36,10 +35,7 @@ def list_agents(arguments: argparse.Namespace) -> int:
     """Print the agents, a line or an object each."""
     registry = read_registry(".")
     if arguments.check:
-        try:
-            hide_keys()
-        except SettingsError as error:
-            return print_error(str(error))
+        hide_keys()
         background.run(_check(registry))
     found = [registry.status(name) for name in registry.names()]
     if arguments.json:

@@ -29,10 +29,7 @@ async def connect_to(
     if arguments.trace is not None:
         from dragoman.cli.trace import open_trace
 
-        try:
-            options["trace"] = open_trace(arguments.trace)
-        except OSError as error:
-            raise CommandError(f"{arguments.trace}: cannot write the trace: {error.strerror}") from None
+        options["trace"] = open_trace(arguments.trace)
     if target.registry is not None:
         return await stack.enter_async_context(target.registry.connect(target.name, **options))
     from dragoman.client.connect import connect

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.errors import CommandError
 from dragoman.cli.home import data_folder, own_folders, own_path, started_files
 from dragoman.cli.key_variables import keep_keys_back
-from dragoman.cli.settings import Settings, SettingsError, read_settings
+from dragoman.cli.settings import Settings, read_settings
 from dragoman.coder.model_registry import DEMO, OFFLINE, ModelRegistry, ProviderAccess
 from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
 from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES, DialectRules
@@ -38,10 +38,7 @@ def our_setup(
 
     `CommandError` for what can be seen to be wrong before the first request.
     """
-    try:
-        settings = read_settings()
-    except SettingsError as error:
-        raise CommandError(str(error)) from None
+    settings = read_settings()
     keep_keys_back(settings)
     config = config_of(settings)
     provider = _provider() if rules.accepts_unlisted_models else None

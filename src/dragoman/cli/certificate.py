@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-
-class CertificateError(Exception):
-    """TLS cannot be had with these files; the text says which, and why."""
+from dragoman.cli.errors import CommandError
 
 
 def check_pair(certificate: Path, key: Path) -> None:
-    """Check that TLS works with these files. Raises `CertificateError`."""
+    """Check that TLS works with these files. Raises `CommandError`."""
     import ssl
 
     for option, file in (("--certificate", certificate), ("--key", key)):
@@ -16,18 +14,18 @@ def check_pair(certificate: Path, key: Path) -> None:
             with file.open("rb"):
                 pass
         except OSError as error:
-            raise CertificateError(f"{option} {file}: {(error.strerror or 'cannot be read').lower()}") from None
+            raise CommandError(f"{option} {file}: {(error.strerror or 'cannot be read').lower()}") from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_verify_locations(certificate)
     except ssl.SSLError:
-        raise CertificateError(f"--certificate {certificate}: this is no certificate in PEM") from None
+        raise CommandError(f"--certificate {certificate}: this is no certificate in PEM") from None
     try:
         context.load_cert_chain(certificate, key, password=_no_password)
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise CertificateError(f"--key {key}: this is not the key of {certificate}") from None
-        raise CertificateError(f"--key {key}: this is no private key in PEM, without a password") from None
+            raise CommandError(f"--key {key}: this is not the key of {certificate}") from None
+        raise CommandError(f"--key {key}: this is no private key in PEM, without a password") from None
 
 
 def _no_password() -> str:

@@ -3,7 +3,7 @@
 import argparse
 
 from dragoman.cli.common_options import Commands, add_command
-from dragoman.cli.errors import CommandError, print_error
+from dragoman.cli.errors import print_error
 from dragoman.cli.target import add_target
 
 _DESCRIPTION = """\
@@ -48,11 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.target import chosen_folder, chosen_target
     from dragoman.errors import how_to_install
 
-    try:
-        target = chosen_target(arguments)
-        folder = chosen_folder(arguments, target)
-    except CommandError as error:
-        return print_error(str(error))
+    target = chosen_target(arguments)
+    folder = chosen_folder(arguments, target)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         return print_error("a chat needs a terminal; `dragoman run` is for pipes and scripts")
     try:

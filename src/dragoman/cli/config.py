@@ -27,13 +27,10 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Show them."""
     from dragoman.cli.home import data_folder, folders_by_kind
-    from dragoman.cli.settings import KEYS, SettingsError, read_settings
+    from dragoman.cli.settings import KEYS, read_settings
     from dragoman.cli.text_width import harmless_line as plain
 
-    try:
-        settings = read_settings()
-    except SettingsError as error:
-        return print_error(str(error))
+    settings = read_settings()
     keys, thinks = find_keys(settings), _model_line()
     addresses = find_addresses(settings, keys)
     wrong = next((str(found["error"]) for found in addresses.values() if "error" in found), "")

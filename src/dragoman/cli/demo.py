@@ -56,10 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.trace is not None:
         from dragoman.cli.trace import open_trace
 
-        try:
-            trace = open_trace(arguments.trace)
-        except OSError as error:
-            return print_error(f"{arguments.trace}: cannot write the trace: {error.strerror}")
+        trace = open_trace(arguments.trace)
     with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
         script = os.path.join(folder, "demo.json")
         with open(script, "w", encoding="utf-8") as file:

@@ -79,10 +79,13 @@ def _findings(model: str | None) -> Iterator[Finding]:
 
 
 def _error_text(error: Exception) -> str:
-    """Return what to show of an error: an agent's with its details, any other with its kind."""
+    """Return what to show of an error: a sentence of ours, an agent's with its details, any other with its kind."""
+    from dragoman.cli.errors import CommandError
     from dragoman.errors import DragomanError
     from dragoman.host.failure_text import failure_text
 
+    if isinstance(error, CommandError):
+        return str(error)
     return failure_text(error) if isinstance(error, DragomanError) else f"{type(error).__name__}: {error}"
 
 
@@ -93,12 +96,9 @@ def _version() -> Finding:
 
 
 def _settings() -> Finding:
-    from dragoman.cli.settings import SettingsError, read_settings
+    from dragoman.cli.settings import read_settings
 
-    try:
-        settings = read_settings()
-    except SettingsError as error:
-        return Finding("settings", "broken", str(error))
+    settings = read_settings()
     file = settings.file if os.path.exists(settings.file) else "none written, all as delivered"
     return Finding("settings", "ok", file)
 
@@ -144,16 +144,11 @@ def _store() -> Finding:
 
 def _model(wanted: str | None) -> Finding:
     from dragoman.cli.builtin_agent import our_setup
-    from dragoman.cli.errors import CommandError
     from dragoman.coder.model_registry import DEMO
-    from dragoman.errors import DragomanError
 
-    try:
-        models = our_setup(wanted, None).models
-        name = models.current()
-        models.make(name)
-    except (CommandError, DragomanError) as error:
-        return Finding("model", "broken", str(error) if isinstance(error, CommandError) else _error_text(error))
+    models = our_setup(wanted, None).models
+    name = models.current()
+    models.make(name)
     if name == DEMO:
         from dragoman import background
         from dragoman.coder.models.demo import introduction

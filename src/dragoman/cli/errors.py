@@ -16,10 +16,13 @@ FAILED: Final = 6
 
 
 class CommandError(Exception):
-    """A command cannot do what its arguments or the settings ask for; the text says what is wrong, for the user."""
+    """A command cannot do what its arguments or the settings ask for; the text says what is wrong, for the user.
+
+    `main` prints it, and ends with the code for wrong usage.
+    """
 
 
-def print_error(sentence: str, code: int = 2) -> int:
+def print_error(sentence: str, code: int = USAGE) -> int:
     """Print a sentence on stderr, made harmless, and return the exit code for it."""
     print_notice(sentence)
     return code

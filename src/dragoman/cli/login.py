@@ -26,13 +26,10 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Ask for the key and keep it."""
     from dragoman.cli.home import own_file, own_path
-    from dragoman.cli.settings import SettingsError, read_settings
+    from dragoman.cli.settings import read_settings
     from dragoman.coder import credentials
 
-    try:
-        known = [*credentials.KEY_VARIABLES, *read_settings().tables["providers"]]
-    except SettingsError as error:
-        return print_error(str(error))
+    known = [*credentials.KEY_VARIABLES, *read_settings().tables["providers"]]
     names = ", ".join(dict.fromkeys(known))
     provider = arguments.provider or _ask(f"Provider ({names}): ")
     if not provider:

@@ -7,11 +7,12 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final
 
 from dragoman.cli.common_options import add_common_options
+from dragoman.cli.errors import CommandError, print_error
 from dragoman.version import VERSION
 
 _DESCRIPTION = (
@@ -126,49 +127,31 @@ def _run(given: Sequence[str]) -> int:
     if given[0].startswith("-") and given[0] not in ("-h", "--help"):
         parser.error(f"unrecognized arguments: {given[0]}; first comes a command, then its options")
     arguments = parser.parse_args(given)
-    trouble = "" if arguments.command in _NEED_NO_FOLDERS else _prepare_folders()
-    if trouble:
-        from dragoman.cli.errors import print_error
-
-        return print_error(trouble)
     # `serve` had an option of this name first: it is the level of the server's own log.
     level = None if arguments.command == "serve" else arguments.log_level
-    if level is None and not os.environ.get("DRAGOMAN_LOG"):
-        code: int = arguments.run(arguments)
-        return code
-    return _run_with_log(arguments, level)
+    run: Callable[[argparse.Namespace], int] = arguments.run
+    try:
+        if arguments.command not in _NEED_NO_FOLDERS:
+            _prepare_folders()
+        if level is None and not os.environ.get("DRAGOMAN_LOG"):
+            return run(arguments)
+        from dragoman.cli.log_lines import logging_to_stderr
+
+        is_server = arguments.command == "serve"
+        with logging_to_stderr(arguments.command, level, os.environ, as_json=is_server):
+            return run(arguments)
+    except CommandError as error:
+        return print_error(str(error))
 
 
-def _prepare_folders() -> str:
-    """Move what earlier versions had elsewhere, which is seldom something. Return why there can be no folders."""
-    from dragoman.cli.errors import CommandError
+def _prepare_folders() -> None:
+    """Move what earlier versions had elsewhere, if anything. Raise `CommandError` where there can be no folders."""
     from dragoman.cli.home import former_names
 
-    try:
-        names = former_names()
-    except CommandError as error:
-        return str(error)
-    if names:
+    if former_names():
         from dragoman.cli.former_files import move_former_files
 
         move_former_files()
-    return ""
-
-
-def _run_with_log(arguments: argparse.Namespace, level: str | None) -> int:
-    from contextlib import ExitStack
-
-    from dragoman.cli.errors import CommandError, print_error
-    from dragoman.cli.log_lines import logging_to_stderr
-
-    with ExitStack() as stack:
-        try:
-            is_server = arguments.command == "serve"
-            stack.enter_context(logging_to_stderr(arguments.command, level, os.environ, as_json=is_server))
-        except CommandError as error:
-            return print_error(str(error))
-        code: int = arguments.run(arguments)
-        return code
 
 
 class _CommandLine(argparse.ArgumentParser):

@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.decode_input import decode_input
-from dragoman.cli.errors import CommandError, print_error
+from dragoman.cli.errors import CommandError
 from dragoman.cli.target import add_target
 
 _DESCRIPTION = """\
@@ -71,12 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.one_turn import OneTurn
     from dragoman.cli.target import chosen_folder, chosen_target
 
-    try:
-        typed, piped = _prompt(arguments.prompt)
-        target = chosen_target(arguments)
-        single_turn = OneTurn(arguments, target, chosen_folder(arguments, target), typed, piped)
-    except CommandError as error:
-        return print_error(str(error))
+    typed, piped = _prompt(arguments.prompt)
+    target = chosen_target(arguments)
+    single_turn = OneTurn(arguments, target, chosen_folder(arguments, target), typed, piped)
     return background.run(single_turn.perform())
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from dragoman import background
 from dragoman.cli.common_options import Commands, add_command
-from dragoman.cli.errors import CommandError, print_error
+from dragoman.cli.errors import print_error
 from dragoman.cli.server_token_options import add_token_options, change_tokens, wants_change
 
 _DESCRIPTION = """\
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
             background.run(serve(prepare(arguments, tokens, log), tokens, arguments))
         finally:
             log.close()
-    except (CommandError, DragomanError) as error:
+    except DragomanError as error:
         return print_error(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from dragoman.agent.agent import agent_core, rules_of
 from dragoman.cli import builtin_agent
-from dragoman.cli.errors import CommandError
 from dragoman.cli.home import open_store, read_registry
 from dragoman.errors import UsageError
 from dragoman.gateway.agent_source import PROCESSES, AgentSource, in_process, spawn_source, spoken_in
@@ -38,12 +37,9 @@ def our_agent(
 
     # Its clients know four modes, and none that does not ask.
     rules = rules_of("elephant" if arguments.elephant else None)
-    try:
-        setup = builtin_agent.our_setup(
-            arguments.model, arguments.mode, rules, audit_content=arguments.audit_content, private=private
-        )
-    except CommandError as error:
-        raise UsageError(str(error)) from None
+    setup = builtin_agent.our_setup(
+        arguments.model, arguments.mode, rules, audit_content=arguments.audit_content, private=private
+    )
     agent = coding_agent(setup, store=open_store, protocol=arguments.protocol)
 
     core = agent_core(agent)

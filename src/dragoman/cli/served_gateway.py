@@ -81,19 +81,17 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
     """Check a command line and choose the agent. Raise `CommandError` or `UsageError` for what is wrong."""
     from dragoman.cli.key_variables import hide_keys
     from dragoman.cli.served_agent import our_agent, registry_agent
-    from dragoman.cli.settings import SettingsError
     from dragoman.cli.token_fields import server_limits
     from dragoman.gateway.ceilings import Ceilings
     from dragoman.gateway.host_check import is_loopback
 
-    try:
-        hide_keys()
-    except SettingsError as error:
-        raise CommandError(str(error)) from None
+    hide_keys()
     if (arguments.certificate is None) != (arguments.key is None):
         raise CommandError("TLS needs both --certificate and --key")
     if arguments.certificate is not None:
-        _check_tls(Path(arguments.certificate).expanduser(), Path(arguments.key).expanduser())
+        from dragoman.cli.certificate import check_pair
+
+        check_pair(Path(arguments.certificate).expanduser(), Path(arguments.key).expanduser())
     if not is_loopback(arguments.host) and not tokens.valid():
         raise CommandError(
             f"without a token the server answers only this machine: make one with "
@@ -108,15 +106,6 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
     else:
         served = our_agent(arguments, _private(arguments, tokens), error_reporter(log))
     return PreparedGateway(arguments, tokens, log, served, Ceilings(limits, served.modes))
-
-
-def _check_tls(certificate: Path, key: Path) -> None:
-    from dragoman.cli.certificate import CertificateError, check_pair
-
-    try:
-        check_pair(certificate, key)
-    except CertificateError as error:
-        raise CommandError(str(error)) from None
 
 
 def _check_home(arguments: argparse.Namespace, tokens: "TokenStore") -> None:

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from dragoman import limits
+from dragoman.cli.errors import CommandError
 from dragoman.cli.home import own_path
 from dragoman.host.regular_file import read_regular
 
 
-class SettingsError(Exception):
+class SettingsError(CommandError):
     """A setting that cannot be used; the text says where and why."""
 
 

@@ -154,9 +154,9 @@ def _hide_keys(*, for_ours: bool) -> None:
 
     try:
         hide_keys()
-    except SettingsError as error:
+    except SettingsError:
         if not for_ours:
-            raise CommandError(str(error)) from None
+            raise
 
 
 def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:

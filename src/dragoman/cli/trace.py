@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from dragoman.cli.errors import CommandError
 from dragoman.host.environment import is_harmless_name, is_secret
 
 Trace = Callable[[Literal["in", "out"], bytes], None]
@@ -47,7 +48,10 @@ _ASSIGNMENT: Final = re.compile(rf"([\w-]*(?:{_NAMES})[\w-]*=)[^\s&\"';]+", re.I
 
 def open_trace(path: str) -> Trace:
     """Return a trace that appends to a file only its owner can read; line by line, as crashes are what it is for."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
+    except OSError as error:
+        raise CommandError(f"{path}: cannot write the trace: {error.strerror}") from None
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.fchmod(descriptor, 0o600)  # it may be older than this trace
     known = secrets_of(os.environ)

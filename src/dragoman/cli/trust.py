@@ -91,16 +91,13 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
 
     from dragoman.cli.home import own_file
     from dragoman.cli.key_variables import keep_keys_back
-    from dragoman.cli.settings import SettingsError, read_settings
+    from dragoman.cli.settings import read_settings
     from dragoman.cli.text_width import harmless_line
     from dragoman.cli.trust_text import all_launches, parts_of
     from dragoman.host import trust
     from dragoman.host.scripts import named_files
 
-    try:
-        keep_keys_back(read_settings())  # what the settings call a key is a secret
-    except SettingsError as error:
-        return print_error(str(error))
+    keep_keys_back(read_settings())  # what the settings call a key is a secret
     folder = folder.resolve()
     files = trust.covered(folder)
     shown = harmless_line(str(folder))
