@@ -9,63 +9,26 @@ with connect_sync(["gemini", "--acp"]) as client:
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from inspect import signature
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, Unpack
 
-from dragoman import limits
 from dragoman.background import EventLoop
-from dragoman.client.ask_user import AskUserCallback
-from dragoman.client.connect import Client, EventCallback, Target, connect, renamed_timeouts
+from dragoman.client.connect import Client, Target, connect, renamed_timeouts
 from dragoman.client.conversation import Answer, Conversation, Turn
-from dragoman.client.handlers import (
-    ElicitationCallback,
-    ExtensionCallback,
-    NotificationCallback,
-    PermissionCallback,
-    ReadCallback,
-    Terminals,
-    WriteCallback,
-)
-from dragoman.client.timeouts import Timeouts
+from dragoman.client.settings import ConnectSettings
 from dragoman.errors import UsageError
-from dragoman.link import Trace
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import AnyEvent, Usage
-from dragoman.vocabulary.hello import AgentHello, Implementation
+from dragoman.vocabulary.hello import AgentHello
 from dragoman.vocabulary.options import AnyCommand, Option
 from dragoman.vocabulary.requests import McpServer, SessionInfo
 
 T = TypeVar("T")
 
 
-def connect_sync(
-    target: Target,
-    *,
-    cwd: str | None = None,
-    env: Mapping[str, str] | None = None,
-    token: str | None = None,
-    token_file: str | os.PathLike[str] | None = None,
-    permission: PermissionCallback | None = None,
-    elicitation: ElicitationCallback | None = None,
-    read_text_file: ReadCallback | None = None,
-    write_text_file: WriteCallback | None = None,
-    terminals: Terminals | None = None,
-    ask_user: AskUserCallback | None = None,
-    extensions: Mapping[str, ExtensionCallback] | None = None,
-    on_notification: NotificationCallback | None = None,
-    on_event: EventCallback | None = None,
-    on_noise: Callable[[str], None] | None = None,
-    on_trouble: Callable[[str], None] | None = None,
-    on_stderr: Callable[[bytes], None] | None = None,
-    info: Implementation | None = None,
-    protocol: int | None = None,
-    dialect: str | None = None,
-    timeouts: Timeouts | None = None,
-    start_timeout: float = limits.START_SECONDS,
-    trace: Trace | None = None,
-    patience: Timeouts | None = None,
-) -> "SyncClient":
+def connect_sync(target: Target, **settings: Unpack[ConnectSettings]) -> "SyncClient":
     """Return a client for scripts that are not async; `with` connects it. `target` and all settings as in `connect`.
 
     Callbacks stay the functions that `connect` wants, and run in the thread of the client: `permission`, `elicitation`,
@@ -74,33 +37,12 @@ def connect_sync(
     `info`, `protocol`, `dialect`, `timeouts`, `start_timeout` and `patience` are values. Raise `UsageError` for
     settings that do not fit each other or the target.
     """
-    return SyncClient(
-        connect(
-            target,
-            cwd=cwd,
-            env=env,
-            token=token,
-            token_file=token_file,
-            permission=permission,
-            elicitation=elicitation,
-            read_text_file=read_text_file,
-            write_text_file=write_text_file,
-            terminals=terminals,
-            ask_user=ask_user,
-            extensions=extensions,
-            on_notification=on_notification,
-            on_event=on_event,
-            on_noise=on_noise,
-            on_trouble=on_trouble,
-            on_stderr=on_stderr,
-            info=info,
-            protocol=protocol,
-            dialect=dialect,
-            start_timeout=start_timeout,
-            trace=trace,
-            timeouts=renamed_timeouts(timeouts, patience),
-        )
-    )
+    settings["timeouts"] = renamed_timeouts(settings.get("timeouts"), settings.pop("patience", None))
+    return SyncClient(connect(target, **settings))
+
+
+# `help` and editors that look at the running program show every setting, as they do for `connect`.
+connect_sync.__signature__ = signature(connect).replace(return_annotation="SyncClient")  # type: ignore[attr-defined]
 
 
 class _Loop:
