@@ -12,16 +12,16 @@ import re
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from dragoman.store import listing
 from dragoman.store.connections import UNREADABLE, close, connect, connect_to_build, is_damage, store_errors, unlink
 from dragoman.store.contract import ArchiveFilter, SessionDamaged, SessionMeta, SessionMissing, SessionPage, StoreFailed
-from dragoman.store.files import make_folder
+from dragoman.store.files import SessionFiles, make_folder
 from dragoman.store.listing import Cursor, decode_cursor, encode_cursor
 from dragoman.store.locks import Holder, locked, same_file
 from dragoman.store.rows import transaction
@@ -35,23 +35,13 @@ def no_progress(done: int, total: int) -> None:
     """Default `progress` callback: ignore it."""
 
 
-class SessionFileList(Protocol):
-    """The sessions' own files, which the list is made from."""
-
-    @property
-    def folder(self) -> Path: ...
-    def ids(self) -> Iterable[str]: ...
-    def read_meta(self, session_id: str) -> SessionMeta: ...
-    def exists(self, session_id: str) -> bool: ...
-
-
 class Index:
     """The list, in a folder of its own beside the sessions."""
 
     def __init__(
         self,
         folder: Path,
-        sessions: SessionFileList,
+        sessions: SessionFiles,
         holder: Holder,
         progress: Callable[[int, int], None] = no_progress,
     ) -> None:

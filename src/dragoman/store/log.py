@@ -25,10 +25,13 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dragoman.store.contract import Committed, Record, SessionMeta, StoreFailed
 from dragoman.store.entries import Entry, UnwritableEntry
+
+if TYPE_CHECKING:
+    from dragoman.store.sqlite import StoreEngine
 
 T = TypeVar("T")
 Job = Callable[[], None]
@@ -165,24 +168,10 @@ def _fail(done: "asyncio.Future[T]", error: BaseException) -> None:
 _Batch = tuple[Sequence[Entry], Committed]
 
 
-class LogEngine(Protocol):
-    """What a log needs of its store. The writer thread calls `call_in_loop`, `append`, `update_index` and `release`."""
-
-    def put(self, job: Callable[[], None]) -> bool: ...
-    def call_in_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None: ...
-    async def run(self, work: Callable[[], T]) -> T: ...
-    def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> str | None: ...
-    def update_index(self, session_id: str) -> SessionMeta: ...
-    def release(self, session_id: str) -> None: ...
-    def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]: ...
-    async def change(self, session_id: str, *, title: str | None, archived: bool | None) -> SessionMeta: ...
-    def remove_log(self, log: "SqliteLog") -> None: ...
-
-
 class SqliteLog:
     """The log of a session whose lease is ours. The contract is `Log`; methods below say in which thread they run."""
 
-    def __init__(self, engine: LogEngine, meta: SessionMeta, salvaged: str | None) -> None:
+    def __init__(self, engine: "StoreEngine", meta: SessionMeta, salvaged: str | None) -> None:
         self.meta = meta
         self.salvaged = salvaged
         self._engine = engine
@@ -246,7 +235,7 @@ class SqliteLog:
             await asyncio.shield(grown)
 
     async def change(self, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
-        self.meta = await self._engine.change(self.meta.id, title=title, archived=archived)
+        self.meta = await self._engine.run(lambda: self._engine.change(self.meta.id, title, archived))
         return self.meta
 
     async def touch(self) -> None:

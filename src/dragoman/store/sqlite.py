@@ -1,7 +1,7 @@
 """The embedded store: one SQLite file a session, an index that can be thrown away, one writer thread.
 
 `SqliteStore` and `SqliteLog` are used in an event loop; everything that touches the disk happens in the writer thread
-(`writer`), in the order in which it was put. `_Engine` is what both share, in two parts: for the loop, for the thread.
+(`writer`), in the order in which it was put. `StoreEngine` is what both share, in two parts: for the loop, for the thread.
 
 What a kill leaves behind is decided by three orders. A session's file is whole before it has its name (`files.create`).
 An entry is committed before `committed` is called. The list is marked before a file changes and put right after it
@@ -69,7 +69,7 @@ class SqliteStore:
         `folder` is no path.
         """
         _check_folder(folder)
-        self._engine = _Engine(Path(folder), clock, progress)
+        self._engine = StoreEngine(Path(folder), clock, progress)
         self._on_delete = on_delete
         # Sessions that are being opened, which are not to be opened twice.
         self._opening: set[str] = set()
@@ -132,7 +132,7 @@ class SqliteStore:
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
         """Change the `title` of the session `session_id`, or whether it is `archived`. Wait for the disk."""
-        changing = self._engine.change(session_id, title=title, archived=archived)
+        changing = self._engine.run(lambda: self._engine.change(session_id, title, archived))
         return await self._engine.raise_if_open_here(session_id, changing)
 
     async def delete(self, session_id: str) -> bool:
@@ -153,7 +153,7 @@ class SqliteStore:
     async def close(self) -> None:
         """Release every lease, wait until all entries are on disk, and stop the writer thread."""
         # Logs first: their commits were put before this and are done before the files are closed. Leases need no
-        # release: they end with the holder's lock, which `_Engine.close` gives up.
+        # release: they end with the holder's lock, which `StoreEngine.close` gives up.
         for log in list(self._engine.logs.values()):
             try:
                 await log.finish()
@@ -199,35 +199,23 @@ def _warn_of_former_name(former: str, now: str) -> None:
     warnings.warn(f"SqliteStore.{former} is called SqliteStore.{now} now", DeprecationWarning, stacklevel=3)
 
 
-class _Engine:
-    """Files, index and thread behind a store and its logs."""
+class StoreEngine(Writer):
+    """Files and index behind a store and its logs, and the thread that alone works on them."""
 
     def __init__(self, folder: Path, clock: Callable[[], float], progress: Callable[[int, int], None]) -> None:
+        super().__init__()
         self.logs: dict[str, SqliteLog] = {}
         self._folder = os.path.realpath(folder)
         self._clock = clock
-        self._writer = Writer()
         self._holder = Holder(folder / HOLDERS)
         self._files = SessionFiles(folder, self._holder)
         self._index = Index(folder / "index", self._files, self._holder, progress)
         self._latest = 0
 
     def __repr__(self) -> str:
-        return f"<_Engine logs={len(self.logs)} {self._writer!r}>"
+        return f"<StoreEngine logs={len(self.logs)} {super().__repr__()}>"
 
     # -- in the loop -------------------------------------------------------------------------------------------------
-
-    def put(self, job: Callable[[], None]) -> bool:
-        return self._writer.put(job)
-
-    def call_in_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-        self._writer.call_in_loop(loop, call)
-
-    async def run(self, work: Callable[[], T]) -> T:
-        return await self._writer.run(work)
-
-    async def stop(self) -> None:
-        await self._writer.stop()
 
     def add_log(self, log: SqliteLog) -> None:
         self.logs[log.meta.id] = log
@@ -272,9 +260,6 @@ class _Engine:
             if ahead is None:
                 return
             batch = await ahead
-
-    async def change(self, session_id: str, *, title: str | None, archived: bool | None) -> SessionMeta:
-        return await self.run(lambda: self._change(session_id, title, archived))
 
     # -- in the writer thread ----------------------------------------------------------------------------------------
 
@@ -374,7 +359,7 @@ class _Engine:
         # Last: a process that finds our name unlocked may acquire our sessions.
         self._holder.end()
 
-    def _change(self, session_id: str, title: str | None, archived: bool | None) -> SessionMeta:
+    def change(self, session_id: str, title: str | None, archived: bool | None) -> SessionMeta:
         self._files.check_free(session_id)
         self._index.mark(session_id)
         # The check before has no lock; `change` looks at the lease again inside of its transaction. It only keeps the
