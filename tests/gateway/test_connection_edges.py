@@ -130,12 +130,12 @@ async def test_a_cookie_that_is_over_ends_its_socket_and_no_other(
 async def test_a_connection_that_ends_while_a_session_is_looked_for_is_not_found(tmp_path: Path) -> None:
     looking, found = asyncio.Event(), asyncio.Event()
 
-    async def is_stored(session_id: str) -> bool:
+    async def folder_of(session_id: str) -> str:
         looking.set()
         await found.wait()
-        return True
+        return str(tmp_path)
 
-    async with gateway(counting(1), tmp_path, is_stored=is_stored) as served, raw_http(served) as raw:
+    async with gateway(counting(1), tmp_path, folder_of=folder_of) as served, raw_http(served) as raw:
         opened = asyncio.create_task(raw.open("some session"))
         await looking.wait()
         named = served.headers | {"Acp-Connection-Id": raw.connection}

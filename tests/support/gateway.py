@@ -18,7 +18,7 @@ from dragoman.gateway.hub import Hub
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.open_questions import OnPermission
 from dragoman.gateway.server import GatewayServer
-from dragoman.gateway.session_access import IsStored
+from dragoman.gateway.session_access import FolderOf
 from dragoman.gateway.session_directory import SessionDirectory
 from dragoman.gateway.token_store import TokenStore
 from dragoman.gateway.token_types import SCOPES, Scope
@@ -67,7 +67,7 @@ async def gateway(
     folder: Path,
     *,
     log: Logbook | None = None,
-    is_stored: IsStored | None = None,
+    folder_of: FolderOf | None = None,
     grace: float = 0.2,
     proxy_port: int = 0,
     versions: tuple[int, ...] = (1, 2),
@@ -84,7 +84,7 @@ async def gateway(
     hub = Hub(
         agent if isinstance(agent, AgentSource) else AgentSource(in_process(agent.serve, bugs.append), versions),
         directory=SessionDirectory(folder / "owners.jsonl"),
-        is_stored=is_stored,
+        folder_of=folder_of,
         report=bugs.append,
         log=log,
         ceilings=ceilings,

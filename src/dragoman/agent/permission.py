@@ -191,7 +191,7 @@ class Permission:
         self.remembered: Final = remembered
 
     def __bool__(self) -> bool:
-        return self.option is not None and self.option.kind in ("allow_once", "allow_always")
+        return self.option is not None and self.option.allows
 
     @property
     def always(self) -> bool:

@@ -14,7 +14,7 @@ from dragoman.cli.home import open_store, read_registry
 from dragoman.errors import UsageError
 from dragoman.gateway.agent_source import PROCESSES, AgentSource, in_process, spawn_source, spoken_in
 from dragoman.gateway.ceilings import AgentModes
-from dragoman.gateway.session_access import FolderOf, IsStored
+from dragoman.gateway.session_access import FolderOf
 from dragoman.store.contract import StoreFailed
 
 
@@ -22,7 +22,6 @@ class ServedAgent(NamedTuple):
     """An agent to serve, and what is known of its stored sessions; `modes` None: its modes are not ours to judge."""
 
     agents: AgentSource
-    is_stored: IsStored | None = None
     folder_of: FolderOf | None = None
     modes: AgentModes | None = None
     # The model that a new session of our own agent begins with; empty for an agent of the registry.
@@ -44,9 +43,6 @@ def our_agent(
 
     core = agent_core(agent)
 
-    async def is_stored(session_id: str) -> bool:
-        return bool(await folder_of(session_id))
-
     async def folder_of(session_id: str) -> str:
         store = core.open_store()
         assert store is not None
@@ -56,7 +52,7 @@ def our_agent(
             return ""
 
     opened = in_process(partial(agent.serve, trusted=True), report)
-    return ServedAgent(AgentSource(opened, core.versions), is_stored, folder_of, _our_modes(), setup.models.current())
+    return ServedAgent(AgentSource(opened, core.versions), folder_of, _our_modes(), setup.models.current())
 
 
 def registry_agent(name: str) -> ServedAgent:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dragoman.cli.decisions import append_decision, hide_secrets
 from dragoman.client.call_facts import call_facts
 from dragoman.client.decision import method_of
-from dragoman.vocabulary.services import Selected
+from dragoman.vocabulary.services import PermissionOption, Selected
 
 if TYPE_CHECKING:
     from dragoman.gateway.open_questions import AnsweredPermission
@@ -28,8 +28,8 @@ class ServedDecisionRecorder:
     def record(self, answered: "AnsweredPermission") -> None:
         """Append an answer to the file, as a decision. Does nothing where the file cannot be written."""
         request, identity = answered.request, answered.identity
-        kinds = _chosen_kinds(answered)
-        is_allowed = bool(kinds) and all(kind.startswith("allow") for kind in kinds)
+        chosen = _chosen_options(answered)
+        is_allowed = bool(chosen) and all(option.allows for option in chosen)
         append_decision(
             session=request.session_id,
             principal=identity.principal,
@@ -37,16 +37,16 @@ class ServedDecisionRecorder:
             tool=method_of(request),
             title=hide_secrets(request.title) if self._content else call_facts(request).kind,
             is_allowed=is_allowed,
-            option=kinds[0] if kinds else "",
+            option=chosen[0].kind if chosen else "",
             rule=None if answered.is_answered else _UNANSWERED,
             by="user",
             agent=self._agent,
         )
 
 
-def _chosen_kinds(answered: "AnsweredPermission") -> list[str]:
-    """Return the kinds of the options that have the chosen id, which may stand for several; none: no client chose."""
+def _chosen_options(answered: "AnsweredPermission") -> list[PermissionOption]:
+    """Return the options that have the chosen id, which may stand for several; none: no client chose."""
     outcome = answered.answer.outcome
     if not answered.is_answered or not isinstance(outcome, Selected):
         return []
-    return [option.kind for option in answered.request.options if option.option_id == outcome.option_id]
+    return [option for option in answered.request.options if option.option_id == outcome.option_id]

@@ -56,7 +56,6 @@ class PreparedGateway:
         hub = Hub(
             self._served.agents,
             directory=directory,
-            is_stored=self._served.is_stored,
             folder_of=self._served.folder_of,
             report=error_reporter(self._log),
             log=self._log,

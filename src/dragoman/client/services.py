@@ -119,7 +119,7 @@ def _allows(request: RequestPermission, reply: Reply) -> bool:
     if not isinstance(reply, PermissionAnswer) or not isinstance(reply.outcome, Selected):
         return False
     chosen = reply.outcome.option_id
-    return any(option.option_id == chosen and not option.kind.startswith("reject") for option in request.options)
+    return any(option.option_id == chosen and not option.rejects for option in request.options)
 
 
 def _has_grown(request: RequestPermission, shown: RequestPermission, now: RequestPermission) -> bool:

@@ -22,7 +22,7 @@ from dragoman.gateway.connections import KEPT_SECONDS, Connections
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.monitor import BackgroundTasks, Monitor
 from dragoman.gateway.open_questions import OnPermission, PermissionRecorder
-from dragoman.gateway.session_access import FolderOf, IsStored, SessionAccess
+from dragoman.gateway.session_access import FolderOf, SessionAccess
 from dragoman.gateway.session_directory import SessionDirectory
 from dragoman.gateway.shared_session import SharedSessions
 from dragoman.gateway.token_types import TokenIdentity
@@ -37,9 +37,9 @@ _CANCEL_SECONDS: Final = limits.CANCEL_GRACE_SECONDS + 0.5
 class Hub:
     """The parts of one server.
 
-    `is_stored` tells whether a session is stored that was made without this server, `folder_of` where it was made
-    (empty: there is none). `on_permission` is called in a thread with each answer to a permission that an agent asks
-    for, before the agent gets it; None: the agent records them itself. `report` is called with unexpected exceptions.
+    `folder_of` tells where a stored session was made, also without this server (empty: there is none). `on_permission`
+    is called in a thread with each answer to a permission that an agent asks for, before the agent gets it; None: the
+    agent records them itself. `report` is called with unexpected exceptions.
     """
 
     def __init__(
@@ -47,7 +47,6 @@ class Hub:
         source: AgentSource,
         *,
         directory: SessionDirectory | None = None,
-        is_stored: IsStored | None = None,
         report: Callable[[Exception], None] | None = None,
         kept_seconds: float = KEPT_SECONDS,
         log: Logbook | None = None,
@@ -61,7 +60,6 @@ class Hub:
             self.sessions,
             directory=directory,
             ceilings=ceilings,
-            is_stored=is_stored,
             folder_of=folder_of,
             renames=source.renames,
         )

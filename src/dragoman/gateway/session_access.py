@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from dragoman.gateway.agent_side import AgentSide
     from dragoman.gateway.shared_session import SharedSessions
 
-IsStored = Callable[[str], Awaitable[bool]]
 FolderOf = Callable[[str], Awaitable[str]]
 # Folders of sessions that were made without this server, as they were looked up; past this they are looked up again.
 _FOLDERS: Final = 10_000
@@ -37,8 +36,8 @@ _FOLDERS: Final = 10_000
 class SessionAccess:
     """Decide who may reach which session.
 
-    `is_stored` tells whether a session is stored that was made without this server, `folder_of` where it was made
-    (empty: there is none). `renames`: clients know sessions by ids of ours, and the agent by its own.
+    `folder_of` tells where a stored session was made, also without this server (empty: there is none).
+    `renames`: clients know sessions by ids of ours, and the agent by its own.
     """
 
     def __init__(
@@ -47,7 +46,6 @@ class SessionAccess:
         *,
         directory: SessionDirectory | None = None,
         ceilings: Ceilings | None = None,
-        is_stored: IsStored | None = None,
         folder_of: FolderOf | None = None,
         renames: bool = False,
     ) -> None:
@@ -55,7 +53,6 @@ class SessionAccess:
         self.ceilings: Final = ceilings or Ceilings()
         self.renames: Final = renames
         self._sessions = sessions
-        self._is_stored = is_stored
         self._folder_of = folder_of
         self._folders: dict[str, str] = {}
 
@@ -90,7 +87,7 @@ class SessionAccess:
             raise Full
         if shared is not None or self.directory.owner(session_id) is not None:
             return True
-        return self._is_stored is not None and await self._is_stored(session_id)
+        return self._folder_of is not None and bool(await self._folder_of(session_id))
 
     def visible_info(self, info: SessionInfo, token_identity: TokenIdentity) -> SessionInfo | None:
         """Return an entry of an agent's list with the id that clients know; None: this principal may not see it."""

@@ -1,7 +1,8 @@
 """The embedded store: one SQLite file a session, an index that can be thrown away, one writer thread.
 
 `SqliteStore` and `SqliteLog` are used in an event loop; everything that touches the disk happens in the writer thread
-(`writer`), in the order in which it was put. `StoreEngine` is what both share, in two parts: for the loop, for the thread.
+(`writer`), in the order in which it was put. `StoreEngine` is what both share, in two parts: for the loop, for the
+thread.
 
 What a kill leaves behind is decided by three orders. A session's file is whole before it has its name (`files.create`).
 An entry is committed before `committed` is called. The list is marked before a file changes and put right after it

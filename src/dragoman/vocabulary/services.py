@@ -23,7 +23,12 @@ class PermissionOption(Word, frozen=True, gc=False):
     @property
     def allows(self) -> bool:
         """Return whether choosing this option is a yes. A kind that is not known is none."""
-        return self.kind.startswith("allow")
+        return self.kind in ("allow_once", "allow_always")
+
+    @property
+    def rejects(self) -> bool:
+        """Return whether choosing this option is a no. A kind that is not known is none; it may be a yes."""
+        return self.kind in ("reject_once", "reject_always")
 
 
 class ToolCallSubject(Word, frozen=True, gc=False, tag_field="type", tag="tool_call"):

@@ -191,7 +191,7 @@ def question(request: RequestPermission, columns: int = 80, rows: int = 24, *, v
     options = list(request.options)
     closed: dict[int, str] = {}
     notes: list[str] = []
-    allowing = [place for place, one in enumerate(options) if one.kind not in ("reject_once", "reject_always")]
+    allowing = [place for place, one in enumerate(options) if not one.rejects]
     always = [place for place in allowing if options[place].kind == "allow_always"]
     if reason := _only_refused(request, columns, rows):
         closed = dict.fromkeys(allowing, reason)
