@@ -16,8 +16,7 @@ a browser, which can set neither, says `?connection=ID&after=NUMBER` |
 
 import asyncio
 import time
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 import msgspec
@@ -32,7 +31,7 @@ from dragoman.gateway.envelope import Envelope, NotAMessage, peek
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.headers import Headers, value_of
 from dragoman.gateway.host_check import Refusal
-from dragoman.gateway.http_replies import Bodies, Stop, answer, message_in, number_in, refuse
+from dragoman.gateway.http_replies import Bodies, RouteEndpoint, Stop, answer, message_in, number_in, refuse
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.idle_sockets import IdleSockets, peer_of
 from dragoman.gateway.metrics import metrics_of
@@ -152,11 +151,11 @@ class Gateway:
 
         return Router(
             [
-                Route("/acp", _Endpoint(self._http)),
-                WebSocketRoute("/acp", _Endpoint(self._websocket)),
-                Route("/health", _Endpoint(self._health)),
-                Route("/ready", _Endpoint(self._ready)),
-                Route("/metrics", _Endpoint(self._metrics)),
+                Route("/acp", RouteEndpoint(self._http, "GET, POST, DELETE")),
+                WebSocketRoute("/acp", RouteEndpoint(self._websocket)),
+                Route("/health", RouteEndpoint(self._health, "GET, HEAD")),
+                Route("/ready", RouteEndpoint(self._ready, "GET, HEAD")),
+                Route("/metrics", RouteEndpoint(self._metrics, "GET, HEAD")),
                 *self._pages.routes(),
                 *([] if self._elephant is None else _elephant_routes(self._elephant)),
             ],
@@ -167,17 +166,12 @@ class Gateway:
     # -- HTTP --------------------------------------------------------------------------------------------------------
 
     async def _http(self, scope: "Scope", receive: Receive, send: Send) -> None:
-        match scope["method"]:
-            case "POST":
-                await self._post(scope, receive, send)
-            case "GET":
-                await self._get(scope, receive, send)
-            case "DELETE":
-                client_side = self._client_side(scope)
-                await self._connections.close(client_side, with_work=True)
-                await answer(send, 202)
-            case _:
-                raise Stop(405, "Use POST, GET or DELETE.")
+        handle = {"POST": self._post, "GET": self._get, "DELETE": self._delete}[scope["method"]]
+        await handle(scope, receive, send)
+
+    async def _delete(self, scope: "Scope", receive: Receive, send: Send) -> None:
+        await self._connections.close(self._client_side(scope), with_work=True)
+        await answer(send, 202)
 
     async def _post(self, scope: "Scope", receive: Receive, send: Send) -> None:
         headers: Headers = scope["headers"]
@@ -357,17 +351,14 @@ class Gateway:
     # -- operations --------------------------------------------------------------------------------------------------
 
     async def _health(self, scope: "Scope", receive: Receive, send: Send) -> None:
-        _only_get(scope)
         await answer(send, 200, b'{"status":"ok"}')
 
     async def _ready(self, scope: "Scope", receive: Receive, send: Send) -> None:
-        _only_get(scope)
         if self._hub.is_stopping:
             raise Stop(503, "The server is stopping.")
         await answer(send, 200, b'{"status":"ready"}')
 
     async def _metrics(self, scope: "Scope", receive: Receive, send: Send) -> None:
-        _only_get(scope)
         if not scope["identity"].may("admin"):
             raise Stop(403, "This token may not read the metrics.")
         await answer(send, 200, metrics_of(self._hub), kind=b"text/plain; version=0.0.4")
@@ -376,18 +367,7 @@ class Gateway:
 def _elephant_routes(elephant: Elephant) -> "list[BaseRoute]":
     from starlette.routing import Route
 
-    return [Route(RPC, _Endpoint(elephant.rpc)), Route(SSE, _Endpoint(elephant.sse))]
-
-
-class _Endpoint:
-    """A method as an ASGI application: starlette takes functions for something else."""
-
-    def __init__(self, handle: Any) -> None:
-        self._handle = handle
-
-    def __call__(self, scope: "Scope", receive: Receive, send: Send) -> Awaitable[None]:
-        handled: Awaitable[None] = self._handle(scope, receive, send)
-        return handled
+    return [Route(RPC, RouteEndpoint(elephant.rpc, "POST")), Route(SSE, RouteEndpoint(elephant.sse, "GET"))]
 
 
 def _with_query(scope: "Scope") -> Headers:
@@ -423,8 +403,3 @@ def _with_session(body: bytes, message: Envelope, named: str | None, *, must_be_
     full["params"] = msgspec.Raw(msgspec.json.encode(params))
     body = msgspec.json.encode(full)
     return body, peek(body)
-
-
-def _only_get(scope: "Scope") -> None:
-    if scope["method"] not in ("GET", "HEAD"):
-        raise Stop(405, "Use GET.", allow="GET, HEAD")

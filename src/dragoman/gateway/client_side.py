@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
+from dragoman import limits
 from dragoman.dialects.contract import Id
 from dragoman.errors import (
     INTERNAL_ERROR,
@@ -26,7 +27,7 @@ from dragoman.gateway.agent_side import AgentSide
 from dragoman.gateway.ceilings import OPERATOR
 from dragoman.gateway.connection import GatewayConnection
 from dragoman.gateway.in_flight import InFlightRequest
-from dragoman.gateway.logbook import connection_name, principal_name, session_name
+from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.metrics import method_of
 from dragoman.gateway.monitor import BackgroundTasks
 from dragoman.gateway.read_only import hello_to_read, may_read, to_read
@@ -268,7 +269,7 @@ class ClientSide:
             reply = await self.forward(self.agent_side_of(session_id), request, id)
         if isinstance(request, requests.DeleteSession):  # its decision log went with it, so it is logged here
             principal = principal_name(self.principal)
-            self._monitor.log.info("session_deleted", session=session_name(session_id), principal=principal)
+            self._monitor.log.info("session_deleted", session=limits.short_id(session_id), principal=principal)
         if shared is not None:
             # Also at an agent that cannot close sessions: for the clients it is closed.
             shared.end("The session was closed")

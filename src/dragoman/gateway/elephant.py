@@ -95,8 +95,6 @@ class Elephant:
 
     async def rpc(self, scope: "Scope", receive: Receive, send: Send) -> None:
         """Receive a message of a client: POST `/acp/rpc`."""
-        if scope["method"] != "POST":
-            raise Stop(405, "Use POST.", allow="POST")
         client = _client_of(scope)
         async with self.bodies.read(scope, receive, BODY_BYTES) as body:
             status = await self._receive(client, body)
@@ -120,8 +118,6 @@ class Elephant:
 
     async def sse(self, scope: "Scope", receive: Receive, send: Send) -> None:
         """Answer with the stream of a client, for as long as it reads; a connection that replaces it goes on in it."""
-        if scope["method"] != "GET":
-            raise Stop(405, "Use GET.", allow="GET")
         client = _client_of(scope)
 
         def following(client_side: ClientSide) -> ClientSide | None:

@@ -4,7 +4,7 @@ A handler that cannot go on raises `Stop`; `Gateway` replies with its status, an
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -34,14 +34,33 @@ _SESSION_LENGTH: Final = 256
 _CLOSE_CODES: Final = {400: 4400, 404: 4404, 503: 1013}
 
 
+Handle = Callable[["Scope", Receive, Send], Awaitable[None]]
+
+
 class Stop(Exception):
     """A request ends here, with this status. `allow`: the methods there are, where the status is 405."""
 
-    def __init__(self, status: int, reason: str, *, allow: str = "GET, POST, DELETE") -> None:
+    def __init__(self, status: int, reason: str, *, allow: str = "") -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
         self.allow = allow
+
+
+class RouteEndpoint:
+    """A function of a request as an ASGI application; starlette takes a plain function for something else.
+
+    A request with a method that is none of `methods` is refused; empty: it is a WebSocket, which has none.
+    """
+
+    def __init__(self, handle: Handle, methods: str = "") -> None:
+        self._handle = handle
+        self._methods = methods
+
+    async def __call__(self, scope: "Scope", receive: Receive, send: Send) -> None:
+        if self._methods and scope["method"] not in self._methods.split(", "):
+            raise Stop(405, f"Use {self._methods}.", allow=self._methods)
+        await self._handle(scope, receive, send)
 
 
 class Bodies:

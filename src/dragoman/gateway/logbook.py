@@ -16,8 +16,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from dragoman import limits
-
 Level = Literal["error", "info", "debug"]
 LEVELS: Final[tuple[Level, ...]] = ("error", "info", "debug")
 # Lines that may wait for a disk or a pipe that is slow: some seconds of a busy server, a few MiB.
@@ -121,11 +119,6 @@ class Logbook:
 def connection_name(connection_id: str) -> str:
     """Return a connection as the log names it."""
     return connection_id[:_CONNECTION_LENGTH]
-
-
-def session_name(session_id: str) -> str:
-    """Return a session as the log names it."""
-    return session_id[: limits.SHORT_ID_CHARACTERS]
 
 
 def principal_name(principal: str) -> str:

@@ -13,7 +13,6 @@ client like any other: it speaks ACP at `/acp`.
 
 import hashlib
 import os
-from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,7 +22,7 @@ from dragoman.gateway.ceilings import Ceilings
 from dragoman.gateway.connections import Connections
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.headers import Headers, has_our_header, value_of
-from dragoman.gateway.http_replies import Stop, answer
+from dragoman.gateway.http_replies import RouteEndpoint, Handle, Stop, answer
 from dragoman.gateway.streaming import Receive, Send
 from dragoman.gateway.token_types import TokenIdentity
 from dragoman.version import VERSION
@@ -88,11 +87,11 @@ class Pages:
 
         posts = {"/login": self._login, "/me": self._me, "/logout": self._logout}
         return [
-            *(Route(path, _Endpoint(self._file, "GET, HEAD")) for path in self._files),
-            *(Route(path, _Endpoint(handle, "POST")) for path, handle in posts.items()),
+            *(Route(path, RouteEndpoint(self._file, "GET, HEAD")) for path in self._files),
+            *(Route(path, RouteEndpoint(_of_our_page(handle), "POST")) for path, handle in posts.items()),
         ]
 
-    async def _file(self, scope: "Scope", send: Send) -> None:
+    async def _file(self, scope: "Scope", receive: Receive, send: Send) -> None:
         file = self._files[scope["path"]]
         headers = [
             (b"etag", file.tag),
@@ -108,7 +107,7 @@ class Pages:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
-    async def _login(self, scope: "Scope", send: Send) -> None:
+    async def _login(self, scope: "Scope", receive: Receive, send: Send) -> None:
         token_identity: TokenIdentity = scope["identity"]
         # A login must not make another one: it would outlive the first, and could not be ended by its owner.
         if token_identity.cookie:
@@ -121,10 +120,10 @@ class Pages:
         cookie = self._guard.logins.header(halves.cookie, secure=_is_secure(scope))
         await answer(send, 200, self._about(token_identity, pageKey=halves.page_key), [(b"set-cookie", cookie), *_SAFE])
 
-    async def _me(self, scope: "Scope", send: Send) -> None:
+    async def _me(self, scope: "Scope", receive: Receive, send: Send) -> None:
         await answer(send, 200, self._about(scope["identity"]), _SAFE)
 
-    async def _logout(self, scope: "Scope", send: Send) -> None:
+    async def _logout(self, scope: "Scope", receive: Receive, send: Send) -> None:
         token_identity: TokenIdentity = scope["identity"]
         if token_identity.cookie:
             # First in memory, so that no request comes in during the write; the connections last, because each has to
@@ -143,20 +142,15 @@ class Pages:
         return msgspec.json.encode(me | more)
 
 
-class _Endpoint:
-    """A function of a request as an ASGI application, for the methods it knows; a POST must be our own page's."""
+def _of_our_page(handle: Handle) -> Handle:
+    """Return the same for requests of our own page alone: a form of another can send a POST, but not this header."""
 
-    def __init__(self, handle: "Callable[[Scope, Send], Awaitable[None]]", methods: str) -> None:
-        self._handle = handle
-        self._methods = methods
-
-    async def __call__(self, scope: "Scope", receive: Receive, send: Send) -> None:
-        if scope["method"] not in self._methods.split(", "):
-            raise Stop(405, f"Use {self._methods}.", allow=self._methods)
-        # A form of another page can send a POST without asking, but not this header (`headers.OUR_HEADER`).
-        if scope["method"] == "POST" and not has_our_header(scope["headers"]):
+    async def checked(scope: "Scope", receive: Receive, send: Send) -> None:
+        if not has_our_header(scope["headers"]):
             raise Stop(403, "The header X-Dragoman: 1 is missing.")
-        await self._handle(scope, send)
+        await handle(scope, receive, send)
+
+    return checked
 
 
 def _read_files() -> dict[str, _File]:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from dragoman import limits
 from dragoman.dialects.contract import Id
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.agent_pool import AgentPool
 from dragoman.gateway.agent_restart import AMBIGUOUS
 from dragoman.gateway.agent_side import AgentSide
-from dragoman.gateway.logbook import connection_name, principal_name, session_name
+from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.metrics import method_of
 from dragoman.gateway.monitor import BackgroundTasks
 from dragoman.gateway.read_only import with_first_opening
@@ -213,7 +214,9 @@ class SessionOpener:
             "connection": connection_name(self._client_side.connection.id),
             "principal": principal_name(self._client_side.principal),
         }
-        self._monitor.log.info("session_opened", session=session_name(session_id), method=method_of(request), **client)
+        self._monitor.log.info(
+            "session_opened", session=limits.short_id(session_id), method=method_of(request), **client
+        )
 
     async def _reserve_agent_side(self) -> AgentSide:
         """Return the agent for one more session: the connection's own, or where each session has its own, a new one.
