@@ -87,8 +87,5 @@ PARENT_FOLDERS: Final = PATH_BYTES // 2
 # What logs and lists show of a session's id: `sess_` and eight digits, a prefix that is unique among some ten thousand
 # sessions, and that `dragoman sessions show` accepts. A whole id stays out of logs: with it a client opens the session.
 SHORT_ID_CHARACTERS: Final = 13
-
-
-def short_id(session_id: str) -> str:
-    """Return the beginning of a session's id, as logs and lists show it."""
-    return session_id[:SHORT_ID_CHARACTERS]
+# The same as a part of an id: `session_id[SHORT_ID]`.
+SHORT_ID: Final = slice(SHORT_ID_CHARACTERS)

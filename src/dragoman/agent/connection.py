@@ -255,7 +255,7 @@ class ClientConnection:
                     core.queue.reject_all()
                     core.turn.cancel()
                 else:
-                    short_id = limits.short_id(note.session_id)
+                    short_id = note.session_id[limits.SHORT_ID]
                     _log.debug("cancel of session %s ignored: no turn of it runs", short_id)
             case ExtensionNote():
                 handler = self._agent.notifications.get(note.method)

@@ -209,7 +209,7 @@ class Journal:
         """
         if self._failed is None:
             return
-        _log.warning("session %s: repairing the log after a failed commit", limits.short_id(self.log.meta.id))
+        _log.warning("session %s: repairing the log after a failed commit", self.log.meta.id[limits.SHORT_ID])
         history = History()
         async for records in self.log.read():
             history.apply(record.entry for record in records)
@@ -237,7 +237,7 @@ class Journal:
             # What is not on disk is not sent; what was committed before it still is. Later appends fail with the same
             # commit (a log has no holes), so this is called again for each of them and finds nothing left to drop.
             if self._failed is None:
-                _log.warning("session %s: a commit failed: %s", limits.short_id(self.log.meta.id), error)
+                _log.warning("session %s: a commit failed: %s", self.log.meta.id[limits.SHORT_ID], error)
                 self._failed = error
                 if self._gathered is not None:
                     self._waiting -= len(self._gathered.texts)

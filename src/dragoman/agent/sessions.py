@@ -260,7 +260,7 @@ class OpenSessions:
             repairs = history.repairs()
             if repairs:
                 _log.warning(
-                    "session %s: its last turn was cut off; %d entries added", limits.short_id(session_id), len(repairs)
+                    "session %s: its last turn was cut off; %d entries added", session_id[limits.SHORT_ID], len(repairs)
                 )
                 # `flush` raises what the callback would get.
                 log.append(repairs, lambda error: None)
@@ -301,7 +301,7 @@ class OpenSessions:
         # session that is half open.
         self.open[session_id] = core
         self._agent.open_sessions.add(session_id)
-        _log.debug("session %s opened%s", limits.short_id(session_id), " with a log" if log is not None else "")
+        _log.debug("session %s opened%s", session_id[limits.SHORT_ID], " with a log" if log is not None else "")
         return core
 
     def _check_servers(self, known: object, request: ask.NewSession | ask.ResumeSession) -> None:
@@ -322,7 +322,7 @@ class OpenSessions:
                 if core.journal is not None:
                     with client_errors(session_id):
                         await core.journal.log.release()
-                _log.debug("session %s closed", limits.short_id(session_id))
+                _log.debug("session %s closed", session_id[limits.SHORT_ID])
         return Done()
 
     def _remove(self, session_id: str) -> SessionCore | None:

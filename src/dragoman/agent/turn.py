@@ -114,7 +114,7 @@ class RunningTurn:
         """Emit the turn from its first event to its last. Raises nothing of the handler's."""
         core = self._core
         core.usage = None  # that was the turn before
-        _log.debug("session %s: turn %s begins", limits.short_id(core.id), self.prompt.message_id)
+        _log.debug("session %s: turn %s begins", core.id[limits.SHORT_ID], self.prompt.message_id)
         try:
             if core.replay_task is not None:
                 await asyncio.wait([core.replay_task])
@@ -135,12 +135,12 @@ class RunningTurn:
             if core.journal is not None:
                 await core.journal.drain()
             _log.debug(
-                "session %s: turn %s ended: %s", limits.short_id(core.id), self.prompt.message_id, end.stop_reason
+                "session %s: turn %s ended: %s", core.id[limits.SHORT_ID], self.prompt.message_id, end.stop_reason
             )
         except LinkClosed:
             pass  # the client is gone
         except StoreFailed as error:
-            _log.warning("session %s: the turn ends because nothing can be stored: %s", limits.short_id(core.id), error)
+            _log.warning("session %s: the turn ends because nothing can be stored: %s", core.id[limits.SHORT_ID], error)
             await self._end_unstored(error)
         finally:
             self._enter(RunningTurnState.ENDED)  # here already, unless the client is gone or the task was cancelled
@@ -238,7 +238,7 @@ class RunningTurn:
         work = self._work
         if work is not None:
             if not work.done():
-                _log.warning("session %s: the handler goes on after its turn has ended", limits.short_id(self._core.id))
+                _log.warning("session %s: the handler goes on after its turn has ended", self._core.id[limits.SHORT_ID])
                 _left_behind.add(work)
                 work.cancel()
             work.add_done_callback(_discard)

@@ -16,8 +16,9 @@ import msgspec
 
 from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, LargeFrameHead, LinkClosed, PeerMistake
-from dragoman.transports.contract import Receiver, Transport
-from dragoman.wire.framing import Framer, Style, frame
+from dragoman.transports.contract import Transport
+from dragoman.transports.message_head import MessageHead, read_head, session_in
+from dragoman.wire.framing import Framer, frame
 
 # Connections made anew in a row without a reply from the agent; then the relay ends.
 _RECONNECTS: Final = 5
@@ -29,14 +30,6 @@ _NOT_ANSWERED: Final = "The agent had not answered yet when the editor left"
 _LOST: Final = "The connection to the agent was lost; what it was doing may have been interrupted"
 
 
-class _Message(msgspec.Struct):
-    id: object = None
-    method: str = ""
-    params: msgspec.Raw = msgspec.Raw(b"")
-    result: msgspec.Raw = msgspec.Raw(b"")
-    error: msgspec.Raw = msgspec.Raw(b"")
-
-
 class StdioRelay:
     """Join an editor and a remote agent. `open_agent` makes a transport to the agent; `report` is called with a line
     when the connection is made anew."""
@@ -44,15 +37,17 @@ class StdioRelay:
     def __init__(
         self, editor: Transport, open_agent: Callable[[], Transport], report: Callable[[str], None] = lambda _: None
     ) -> None:
-        self._editor = _EditorEnd(self, editor)
+        self._editor = _End(
+            editor, lambda: self._agent, self.from_editor, lambda _: self.editor_lost(), self._reject_unreadable
+        )
         self._open_agent = open_agent
         self._report = report
-        self._agent = _AgentEnd(self, open_agent())
+        self._agent = self._new_agent_end()
         self._initialize = b""
         self._is_initialized = False
         self._reconnects = 0
         self._failure: str | None = None
-        self._pending: dict[str, tuple[object, str, msgspec.Raw]] = {}  # what the editor has asked
+        self._pending: dict[tuple[str, str], tuple[object, str, msgspec.Raw]] = {}  # what the editor has asked
         self._sessions: dict[str, dict[str, Any]] = {}  # what it has open: the params that resume it
         self._running: set[str] = set()  # sessions whose turn has no answer of its own: version 2
         self._own_ids: set[str] = set()
@@ -77,14 +72,20 @@ class StdioRelay:
 
     def from_editor(self, message: bytes) -> None:
         """Pass a message of the editor on, and remember what a new connection would need of it."""
-        envelope = _decode_envelope(message)
-        if envelope.method and envelope.id is not None:
-            self._pending[_key(envelope.id)] = (envelope.id, envelope.method, envelope.params)
+        envelope = read_head(message)
+        if envelope.is_request:
+            self._pending[envelope.key] = (envelope.id, envelope.method, envelope.params)
             if envelope.method == "initialize" and not self._is_initialized:
                 self._initialize = message
         elif envelope.method == "session/close":
-            self._sessions.pop(_session(envelope.params) or "", None)
+            self._sessions.pop(session_in(envelope.params) or "", None)
         self._agent.send(message)
+
+    def _reject_unreadable(self, mistake: PeerMistake) -> None:
+        error = {"code": mistake.code, "message": mistake.message}
+        self._editor.send(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}))
+        if self._editor.is_broken:
+            self.editor_lost()
 
     def editor_lost(self) -> None:
         """End the relay: the editor has closed its end."""
@@ -93,9 +94,13 @@ class StdioRelay:
 
     # -- the agent ---------------------------------------------------------------------------------------------------
 
+    def _new_agent_end(self) -> "_End":
+        end = _End(self._open_agent(), lambda: self._editor, self.from_agent, lambda error: self.agent_lost(end, error))
+        return end
+
     def from_agent(self, message: bytes) -> None:
         """Pass a message of the agent on; a reply to a request of our own ends here."""
-        envelope = _decode_envelope(message)
+        envelope = read_head(message)
         if not envelope.method:
             self._reconnects = 0
             if isinstance(envelope.id, str) and envelope.id in self._own_ids:
@@ -106,7 +111,7 @@ class StdioRelay:
             self._on_state_update(envelope)
         self._editor.send(message)
 
-    def agent_lost(self, agent: "_AgentEnd", error: Exception | None) -> None:
+    def agent_lost(self, agent: "_End", error: Exception | None) -> None:
         """Connect anew, unless the editor has left, was never initialized, or this has failed too often in a row."""
         if agent is not self._agent:  # of a connection that was replaced already
             return
@@ -120,32 +125,32 @@ class StdioRelay:
             return
         self._report(f"{error}; connecting anew")
         self._fail_pending()
-        self._agent = _AgentEnd(self, self._open_agent())
+        self._agent = self._new_agent_end()
         self._agent.start()
-        self._agent.send(self._own_request("initialize", msgspec.Raw(_decode_envelope(self._initialize).params)))
+        self._agent.send(self._own_request("initialize", msgspec.Raw(read_head(self._initialize).params)))
         for params in self._sessions.values():
             self._agent.send(self._own_request("session/resume", params))
 
     # -- small steps -------------------------------------------------------------------------------------------------
 
-    def _on_reply(self, envelope: _Message) -> None:
-        asked = self._pending.pop(_key(envelope.id), None)
+    def _on_reply(self, envelope: MessageHead) -> None:
+        asked = self._pending.pop(envelope.key, None)
         if asked is None or envelope.error:
             return
         _, method, params = asked
         if method == "initialize":
             self._is_initialized = True
         elif method in _OPENING:
-            session_id = _session(envelope.result) or _session(params)
+            session_id = session_in(envelope.result) or session_in(params)
             if session_id is not None:
                 given = msgspec.json.decode(params)
                 kept = {name: given[name] for name in _RESUME_FIELDS if name in given}
                 self._sessions[session_id] = {"mcpServers": [], **kept, "sessionId": session_id}
         elif method in ("session/close", "session/delete"):
-            self._sessions.pop(_session(params) or "", None)
+            self._sessions.pop(session_in(params) or "", None)
 
-    def _on_state_update(self, envelope: _Message) -> None:
-        session_id = _session(envelope.params)
+    def _on_state_update(self, envelope: MessageHead) -> None:
+        session_id = session_in(envelope.params)
         update = msgspec.json.decode(envelope.params).get("update", {})
         if session_id is None or not isinstance(update, dict) or update.get("sessionUpdate") != "state_update":
             return
@@ -186,21 +191,47 @@ class StdioRelay:
 
 
 class _End:
-    """One end of the relay: what could not be written yet, and whether the other end is paused for it."""
+    """One end of the relay: what could not be written yet, and whether the other end is paused for it.
 
-    def __init__(self, relay: StdioRelay, transport: Transport) -> None:
+    It is written to in the style in which it writes: an editor has lines or header blocks, as it likes, an agent lines.
+    `on_mistake` is called with what cannot be read.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        other: "Callable[[], _End]",
+        on_message: Callable[[bytes], None],
+        on_lost: Callable[[Exception | None], None],
+        on_mistake: Callable[[PeerMistake], None] = lambda _: None,
+    ) -> None:
         self.transport: Final = transport
-        self.other: Callable[[], _End]
         self.changed: Final = asyncio.Event()
-        self._relay = relay
+        self.connection_lost: Final = on_lost
+        self._other = other
+        self._on_message = on_message
+        self._on_mistake = on_mistake
+        self._framer = Framer(limit=limits.FRAME_BYTES)
         self._unwritten: list[bytes | memoryview] = []
         self._size = 0
 
-    def start(self) -> None:
-        self.transport.start(self._receiver())
+    @property
+    def is_broken(self) -> bool:
+        """Return whether nothing that still comes can be read."""
+        return bool(self._framer.broken)
 
-    def _receiver(self) -> Receiver:
-        raise NotImplementedError
+    def start(self) -> None:
+        self.transport.start(self)
+
+    def data_received(self, data: bytes) -> None:
+        for one in self._framer.feed(data):
+            if not isinstance(one, PeerMistake):
+                self._on_message(one)
+            elif not isinstance(one, LargeFrameHead):
+                self._on_mistake(one)
+
+    def send(self, message: bytes) -> None:
+        self.write(frame(message, self._framer.style or "ndjson"))
 
     def write(self, data: bytes) -> None:
         self._unwritten.append(data)
@@ -218,9 +249,9 @@ class _End:
             self._unwritten.pop(0)
         self.changed.set()
         if self._size > limits.OUTBOX_BYTES:
-            self.other().transport.pause_reading()
+            self._other().transport.pause_reading()
         elif not self._unwritten:
-            self.other().transport.resume_reading()
+            self._other().transport.resume_reading()
 
     async def drain(self) -> None:
         """Wait until everything is written, for at most `CLOSE_FLUSH_SECONDS`."""
@@ -233,60 +264,6 @@ class _End:
             pass
 
 
-class _EditorEnd(_End):
-    """The editor's end: lines or header blocks, as it likes, and it is answered in kind."""
-
-    def __init__(self, relay: StdioRelay, transport: Transport) -> None:
-        super().__init__(relay, transport)
-        self._framer = Framer(limit=limits.FRAME_BYTES)
-        self.other = lambda: relay._agent
-
-    def _receiver(self) -> Receiver:
-        return self
-
-    def send(self, message: bytes) -> None:
-        style: Style = self._framer.style or "ndjson"
-        self.write(frame(message, style))
-
-    def data_received(self, data: bytes) -> None:
-        for one in self._framer.feed(data):
-            if isinstance(one, LargeFrameHead):
-                continue
-            if isinstance(one, PeerMistake):
-                error = {"code": one.code, "message": one.message}
-                self.send(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}))
-            else:
-                self._relay.from_editor(one)
-        if self._framer.broken:
-            self._relay.editor_lost()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._relay.editor_lost()
-
-
-class _AgentEnd(_End):
-    """The agent's end: lines."""
-
-    def __init__(self, relay: StdioRelay, transport: Transport) -> None:
-        super().__init__(relay, transport)
-        self._framer = Framer(limit=limits.FRAME_BYTES)
-        self.other = lambda: relay._editor
-
-    def _receiver(self) -> Receiver:
-        return self
-
-    def send(self, message: bytes) -> None:
-        self.write(frame(message, "ndjson"))
-
-    def data_received(self, data: bytes) -> None:
-        for one in self._framer.feed(data):
-            if not isinstance(one, PeerMistake):
-                self._relay.from_agent(one)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._relay.agent_lost(self, error)
-
-
 async def relay_stdio(open_agent: Callable[[], Transport], report: Callable[[str], None]) -> str | None:
     """Relay between an editor on our stdin and stdout and the agent, as `StdioRelay.run` does."""
     from dragoman.transports.stdio import StdioTransport
@@ -295,22 +272,3 @@ async def relay_stdio(open_agent: Callable[[], Transport], report: Callable[[str
         return await StdioRelay(StdioTransport.of_this_process(), open_agent, report).run()
     except LinkClosed as closed:
         return str(closed)
-
-
-def _decode_envelope(message: bytes) -> _Message:
-    try:
-        return msgspec.json.decode(message, type=_Message)
-    except (ValueError, RecursionError):
-        return _Message()
-
-
-def _session(params: msgspec.Raw) -> str | None:
-    try:
-        found = msgspec.json.decode(params).get("sessionId") if params else None
-    except (ValueError, RecursionError, AttributeError):
-        return None
-    return found if isinstance(found, str) else None
-
-
-def _key(id: object) -> str:
-    return f"{type(id).__name__}:{id}"

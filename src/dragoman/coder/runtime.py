@@ -104,7 +104,7 @@ class SessionRuntime:
 
     def __repr__(self) -> str:
         items = "not loaded" if self._loaded is None else f"{len(self._loaded.context.items)} items"
-        return f"<SessionRuntime {limits.short_id(self.session.id)} mode {self.mode()}, {items}>"
+        return f"<SessionRuntime {self.session.id[limits.SHORT_ID]} mode {self.mode()}, {items}>"
 
     def _make_sandbox(self, home: str) -> Sandbox:
         environment, limits = self._command_environment(), self._setup.sandbox_limits
@@ -186,7 +186,7 @@ class SessionRuntime:
             briefing=self._brief(self._briefing, context),
         )
         _log.debug(
-            "turn of session %s begins: model %s, mode %s", limits.short_id(self.session.id), model.name, self.mode()
+            "turn of session %s begins: model %s, mode %s", self.session.id[limits.SHORT_ID], model.name, self.mode()
         )
         end = "stopped before its end"
         try:
@@ -200,7 +200,7 @@ class SessionRuntime:
                     yield event
         finally:
             _log.info(
-                "turn of session %s: %s after %.1f s", limits.short_id(self.session.id), end, time.monotonic() - began
+                "turn of session %s: %s after %.1f s", self.session.id[limits.SHORT_ID], end, time.monotonic() - began
             )
             if self._sandbox is not None:
                 self._sandbox.leave()

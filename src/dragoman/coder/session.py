@@ -92,7 +92,7 @@ class CodingSession:
             )
             self._servers.start()
         _log.info(
-            "session %s opened: model %s, %d MCP servers", limits.short_id(self.session.id), model.name, len(configs)
+            "session %s opened: model %s, %d MCP servers", self.session.id[limits.SHORT_ID], model.name, len(configs)
         )
         if self.setup.models.lists_due():
             self._listing = asyncio.get_running_loop().create_task(_ignore_failures(self._list_models()))
@@ -119,11 +119,11 @@ class CodingSession:
         if self._runtime is not None:
             await self._runtime.close()
         await self.options.close_models()
-        _log.info("session %s closed", limits.short_id(self.session.id))
+        _log.info("session %s closed", self.session.id[limits.SHORT_ID])
 
     def __repr__(self) -> str:
         state = "opened" if self._runtime is None else "prompted"
-        return f"<CodingSession {limits.short_id(self.session.id)} {state}, servers: {self._servers!r}>"
+        return f"<CodingSession {self.session.id[limits.SHORT_ID]} {state}, servers: {self._servers!r}>"
 
     def _prepare(self, model: Model) -> None:
         """Begin to load a model that takes a while, before the first prompt; the session does not wait for it."""

@@ -269,7 +269,7 @@ class ClientSide:
             reply = await self.forward(self.agent_side_of(session_id), request, id)
         if isinstance(request, requests.DeleteSession):  # its decision log went with it, so it is logged here
             principal = principal_name(self.principal)
-            self._monitor.log.info("session_deleted", session=limits.short_id(session_id), principal=principal)
+            self._monitor.log.info("session_deleted", session=session_id[limits.SHORT_ID], principal=principal)
         if shared is not None:
             # Also at an agent that cannot close sessions: for the clients it is closed.
             shared.end("The session was closed")

@@ -22,7 +22,7 @@ from dragoman.gateway.ceilings import Ceilings
 from dragoman.gateway.connections import Connections
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.headers import Headers, has_our_header, value_of
-from dragoman.gateway.http_replies import RouteEndpoint, Handle, Stop, answer
+from dragoman.gateway.http_replies import Handle, RouteEndpoint, Stop, answer
 from dragoman.gateway.streaming import Receive, Send
 from dragoman.gateway.token_types import TokenIdentity
 from dragoman.version import VERSION

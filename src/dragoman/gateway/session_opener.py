@@ -215,7 +215,7 @@ class SessionOpener:
             "principal": principal_name(self._client_side.principal),
         }
         self._monitor.log.info(
-            "session_opened", session=limits.short_id(session_id), method=method_of(request), **client
+            "session_opened", session=session_id[limits.SHORT_ID], method=method_of(request), **client
         )
 
     async def _reserve_agent_side(self) -> AgentSide:

@@ -98,7 +98,7 @@ class SharedSession:
     def __repr__(self) -> str:
         state = "turn" if self.is_running else "replay" if self.replay is not None else "idle"
         return (
-            f"<SharedSession {limits.short_id(self.id)} {state} subscribers={len(self.subscribers)} "
+            f"<SharedSession {self.id[limits.SHORT_ID]} {state} subscribers={len(self.subscribers)} "
             f"questions={len(self._questions)} turns={self._turns} {self._turn_buffer!r}>"
         )
 
@@ -270,7 +270,7 @@ class SharedSession:
         self._turns += 1
         self._turn_began_at = self._loop.time()
         principal = principal_name(self.prompted_by) or None
-        self._monitor.log.info("turn_begun", session=limits.short_id(self.id), principal=principal)
+        self._monitor.log.info("turn_begun", session=self.id[limits.SHORT_ID], principal=principal)
 
     def _end_turn(self, event: Idle) -> None:
         self._turn_buffer.clear()
@@ -282,7 +282,7 @@ class SharedSession:
             if event.stop_reason != "error":
                 self.agent_side.reset_failures()
             end = event.stop_reason if isinstance(event.stop_reason, str) else None
-            self._monitor.log.info("turn_ended", session=limits.short_id(self.id), end=end, seconds=round(seconds, 3))
+            self._monitor.log.info("turn_ended", session=self.id[limits.SHORT_ID], end=end, seconds=round(seconds, 3))
 
     # -- the end of a turn, or of all --------------------------------------------------------------------------------
 

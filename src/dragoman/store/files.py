@@ -217,7 +217,7 @@ class SessionFiles:
             report = salvage(path, session_id, remembered, self._is_other)
         # Outside of the lock, and without a lease since the repair: another process may be faster, and has the session.
         meta = self._acquire(session_id, check)
-        _log.warning("session %s repaired: %s", limits.short_id(session_id), report)
+        _log.warning("session %s repaired: %s", session_id[limits.SHORT_ID], report)
         return meta, report
 
     def _acquire(self, session_id: str, check: Check | None) -> SessionMeta:
@@ -231,7 +231,7 @@ class SessionFiles:
                     if check is not None:
                         check(meta)
                     if self._is_other(holder):
-                        _log.debug("session %s: lease refused, another process has it", limits.short_id(session_id))
+                        _log.debug("session %s: lease refused, another process has it", session_id[limits.SHORT_ID])
                         raise SessionHeld("another process has the session open")
                     file.execute("UPDATE session SET holder = ?", (self._holder.name,))
                 self._held.add(session_id)  # inside of `_file`, which closes the files of sessions that are not held
@@ -243,7 +243,7 @@ class SessionFiles:
             self._scan(session_id)
             raise
         self._unverified[session_id] = _Unverified(meta)
-        _log.debug("session %s: lease acquired", limits.short_id(session_id))
+        _log.debug("session %s: lease acquired", session_id[limits.SHORT_ID])
         return meta
 
     def _scan(self, session_id: str, after: int = 0) -> None:
@@ -266,7 +266,7 @@ class SessionFiles:
         with store_errors(), locked(self.folder, alone=True):
             check_kind(path)
             report = salvage(path, session_id, known.meta, self._is_other, self._holder.name)
-        _log.warning("session %s repaired: %s", limits.short_id(session_id), report)
+        _log.warning("session %s repaired: %s", session_id[limits.SHORT_ID], report)
         return report
 
     def release(self, session_id: str) -> None:
@@ -278,7 +278,7 @@ class SessionFiles:
         finally:
             self._close_file(session_id)
             self._forget_lease(session_id)
-        _log.debug("session %s: lease released", limits.short_id(session_id))
+        _log.debug("session %s: lease released", session_id[limits.SHORT_ID])
 
     def _forget_lease(self, session_id: str) -> None:
         self._held.discard(session_id)

@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.errors import UsageError, how_to_install
 from dragoman.host.tls import verify_for
+from dragoman.transports.message_head import read_head, session_in
 from dragoman.transports.remote import (
     FIRST_SECONDS,
     OPEN_SECONDS,
@@ -36,17 +37,6 @@ _PAUSE_SECONDS: Final = 0.02
 _REMEMBERED_REQUESTS: Final = 4096
 
 
-class _Params(msgspec.Struct):
-    sessionId: object = None
-
-
-class _Message(msgspec.Struct):
-    id: object = None
-    method: str = ""
-    params: msgspec.Raw = msgspec.Raw(b"")
-    result: msgspec.Raw = msgspec.Raw(b"")
-
-
 class HttpTransport(RemoteTransport):
     """A `Transport` to an agent behind `http://` or `https://`."""
 
@@ -56,7 +46,7 @@ class HttpTransport(RemoteTransport):
         self._connection_id: str | None = None
         self._number = 0
         self._streams: dict[str | None, asyncio.Event] = {}
-        self._sessions_by_request: dict[object, str | None] = {}
+        self._sessions_by_request: dict[tuple[str, str], str | None] = {}
 
     async def _run(self) -> None:
         try:
@@ -79,10 +69,10 @@ class HttpTransport(RemoteTransport):
     # -- sending -------------------------------------------------------------------------------------------------------
 
     async def _post(self, body: bytes) -> None:
-        message = _read(body)
-        session_id = _session(message.params)
+        message = read_head(body)
+        session_id = session_in(message.params)
         if not message.method:
-            session_id = self._sessions_by_request.pop(_key(message.id), None)
+            session_id = self._sessions_by_request.pop(message.key, None)
         elif session_id is not None and self._connection_id is not None:
             await self._open_before_post(session_id)
         self._number += 1
@@ -129,8 +119,8 @@ class HttpTransport(RemoteTransport):
 
     async def _reply_for_server(self, body: bytes, status: int) -> None:
         """Deliver an error reply for a request that the server refused with `status`; the connection stays open."""
-        message = _read(body)
-        if message.method and message.id is not None:
+        message = read_head(body)
+        if message.is_request:
             error = {"code": -32603, "message": f"The server refused the message ({status})"}
             await self.deliver(msgspec.json.encode({"jsonrpc": "2.0", "id": message.id, "error": error}))
 
@@ -196,12 +186,12 @@ class HttpTransport(RemoteTransport):
         events = EventReader()
         async for data in response.aiter_bytes():
             for event in events.feed(data):
-                message = _read(event.data)
-                if message.method and message.id is not None:
-                    self._sessions_by_request[_key(message.id)] = session_id or _session(message.params)
+                message = read_head(event.data)
+                if message.is_request:
+                    self._sessions_by_request[message.key] = session_id or session_in(message.params)
                     if len(self._sessions_by_request) > _REMEMBERED_REQUESTS:
                         del self._sessions_by_request[next(iter(self._sessions_by_request))]
-                opened = _session(message.result)
+                opened = session_in(message.result)
                 if opened is not None:
                     self._open(opened)
                 await self.deliver(event.data)
@@ -217,26 +207,6 @@ class HttpTransport(RemoteTransport):
     async def _free(self) -> None:
         if self._client is not None:
             await self._client.aclose()
-
-
-def _read(body: bytes) -> _Message:
-    """Return the parts of a message that decide where it goes; empty ones if the other side will have to reject it."""
-    try:
-        return msgspec.json.decode(body, type=_Message)
-    except (ValueError, RecursionError):
-        return _Message()
-
-
-def _session(params: msgspec.Raw) -> str | None:
-    try:
-        found = msgspec.json.decode(params, type=_Params).sessionId if params else None
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, str) else None
-
-
-def _key(id: object) -> object:
-    return (type(id).__name__, str(id))
 
 
 def _has_h2() -> bool:
