@@ -158,7 +158,7 @@ class Names:
 
 def listing(folder: Path, count: int) -> Iterator[Line]:
     folder.mkdir()
-    index = Index(folder / "index", Names(folder, count), Holder(folder / "holders"))
+    index = Index(folder / "index", Names(folder, count), Holder(folder / "holders"))  # type: ignore[arg-type]  # enough
     index.read_meta("s000000")  # makes it
     index.close()
     cold = []

@@ -6,7 +6,6 @@ do is never asked for: that is the author's mistake, and is named as one. Nothin
 
 import base64
 from collections.abc import Awaitable, Callable, Iterable
-from types import TracebackType
 from typing import Self
 
 from msgspec import UNSET
@@ -62,9 +61,7 @@ class DisplayTerminal:
         if not self._opened:
             raise UsageError("a terminal begins with its block: write `async with session.terminal(...) as terminal:`")
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if not self._ended:
             # An author that has called `exit` itself knows the real code; this is for blocks that are simply left.
             await self.exit(0 if kind is None else 1)
@@ -114,9 +111,7 @@ class ClientTerminal:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         # Also after an exception, and after a cancel: the command runs in the client and would go on there.
         await self.release()
 

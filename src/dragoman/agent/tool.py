@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from os import PathLike
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 import msgspec
@@ -87,9 +86,7 @@ class ToolCall:
         if not self._opened:
             raise UsageError(_OPEN_FIRST)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._ended:
             return
         if kind is None:

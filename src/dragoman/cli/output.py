@@ -10,7 +10,6 @@ import stat
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from types import TracebackType
 from typing import Final, Self, TextIO
 
 from dragoman.cli.progress import Progress
@@ -54,9 +53,7 @@ class Output:
             self._file = open(descriptor, "w", encoding="utf-8", buffering=_BUFFER)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if self._path is None:
                 self._flush_stdout()

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 import threading
-from types import TracebackType
 from typing import Final, Self
 
 # Work that is done by then needs no bar.
@@ -30,9 +29,7 @@ class Progress:
             self._drawing = asyncio.get_running_loop().create_task(self._draw())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.stop()
 
     def at(self, what: str, done: int, total: int) -> None:

@@ -5,7 +5,6 @@ What the link and the conversations need of it is in `connection`.
 
 import os
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from msgspec import UNSET
@@ -47,9 +46,7 @@ class Client:
         await self._connection.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     if not TYPE_CHECKING:  # a type checker knows that this cannot be awaited

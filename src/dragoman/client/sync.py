@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from inspect import signature
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
 
 from dragoman.background import EventLoop
@@ -189,9 +188,7 @@ class SyncClient:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self._loop.run(self._client.close())
         finally:

@@ -13,7 +13,6 @@ import asyncio
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypedDict
 
 from msgspec.structs import replace
@@ -81,9 +80,7 @@ class Workspace:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
