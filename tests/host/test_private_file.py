@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host.private_file import write_private
+from dragoman.host.private_file import replaced_file, write_private
 
 
 def test_it_is_replaced_for_its_owner_alone(tmp_path: Path) -> None:
@@ -23,3 +23,18 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         write_private(path, b"one")
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_block_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), replaced_file(str(path)) as file:
+        file.write(b"new")
+        raise ZeroDivisionError
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])
+
+
+def test_a_name_of_the_greatest_length_can_be_replaced(tmp_path: Path) -> None:
+    path = tmp_path / ("ä" * 127)  # two bytes each, of 255 that a name may have
+    write_private(path, b"new")
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("new", [path])

@@ -8,12 +8,13 @@ import os
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import AsyncIterator
-from typing import Final, Self, TextIO
+from contextlib import ExitStack
+from typing import Any, Final, Self, TextIO
 
 from dragoman.cli.progress import Progress
 from dragoman.cli.text_width import harmless_json
+from dragoman.host.private_file import replaced_file
 from dragoman.store.contract import StoreFailed
 
 # Written at once: a line at a time would cost more than making the line.
@@ -26,8 +27,8 @@ class Output:
     def __init__(self, path: str | None, progress: Progress) -> None:
         self._progress = progress
         self._path = None if path is None else os.path.realpath(path)
-        self._new = ""
         self._file: TextIO = sys.stdout
+        self._stack = ExitStack()
         self._is_terminal = path is None and sys.stdout is not None and sys.stdout.isatty()
 
     @property
@@ -44,27 +45,17 @@ class Output:
         if self._path is None:
             if isinstance(self._file, io.TextIOWrapper):
                 self._file.reconfigure(errors="backslashreplace")  # a terminal may know ASCII alone
+            self._stack.callback(self._flush_stdout)
         elif _is_other(self._path):
-            self._file = open(self._path, "w", encoding="utf-8", buffering=_BUFFER)
+            self._file = self._stack.enter_context(open(self._path, "w", encoding="utf-8", buffering=_BUFFER))
         else:
-            # Only ours to read, like the session itself; beside the file, so that it can take its place.
-            folder, name = os.path.split(self._path)
-            descriptor, self._new = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-            self._file = open(descriptor, "w", encoding="utf-8", buffering=_BUFFER)
+            new = self._stack.enter_context(replaced_file(self._path))  # only ours to read, like the session itself
+            self._file = io.TextIOWrapper(new, encoding="utf-8")
+            self._stack.callback(self._file.flush)  # before it takes its place: what fails here leaves the old one
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if self._path is None:
-                self._flush_stdout()
-                return
-            self._file.close()
-            if self._new and kind is None:
-                os.replace(self._new, self._path)
-                self._new = ""
-        finally:
-            if self._new:
-                os.unlink(self._new)
+    def __exit__(self, *failure: Any) -> None:
+        self._stack.__exit__(*failure)
 
     def _flush_stdout(self) -> None:
         try:

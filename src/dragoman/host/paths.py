@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from dragoman import limits
 from dragoman.errors import WorldError
+from dragoman.host.private_file import replaced_file
 
 _KERNEL: Final = ("/proc", "/sys", "/dev")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -165,21 +166,12 @@ def write_bytes(place: Place, data: bytes) -> None:
             before = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if not stat.S_ISREG(before.st_mode):
                 raise PathRefused(f"{place.path} is not a file.")
-        temporary = f".{name[:100]}.{os.urandom(6).hex()}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         # A new file gets what the umask allows, as any other would.
-        fd = os.open(temporary, flags, 0o666 if before is None else 0o600, dir_fd=folder)
-        try:
-            with os.fdopen(fd, "wb") as file:
-                file.write(data)
-                file.flush()
-                if before is not None:
-                    _make_alike(fd, before)
-                os.fsync(fd)
-            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            os.unlink(temporary, dir_fd=folder)
-            raise
+        with replaced_file(name, 0o666 if before is None else 0o600, folder=folder) as file:
+            file.write(data)
+            file.flush()
+            if before is not None:
+                _make_alike(file.fileno(), before)
 
 
 def _make_alike(fd: int, before: os.stat_result) -> None:

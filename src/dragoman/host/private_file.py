@@ -1,11 +1,36 @@
-"""Files of the user's own that hold decisions or keys: written whole or not at all, and readable by the user alone."""
+"""Files written whole or not at all. Those that hold decisions or keys of the user are readable by the user alone."""
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# Of the file's own name, in that of the new one beside it: a name has at most 255 bytes.
+_NAME_CHARACTERS: Final = 50
+
+
+@contextmanager
+def replaced_file(path: str, mode: int = 0o600, *, folder: int | None = None) -> Iterator[BinaryIO]:
+    """Yield a new file to be written. It takes its place at `path` when the block ends, and is on disk then; when the
+    block fails, what stood there stays. `OSError` if it cannot be written.
+
+    `folder`: an open folder that `path` is relative to. A link at `path` is replaced, not followed.
+    """
+    parent, name = os.path.split(path)
+    new = os.path.join(parent, f".{name[:_NAME_CHARACTERS]}.{os.urandom(6).hex()}.tmp")
+    fd = os.open(new, _NEW, mode, dir_fd=folder)
+    try:
+        with open(fd, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(fd)
+        os.rename(new, path, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(new, dir_fd=folder)
+        raise
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -14,18 +39,8 @@ def write_private(path: Path, content: bytes) -> None:
     A folder on the way is made. A link at `path` is replaced, not followed.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
-    try:
-        fd = os.open(temporary, _NEW, 0o600)
-        with open(fd, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(fd)
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    with replaced_file(str(path)) as file:
+        file.write(content)
     with suppress(OSError):  # the file is in its place; not every file system can sync a folder
         _sync_folder(path.parent)
 
