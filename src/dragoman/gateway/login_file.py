@@ -11,8 +11,6 @@ Promises
 """
 
 import math
-import os
-import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +18,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from dragoman.host.private_file import write_private
+from dragoman.host.private_file import check_private, write_private
+from dragoman.host.regular_file import read_whole
 
 # Of one server; a row of the file has some 330 bytes.
 LOGINS: Final = 1000
@@ -53,7 +52,9 @@ class LoginFile:
     def read(self) -> list[StoredLogin]:
         """Return the logins of the file; none where there is no file, or none that can be believed."""
         try:
-            logins = msgspec.json.decode(self._content(), type=_Content).logins
+            # A FIFO or a link in its place must neither hold the start up nor be followed.
+            content = read_whole(self.path, FILE_BYTES, follow=False, check=check_private)
+            logins = msgspec.json.decode(content, type=_Content).logins
             # A time that is no number would make a login that never ends.
             if all(math.isfinite(login.made) and math.isfinite(login.used) for login in logins):
                 return logins
@@ -76,21 +77,6 @@ class LoginFile:
             # Better no file than an old one: a login that has ended must not come back with a restart.
             with suppress(OSError):
                 self.path.unlink()
-
-    def _content(self) -> bytes:
-        # A FIFO or a link in its place must neither hold the start up nor be followed.
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            # Of the open file, not of its name: the name may lead elsewhere a moment later.
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise OSError(0, "it is no regular file")
-            if found.st_uid != os.geteuid() or found.st_mode & 0o077:
-                raise OSError(0, "others can read or change it")
-            content = file.read(FILE_BYTES + 1)
-        if len(content) > FILE_BYTES:
-            raise OSError(0, "it is too large")
-        return content
 
     def _distrust(self, reason: str) -> None:
         self._report(f"{reason}; every browser has to log in again")

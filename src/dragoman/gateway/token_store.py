@@ -20,7 +20,8 @@ import msgspec
 
 from dragoman.errors import UsageError
 from dragoman.gateway.token_types import SCOPES, Scope, Token, TokenLimits, Unsure, digest_of
-from dragoman.host.private_file import write_private
+from dragoman.host.private_file import check_private, write_private
+from dragoman.host.regular_file import read_whole
 
 # Larger than any real file of tokens, so a wrong file is not read whole.
 _FILE_BYTES: Final = 1024 * 1024
@@ -155,16 +156,12 @@ class TokenStore:
         stamp = (found.st_mtime_ns, found.st_ino, found.st_size, found.st_ctime_ns)
         if stamp == self._stamp:
             return
-        if found.st_uid != os.geteuid():
-            raise Unsure(f"{self.path}: it belongs to another user; run this as that user, or move it away")
-        # What others could have written, or read, is not believed: they would have every token's hash, or their own
-        # token.
-        if found.st_mode & 0o077:
-            raise Unsure(f"{self.path}: others can read or change it; run chmod 600 on it")
         try:
-            with self.path.open("rb") as file:
-                found_tokens = msgspec.json.decode(file.read(_FILE_BYTES), type=_File).tokens
-                self._tokens = [one if isinstance(one, Token) else Token(*one) for one in found_tokens]
+            # What others could have written, or read, is not believed: they would have every token's hash, or their own
+            # token.
+            content = read_whole(self.path, _FILE_BYTES, check=check_private)
+            found_tokens = msgspec.json.decode(content, type=_File).tokens
+            self._tokens = [one if isinstance(one, Token) else Token(*one) for one in found_tokens]
         except OSError as error:
             raise Unsure(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

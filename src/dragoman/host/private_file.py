@@ -1,5 +1,6 @@
 """Files written whole or not at all. Those that hold decisions or keys of the user are readable by the user alone."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -43,6 +44,14 @@ def write_private(path: Path, content: bytes) -> None:
         file.write(content)
     with suppress(OSError):  # the file is in its place; not every file system can sync a folder
         _sync_folder(path.parent)
+
+
+def check_private(found: os.stat_result) -> None:
+    """Raise `OSError` with a sentence if an open file is another user's, or if other users can read or change it."""
+    if found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "it belongs to another user; run this as that user, or move it away")
+    if found.st_mode & 0o077:
+        raise PermissionError(errno.EPERM, "others can read or change it; run chmod 600 on it")
 
 
 def _sync_folder(path: Path) -> None:

@@ -7,6 +7,7 @@ putting one where we expect a file. So the file is opened without waiting, looke
 import errno
 import os
 import stat
+from collections.abc import Callable
 from typing import Final
 
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -20,12 +21,21 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
         return file.read(limit)
 
 
-def read_whole(path: str | os.PathLike[str], most: int, *, follow: bool = True) -> bytes:
+def read_whole(
+    path: str | os.PathLike[str],
+    most: int,
+    *,
+    follow: bool = True,
+    check: Callable[[os.stat_result], None] | None = None,
+) -> bytes:
     """Return all of a regular file. `OSError` for anything else, for one longer than `most` bytes, and for a link if
-    links are not to be followed; never waits."""
+    links are not to be followed; never waits. `check` looks at the open file before it is read, and may raise."""
     fd = os.open(path, _FLAGS | (0 if follow else os.O_NOFOLLOW))
     with open(fd, "rb") as file:
         check_regular(fd, path)
+        # The open file, not its name, which may lead elsewhere a moment later.
+        if check is not None:
+            check(os.fstat(fd))
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, "it is too long", os.fspath(path))
