@@ -31,14 +31,16 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from dragoman.agent.first_request import SIGNALS, Opening
 from dragoman.background import EventLoop
-from dragoman.link import Link
 from dragoman.link.deadline import EXIT, GENERATORS, SWEEP, Deadline
 from dragoman.transports.contract import Transport
 from dragoman.transports.stdio import StdioTransport
+
+if TYPE_CHECKING:
+    from dragoman.agent.connection import ClientConnection
 
 # What the shutdown of the interpreter may take when the deadline has passed before it began.
 _SHUTDOWN_SECONDS: Final = 0.5
@@ -219,25 +221,7 @@ def _call_at_shutdown(call: Callable[[], None]) -> None:
     threading.Thread(target=wait_for_main_thread, name="dragoman-exit", daemon=True).start()
 
 
-class Serving(Protocol):
-    """One client being served."""
-
-    @property
-    def link(self) -> Link:
-        """Its connection."""
-
-    async def run(self) -> None:
-        """Serve until the client is gone."""
-
-    async def stop(self) -> None:
-        """End what runs, answer what was asked, close."""
-
-    @property
-    def exit_code(self) -> int:
-        """0 unless the connection ended because of what the client sent."""
-
-
-def serve_process(opening: Opening, serving: Callable[[Transport], Serving]) -> int:
+def serve_process(opening: Opening, serving: "Callable[[Transport], ClientConnection]") -> int:
     """Serve on the stdin and stdout of this process until the client is gone or a signal comes; the exit code.
 
     Threads that handlers have left behind are not waited for here: pools keep theirs until the interpreter shuts down.
@@ -259,7 +243,7 @@ def serve_process(opening: Opening, serving: Callable[[Transport], Serving]) -> 
 
 
 async def _serve(
-    serving: Callable[[Transport], Serving], transport: Transport, opening: Opening, guard: ExitGuard
+    serving: "Callable[[Transport], ClientConnection]", transport: Transport, opening: Opening, guard: ExitGuard
 ) -> int:
     connection = serving(transport)
     connection.link.begin_deadline = guard.arm

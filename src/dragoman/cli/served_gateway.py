@@ -8,7 +8,7 @@ import argparse
 import asyncio
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.cli.errors import CommandError
 from dragoman.cli.home import own_file, own_folders
@@ -24,27 +24,19 @@ if TYPE_CHECKING:
     from dragoman.gateway.token_store import TokenStore
 
 
-class PreparedGateway:
+class PreparedGateway(NamedTuple):
     """A gateway whose command line is checked; the rest needs a loop."""
 
-    def __init__(
-        self,
-        arguments: argparse.Namespace,
-        tokens: "TokenStore",
-        log: "Logbook",
-        served: "ServedAgent",
-        ceilings: "Ceilings",
-    ) -> None:
-        self._arguments = arguments
-        self._tokens = tokens
-        self._log = log
-        self._served = served
-        self._ceilings = ceilings
+    arguments: argparse.Namespace
+    tokens: "TokenStore"
+    log: "Logbook"
+    served: "ServedAgent"
+    ceilings: "Ceilings"
 
     @property
     def is_demo(self) -> bool:
         """Return whether no language model answers in a new session."""
-        return self._served.model == DEMO
+        return self.served.model == DEMO
 
     def server(self) -> "GatewayServer":
         """Return the server. Call it inside a running loop."""
@@ -52,20 +44,20 @@ class PreparedGateway:
         from dragoman.gateway.server import GatewayServer
         from dragoman.gateway.session_directory import SessionDirectory
 
-        directory = SessionDirectory(own_file("gateway", "owners.jsonl"), agent="".join(self._arguments.agent))
+        directory = SessionDirectory(own_file("gateway", "owners.jsonl"), agent="".join(self.arguments.agent))
         hub = Hub(
-            self._served.agents,
+            self.served.agents,
             directory=directory,
-            folder_of=self._served.folder_of,
-            report=error_reporter(self._log),
-            log=self._log,
-            ceilings=self._ceilings,
-            on_permission=_recorder(self._arguments),
+            folder_of=self.served.folder_of,
+            report=error_reporter(self.log),
+            log=self.log,
+            ceilings=self.ceilings,
+            on_permission=_recorder(self.arguments),
         )
-        given = self._arguments
+        given = self.arguments
         return GatewayServer(
             hub,
-            self._tokens,
+            self.tokens,
             host=given.host,
             port=given.port,
             allowed_hosts=tuple(given.allowed_host),

@@ -7,7 +7,7 @@ MCP servers that are programs, and logging in or out. Modes are known to our own
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -28,22 +28,16 @@ _PROVIDERS: Final = "providers/"
 Shown = TypeVar("Shown", bound=Reply | AnyEvent)
 
 
-class AgentModes:
+class AgentModes(NamedTuple):
     """What is known of the modes of an agent that believes identities.
 
     `allowed` has those that are open to an identity, `nearest` the one that takes the place of another for it, and
     `may_answer` tells whether a yes of it counts for a question.
     """
 
-    def __init__(
-        self,
-        allowed: Callable[[Identity], Sequence[str]],
-        nearest: Callable[[str, Identity], str],
-        may_answer: Callable[[Identity, Needs], bool],
-    ) -> None:
-        self.allowed: Final = allowed
-        self.nearest: Final = nearest
-        self.may_answer: Final = may_answer
+    allowed: Callable[[Identity], Sequence[str]]
+    nearest: Callable[[str, Identity], str]
+    may_answer: Callable[[Identity, Needs], bool]
 
 
 class Ceilings:

@@ -6,7 +6,7 @@ that it has started go on after that until they end.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, ValuesView
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -33,34 +33,22 @@ _LAST_CHECKS: Final = 100
 _DRAIN_SECONDS: Final = 10.0
 
 
-class Connections(Mapping[str, ClientSide]):
-    """The connections of one server, by their ids. `accepts` is False once the server stops."""
+class Connections(dict[str, ClientSide]):
+    """The connections of one server, by their ids; `open` and `close` change it. `accepts` is False once the server
+    stops."""
 
     def __init__(self, pool: AgentPool, background: BackgroundTasks, kept_seconds: float = KEPT_SECONDS) -> None:
+        super().__init__()
         self.accepts = True
         self.kept_seconds = kept_seconds
         self.budgets: Final = ByteBudgets(HELD_EACH_BYTES, HELD_ALL_BYTES)
         self._pool = pool
         self._monitor = pool.monitor
         self._background = background
-        self._client_sides: dict[str, ClientSide] = {}
 
     def __repr__(self) -> str:
         readers = sum(client_side.is_connected for client_side in self.values())
         return f"<Connections open={len(self)} connected={readers}>"
-
-    def __getitem__(self, connection_id: str) -> ClientSide:
-        return self._client_sides[connection_id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._client_sides)
-
-    def __len__(self) -> int:
-        return len(self._client_sides)
-
-    def values(self) -> ValuesView[ClientSide]:
-        # Those of the dict: the view of `Mapping` looks every key up again, and there may be thousands.
-        return self._client_sides.values()
 
     def open(self, kind: Kind, token_identity: TokenIdentity) -> ClientSide:
         """Make a connection. Raise `Full` when there are too many, of this principal or in all."""
@@ -72,7 +60,7 @@ class Connections(Mapping[str, ClientSide]):
         budget = self.budgets.of(token_identity.principal)
         connection = GatewayConnection(kind, token_identity, self._monitor.metrics.chunk.observe, budget)
         client_side = ClientSide(connection, self._pool, self._background, self.close_soon)
-        self._client_sides[connection.id] = client_side
+        self[connection.id] = client_side
         self._monitor.counts["connections"] += 1
         name, principal = connection_name(connection.id), principal_name(token_identity.principal)
         self._monitor.log.info("connection_opened", connection=name, principal=principal, kind=kind)
@@ -91,7 +79,7 @@ class Connections(Mapping[str, ClientSide]):
         """Close a connection; `with_work`: cancel the turns that only it watches. Waits for its link."""
         connection = client_side.connection
         # Out of the directory before anything waits, so that no request finds a connection that is being closed.
-        if self._client_sides.pop(connection.id, None) is not None:
+        if self.pop(connection.id, None) is not None:
             seconds = round(asyncio.get_running_loop().time() - connection.opened_at, 3)
             name, principal = connection_name(connection.id), principal_name(client_side.principal)
             self._monitor.log.info("connection_closed", connection=name, principal=principal, seconds=seconds)

@@ -16,7 +16,7 @@ into `SharedSessions`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, ValuesView
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -355,45 +355,35 @@ class SharedSession:
         return reply
 
 
-class SharedSessions(Mapping[str, SharedSession]):
-    """The open sessions of a server, by the ids that clients know. `accepts_turns` is False once the server stops."""
+class SharedSessions(dict[str, SharedSession]):
+    """The open sessions of a server, by the ids that clients know; `add` and `remove` change it.
+
+    `accepts_turns` is False once the server stops.
+    """
 
     def __init__(self) -> None:
+        super().__init__()
         self.accepts_turns = True
-        self._sessions: dict[str, SharedSession] = {}
 
     def __repr__(self) -> str:
         return f"<SharedSessions open={len(self)} running={len(self.running())}>"
 
-    def __getitem__(self, session_id: str) -> SharedSession:
-        return self._sessions[session_id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._sessions)
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def values(self) -> ValuesView[SharedSession]:
-        # Those of the dict: the view of `Mapping` looks every key up again, and there may be thousands.
-        return self._sessions.values()
-
     def add(self, shared: SharedSession) -> None:
         """Register a session; it must not be registered already."""
-        self._sessions[shared.id] = shared
+        self[shared.id] = shared
 
     def remove(self, shared: SharedSession) -> None:
         """Remove a session, if its id does not stand for a newer one already."""
-        if self._sessions.get(shared.id) is shared:
-            del self._sessions[shared.id]
+        if self.get(shared.id) is shared:
+            del self[shared.id]
 
     def running(self) -> list[SharedSession]:
         """Return the sessions with a turn that runs."""
-        return [shared for shared in self._sessions.values() if shared.is_running]
+        return [shared for shared in self.values() if shared.is_running]
 
     async def wait_until_idle(self, seconds: float) -> None:
         """Wait until no turn runs in the sessions that are open now, for at most so many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                for shared in list(self._sessions.values()):
+                for shared in list(self.values()):
                     await shared.idle.wait()

@@ -5,6 +5,7 @@ because its clients append what others replace. A failure is sent as a thought.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,6 @@ from msgspec.structs import replace
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import DecodedNotification, Id, Out, RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.handshake.initialize import (
-    DecodedAgentHello,
     DecodedClientHello,
     client_hello_1,
     requested_version,
@@ -341,17 +341,12 @@ def _goes_on(now: tools.ToolContent, before: tools.ToolContent) -> bool:
             return now == before
 
 
-def decode_agent(result: Raw) -> DecodedAgentHello:
-    """Decode the answer to `initialize`."""
-    return vendor_agent.decode_agent(result, NAME)
-
-
 DIALECT: Final = NamedDialect(
     decode_client,
     encode_agent,
     AgentAgentao,
     vendor_agent.encode_client,
-    decode_agent,
+    partial(vendor_agent.decode_agent, name=NAME),
     ClientAgentao,
     DialectRules(requires_same_servers=True, accepts_unlisted_models=True, opens_missing_session=True),
     NOT_INITIALIZED,

@@ -5,6 +5,7 @@ The user's prompt is repeated to the client. Where an error has data, that is a 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import Id, Out
-from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello
+from dragoman.dialects.handshake.initialize import DecodedClientHello
 from dragoman.dialects.handshake.json_fields import JsonDict
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.vendors import vendor_agent
@@ -190,17 +191,12 @@ class ClientElephant(ClientV1):
         return replace(call, params=msgspec.json.encode(params))
 
 
-def decode_agent(result: Raw) -> DecodedAgentHello:
-    """Decode the answer to `initialize`."""
-    return vendor_agent.decode_agent(result, NAME)
-
-
 DIALECT: Final = NamedDialect(
     decode_client,
     encode_agent,
     AgentElephant,
     vendor_agent.encode_client,
-    decode_agent,
+    partial(vendor_agent.decode_agent, name=NAME),
     ClientElephant,
     DialectRules(modes=MODES),
 )

@@ -6,6 +6,7 @@ only list and close are advertised.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from dragoman.dialects.codec.dialect_base import text_frame_head
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import DecodedReply, Id, Out, RequestMessage, ResultMessage, SessionEvent
-from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello
+from dragoman.dialects.handshake.initialize import DecodedClientHello
 from dragoman.dialects.handshake.json_fields import JsonDict
 from dragoman.dialects.tolerance import updates as tolerance
 from dragoman.dialects.v1 import notices
@@ -353,11 +354,6 @@ def _counted(event: events.AnyEvent) -> events.AnyEvent:
     return replace(event, usage=events.Usage(total, read, written))
 
 
-def decode_agent(result: Raw) -> DecodedAgentHello:
-    """Decode the answer to `initialize`."""
-    return vendor_agent.decode_agent(result, NAME)
-
-
 # -- the wire --------------------------------------------------------------------------------------------------------
 
 
@@ -430,7 +426,7 @@ DIALECT: Final = NamedDialect(
     encode_agent,
     AgentIacCode,
     vendor_agent.encode_client,
-    decode_agent,
+    partial(vendor_agent.decode_agent, name=NAME),
     ClientIacCode,
     DialectRules(fetches_as_reading=True, lists_all_sessions=True),
     client_adapter=IacCodeAdapter,

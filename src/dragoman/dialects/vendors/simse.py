@@ -7,6 +7,7 @@ answered with a notification: one of four words, and any other is a no. In this 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from dragoman.dialects.codec.dialect_base import text_chunk_head, text_frame_head
 from dragoman.dialects.contract import DecodedNotification, Id, Out, RequestMessage
-from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello
+from dragoman.dialects.handshake.initialize import DecodedClientHello
 from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
@@ -362,17 +363,12 @@ def _tool_ends(message: ResultResponse | ErrorResponse) -> Sequence[JsonDict]:
     return [{"status": "in_progress"}, {"status": "completed", "output": message.result}]
 
 
-def decode_agent(result: Raw) -> DecodedAgentHello:
-    """Decode the answer to `initialize`."""
-    return vendor_agent.decode_agent(result, NAME)
-
-
 DIALECT: Final = NamedDialect(
     decode_client,
     encode_agent,
     AgentSimse,
     vendor_agent.encode_client,
-    decode_agent,
+    partial(vendor_agent.decode_agent, name=NAME),
     ClientSimse,
     agent_adapter=SimseAgentAdapter,
     client_adapter=SimseClientAdapter,
