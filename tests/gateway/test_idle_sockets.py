@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,25 @@ async def test_the_server_closes_silent_sockets_and_none_that_is_being_answered(
         assert served.hub.connections[raw.connection].connection.readers == 2  # the streams are still read
         assert session_id in served.hub.sessions
         await session(peer, 1)  # and so is a WebSocket on which nothing was sent
+
+
+async def test_silent_sockets_are_closed_also_after_a_check_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle_sockets, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(idle_sockets, "FIRST_SECONDS", 0.3)
+    look, looks = idle_sockets.connected_to, count()
+
+    def connected_to(port: int) -> set[SocketPeer]:
+        if next(looks) == 1:
+            raise RuntimeError("can't start new thread")
+        return look(port)
+
+    monkeypatch.setattr(server, "connected_to", connected_to)
+    async with gateway(counting(1), tmp_path) as served:
+        await closed(served.server.port, b"")
+        assert [str(bug) for bug in served.bugs] == ["can't start new thread"]
+        served.bugs.clear()
 
 
 async def test_a_client_of_a_socket_for_both_versions_of_ip_is_known_by_its_request(

@@ -8,7 +8,9 @@ import asyncio
 import resource
 import socket
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -115,9 +117,9 @@ class GatewayServer:
         )
         # In our own loop: agents, sessions and sockets share one thread, so nothing here needs a lock.
         self._serving = asyncio.create_task(self._granian.serve())
-        sweeping = self.hub.sweep(self._guard.is_valid, self._guard.is_logged_in)
-        saving = self._guard.logins.save_at_intervals()
-        self._background = [asyncio.create_task(work) for work in (sweeping, self._shut_down_silent(), saving)]
+        sweep = partial(self.hub.sweep, self._guard.is_valid, self._guard.is_logged_in)
+        endless = (sweep, self._shut_down_silent, self._guard.logins.save_at_intervals)
+        self._background = [asyncio.create_task(self._run_on(work)) for work in endless]
         async with asyncio.timeout(_READY_SECONDS):
             # granian has no event for this, so we connect to ourselves until that succeeds, or its task has failed.
             while not await self._answers():
@@ -165,6 +167,13 @@ class GatewayServer:
             if not self._app.idle_sockets.has_requests:
                 return
             await asyncio.sleep(_CHECK_SECONDS)
+
+    async def _run_on(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do endless work, each step of which begins with a wait. Report a step that fails, as for want of a thread,
+        and go on."""
+        while True:
+            with self.hub.monitor.reporting():
+                await work()
 
     async def _shut_down_silent(self) -> None:
         """Shut down silent sockets, for as long as the server runs."""
