@@ -207,10 +207,9 @@ class OneTurn:
             "on_event": lambda conversation, event: self._warn(event),
         }
         if questions is not None:
-            from dragoman.cli.terminal.forms import ask_form, ask_question
+            from dragoman.cli.terminal.forms import form_callbacks
 
-            settings["elicitation"] = partial(ask_form, questions)
-            settings["ask_user"] = partial(ask_question, questions)
+            settings |= form_callbacks(questions)
         level, target = self._arguments.allow, self._target
         ask = None if questions is None else partial(self._ask, questions)
         self._offer = Offer(
@@ -222,32 +221,20 @@ class OneTurn:
         )
         return await connect_to(stack, target, self._folder, self._offer, self._arguments, settings)
 
-    def _terminal_questions(self, stack: AsyncExitStack) -> Any:
+    def _terminal_questions(self, stack: AsyncExitStack) -> "TerminalQuestions | None":
         """Return the questions on the terminal that stderr is.
 
         None without a terminal there, or if stdin is a pipe with other data.
         """
-        from dragoman.cli.terminal.turn_screen import colours_wanted, is_terminal, size
+        from dragoman.cli.terminal.turn_screen import is_terminal, size
 
         if not is_terminal(sys.stderr) or (self._piped is None and not is_terminal(sys.stdin)):
             return None
         from dragoman.cli.terminal.permission_box import secret_word
-        from dragoman.cli.terminal.questions import Keyboard, TerminalQuestions
-        from dragoman.cli.terminal.viewer import find_pager
+        from dragoman.cli.terminal.questions import TerminalQuestions
 
-        keyboard = Keyboard.find(sys.stderr)
-        if keyboard is None:
-            return None
-        stack.callback(keyboard.close)
-        coloured = colours_wanted(sys.stderr)
-        return TerminalQuestions(
-            keyboard,
-            self._screen.ask,
-            size,
-            secret_word(),
-            self._hold,
-            coloured=coloured,
-            find_pager=lambda: find_pager(os.environ, [self._folder]),
+        return TerminalQuestions.find(
+            stack, sys.stderr, self._screen.ask, size, secret_word(), self._hold, folder=self._folder
         )
 
     async def _ask(self, questions: "TerminalQuestions", request: "RequestPermission") -> "PermissionOption | None":

@@ -4,12 +4,13 @@ Rendered turn by turn, so no more than one turn is held; the events of a turn ar
 was stored is made harmless on its way out.
 """
 
+import re
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from dragoman.agent.event_json import patch_text
 from dragoman.agent.history import History
-from dragoman.cli.text_width import harmless, harmless_line, harmless_output
+from dragoman.cli.text_width import harmless, harmless_line, harmless_output, in_diff_colour
 from dragoman.host.failure_text import error_text
 from dragoman.store.contract import Record
 from dragoman.store.entries import EventEntry
@@ -199,7 +200,7 @@ def as_text(part: Part, *, full: bool, coloured: bool) -> str:
     for piece in part.pieces:
         shown, left = _lines(piece, full=full)
         for line in shown:
-            words = _in_colour(line) if coloured and piece.form == "diff" else line
+            words = in_diff_colour(line, line[:1]) if coloured and piece.form == "diff" else line
             lines.append(f"  {words}" if line else "")
         if left:
             lines.append(f"  ({left:,} more lines; --full shows them)")
@@ -237,15 +238,6 @@ def _lines(piece: TranscriptText, *, full: bool) -> tuple[list[str], int]:
     return lines[:SHOWN_LINES], len(lines) - SHOWN_LINES
 
 
-def _in_colour(line: str) -> str:
-    colour = {"+": 32, "-": 31, "@": 36}.get(line[:1])
-    return line if colour is None else f"\x1b[{colour}m{line}\x1b[0m"
-
-
 def _fence(text: str) -> str:
     """Return a fence longer than any in the text, so that nothing in there ends it."""
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return "`" * max(3, longest + 1)
+    return "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])

@@ -138,35 +138,20 @@ def _print(lines: Sequence[str], *, paged: bool) -> bool:
     False: the person did not want to see it all.
     """
     from dragoman.cli.terminal.turn_screen import size
+    from dragoman.cli.text_width import wrap_line
 
     if not paged:
         print(*lines, sep="\n", file=sys.stderr)
         return True
     columns, height = size()
     page = max(1, (height - 1) // -(-_NARROWEST // columns))
-    for number, row in enumerate(row for line in lines for row in _rows(line, max(columns, _NARROWEST))):
+    for number, row in enumerate(row for line in lines for row in wrap_line(line, max(columns, _NARROWEST), _GOES_ON)):
         if number and number % page == 0:
             typed = _read_answer("-- Enter: more, q: stop -- ")
             if not typed or typed.strip().lower() in _STOPS:
                 return False
         print(row, file=sys.stderr)
     return True
-
-
-def _rows(line: str, columns: int) -> Iterator[str]:
-    """Yield a line in rows of the screen. What goes on is marked: no long value can look like rows of ours."""
-    from dragoman.cli.text_width import width
-
-    row: list[str] = []
-    used = 0
-    for character in line:
-        wide = width(character)
-        if used + wide > columns:
-            yield "".join(row)
-            row, used = [_GOES_ON], width(_GOES_ON)
-        row.append(character)
-        used += wide
-    yield "".join(row)
 
 
 def _is_confirmed(question: str) -> bool:

@@ -15,9 +15,8 @@ from dragoman.cli.terminal.permission_box import (
     question,
     secret_word,
     whole_question,
-    wrap_line,
 )
-from dragoman.cli.text_width import width
+from dragoman.cli.text_width import width, wrap_line
 from dragoman.host.text import hidden_character
 from dragoman.vocabulary.content import Image, Resource, Text, TextResource, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate

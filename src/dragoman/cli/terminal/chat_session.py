@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import os
 import signal
 import sys
 from contextlib import AsyncExitStack, suppress
@@ -35,16 +34,15 @@ from dragoman.cli.terminal.chat_commands import (
 from dragoman.cli.terminal.composer import Composer
 from dragoman.cli.terminal.event_text import EventText, title
 from dragoman.cli.terminal.folder_sessions import FolderSessions
-from dragoman.cli.terminal.forms import ask_form, ask_question
+from dragoman.cli.terminal.forms import form_callbacks
 from dragoman.cli.terminal.interrupts import LEFT, Interrupts
 from dragoman.cli.terminal.permission_box import secret_word
-from dragoman.cli.terminal.questions import Keyboard, TerminalQuestions
+from dragoman.cli.terminal.questions import TerminalQuestions
 from dragoman.cli.terminal.recap import Recap
 from dragoman.cli.terminal.sanitize import sanitize, sanitize_line
 from dragoman.cli.terminal.screen import ChatScreen
 from dragoman.cli.terminal.stderr import Stderr
-from dragoman.cli.terminal.turn_screen import colours_wanted, size
-from dragoman.cli.terminal.viewer import find_pager
+from dragoman.cli.terminal.turn_screen import size
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation, Turn
 from dragoman.coder.model_registry import DEMO
@@ -114,31 +112,28 @@ class ChatSession:
     # -- beginning ---------------------------------------------------------------------------------------------------
 
     async def _connect(self, stack: AsyncExitStack) -> None:
-        keyboard = Keyboard.find(sys.stdout)
-        asker = None
+        screen = self._screen
+        asker = TerminalQuestions.find(
+            stack,
+            sys.stdout,
+            self._renderer.ask,
+            lambda: (self._renderer.console.width, size()[1]),
+            self._word,
+            screen.hold,
+            folder=self._folder,
+        )
         settings: dict[str, object] = {
             "on_event": self._heard_outside,
-            "on_noise": self._screen.noise,
-            "on_trouble": self._screen.in_trouble,
+            "on_noise": screen.noise,
+            "on_trouble": screen.in_trouble,
             "on_stderr": self._stderr.receive,
         }
-        if keyboard is not None:
-            stack.callback(keyboard.close)
-            asker = TerminalQuestions(
-                keyboard,
-                self._renderer.ask,
-                lambda: (self._renderer.console.width, size()[1]),
-                self._word,
-                self._screen.hold,
-                coloured=colours_wanted(sys.stdout),
-                find_pager=lambda: find_pager(os.environ, [self._folder]),
-            )
-            settings["elicitation"] = partial(ask_form, asker)
-            settings["ask_user"] = partial(ask_question, asker)
+        if asker is not None:
+            settings |= form_callbacks(asker)
         target = self._target
         ask = None if asker is None else partial(self._ask, asker)
         self._offer = Offer(
-            self._folder, lambda: target.policy(""), ask, self._screen.terminal_output, agent=target.recorded_as
+            self._folder, lambda: target.policy(""), ask, screen.terminal_output, agent=target.recorded_as
         )
         self._client = await connect_to(stack, target, self._folder, self._offer, self._arguments, settings)
         self._greeted = True

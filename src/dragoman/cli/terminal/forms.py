@@ -1,7 +1,8 @@
 """Questions of an agent that are no permissions: a form asked a field at a time, or an address to visit."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from dragoman.cli.terminal.event_text import first_lines, title
 from dragoman.cli.terminal.questions import TerminalQuestions
@@ -14,6 +15,11 @@ from dragoman.vocabulary.services import Elicit, ElicitationAnswer, Form, Url
 FIELDS: Final = 20
 CHOICES: Final = 50
 _NOT_GIVEN: Final = object()
+
+
+def form_callbacks(questions: TerminalQuestions) -> dict[str, Any]:
+    """Return what `connect` is given for the questions of an agent that are no permissions."""
+    return {"elicitation": partial(ask_form, questions), "ask_user": partial(ask_question, questions)}
 
 
 async def ask_form(questions: TerminalQuestions, request: Elicit) -> "dict[str, object] | ElicitationAnswer | None":

@@ -23,7 +23,7 @@ from dragoman.cli.terminal.request_lines import (
     request_lines,
 )
 from dragoman.cli.terminal.sanitize import spell_out_line
-from dragoman.cli.text_width import pad, width
+from dragoman.cli.text_width import in_diff_colour, pad, width, wrap_line
 from dragoman.host.text import hidden_character
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, UnknownSubject
 
@@ -66,12 +66,6 @@ def secret_word() -> str:
     return f"{secrets.choice(words)}-{secrets.choice(words)}"
 
 
-_GOES_ON: Final = "  … "
-
-
-_COLOURS: Final = {"+": "32", "-": "31", "@": "36"}
-
-
 # As long as a heading can be: our word is chosen elsewhere.
 _HEADING: Final = f"dragoman asks · {'x' * 17}"
 
@@ -99,35 +93,7 @@ def _inner(columns: int) -> int:
 
 
 def _painted(part: str, line: str) -> str:
-    colour = _COLOURS.get(line.lstrip(" ")[:1]) if isinstance(line, ChangedLine) else None
-    return part if colour is None else f"\x1b[{colour}m{part}\x1b[0m"
-
-
-def wrap_line(line: str, columns: int) -> Iterator[str]:
-    """Cut a line in parts that fit.
-
-    What goes on stands behind a mark: only our own words are at the margin, and no long text of an agent can look like
-    a line of ours.
-    """
-    line = line.expandtabs(4)
-    if width(line) <= columns:
-        yield line
-        return
-    if line.isascii():  # a character a column, which is quick for the longest lines
-        yield line[:columns]
-        step = columns - width(_GOES_ON)
-        yield from (f"{_GOES_ON}{line[at : at + step]}" for at in range(columns, len(line), step))
-        return
-    part: list[str] = []
-    used = 0
-    for character in line:
-        wide = width(character)
-        if used + wide > columns:
-            yield "".join(part)
-            part, used = [_GOES_ON], width(_GOES_ON)
-        part.append(character)
-        used += wide
-    yield "".join(part)
+    return in_diff_colour(part, line.lstrip(" ")[:1]) if isinstance(line, ChangedLine) else part
 
 
 class PermissionBox(NamedTuple):

@@ -12,12 +12,14 @@ import re
 import termios
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
+from functools import partial
 from itertools import islice
 from typing import Final, Literal, TextIO, TypeVar
 
 from dragoman.cli.terminal.permission_box import MOST_ROWS, frame_rows, question, screen_rows, whole_question
-from dragoman.cli.terminal.viewer import Pager, show_in
+from dragoman.cli.terminal.turn_screen import colours_wanted
+from dragoman.cli.terminal.viewer import Pager, find_pager, show_in
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
 T = TypeVar("T")
@@ -144,6 +146,28 @@ class TerminalQuestions:
         self._coloured = coloured
         self._find_pager = find_pager
         self._turn = asyncio.Lock()
+
+    @classmethod
+    def find(
+        cls,
+        stack: AsyncExitStack,
+        shown: TextIO,
+        write: Callable[[str], None],
+        size: Callable[[], tuple[int, int]],
+        word: str,
+        hold: Callable[[bool], None],
+        *,
+        folder: str,
+    ) -> "TerminalQuestions | None":
+        """Return the questions on the terminal that `shown` writes to, until the stack ends; None if it is none of
+        ours. No pager of `folder`, which may be the agent's work, shows what is long."""
+        keyboard = Keyboard.find(shown)
+        if keyboard is None:
+            return None
+        stack.callback(keyboard.close)
+        coloured = colours_wanted(shown)
+        pager = partial(find_pager, os.environ, [folder])
+        return cls(keyboard, write, size, word, hold, coloured=coloured, find_pager=pager)
 
     async def permission(self, request: RequestPermission) -> PermissionOption | None:
         """Ask the user and return the chosen option; None if no answer came."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final, TextIO
 
 from dragoman.cli.terminal.event_text import StyledText
-from dragoman.cli.text_width import fit, harmless_line
+from dragoman.cli.text_width import DIFF_COLOURS, fit, harmless_line
 
 _USUAL_COLUMNS: Final = 80
 _USUAL_ROWS: Final = 24
@@ -30,7 +30,6 @@ _STYLES: Final = {
     "break": "2",
 }
 LEADS: Final = {"tool": "• ", "failed": "✗ ", "output": "  ", "diff": "  ", "plan": "  ", "notice": "! "}
-_DIFF_STYLES: Final = {"+": "32", "-": "31", "@": "36"}
 
 
 def colours_wanted(stream: TextIO) -> bool:
@@ -176,7 +175,7 @@ class TurnScreen:
             self._fresh_line()
         text = piece.text.lstrip("\n") if piece.form == "thought" and piece.form != self._form else piece.text
         self._form = piece.form
-        style = _DIFF_STYLES.get(text[:1], "") if piece.form == "diff" else _STYLES.get(piece.form, "")
+        style = DIFF_COLOURS.get(text[:1], "") if piece.form == "diff" else _STYLES.get(piece.form, "")
         whole = f"{LEADS.get(piece.form, '')}{text}"
         side.write(f"\x1b[{style}m{whole}\x1b[0m" if self._coloured and style else whole)
         if piece.form == "thought":
