@@ -5,7 +5,7 @@ other limit that two modules share, so that it cannot be changed in one of them 
 above that layer knows stands in that module, beside the code that it bounds.
 """
 
-from typing import Final
+from typing import Any, Final
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -89,3 +89,9 @@ PARENT_FOLDERS: Final = PATH_BYTES // 2
 SHORT_ID_CHARACTERS: Final = 13
 # The same as a part of an id: `session_id[SHORT_ID]`.
 SHORT_ID: Final = slice(SHORT_ID_CHARACTERS)
+
+
+def evict_oldest(entries: dict[Any, Any], most: int) -> None:
+    """Remove what was put first, until at most `most` entries are left."""
+    while len(entries) > most:
+        del entries[next(iter(entries))]

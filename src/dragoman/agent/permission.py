@@ -18,6 +18,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from dragoman import limits
 from dragoman.agent.checks import (
     check_fields,
     check_known,
@@ -160,8 +161,7 @@ class RememberedAnswers(msgspec.Struct):
         # Removed first, so that it moves to the end: the oldest answers are evicted.
         self._answers.pop(key, None)
         self._answers[key] = answer
-        while len(self._answers) > ANSWERS:
-            del self._answers[next(iter(self._answers))]
+        limits.evict_oldest(self._answers, ANSWERS)
 
 
 # In the order in which most clients show them.

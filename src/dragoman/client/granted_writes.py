@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from dragoman import limits
 from dragoman.client.text_files import current_bytes, encode_text
 from dragoman.host.paths import PathRefused, Roots
 from dragoman.vocabulary.services import RequestPermission, ToolCallSubject, WriteTextFile
@@ -59,8 +60,7 @@ class GrantedWrites:
     def add(self, writes: Iterable[ShownWrite]) -> None:
         """Let each of these writes be made once: the user has allowed them."""
         self._open |= dict(writes)
-        while len(self._open) > _MOST:
-            self._open.popitem(last=False)
+        limits.evict_oldest(self._open, _MOST)
 
     def consume(self, request: WriteTextFile, now: bytes | None) -> bool:
         """Return whether a write was granted, and end its grant. `now` is what the file holds."""

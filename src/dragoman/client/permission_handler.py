@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from dragoman import limits
 from dragoman.client.call_facts import GuardedRequest, call_facts
 from dragoman.client.decision import By, OnDecision, PermissionDecision, method_of, title_of
 from dragoman.client.file_questions import question_about, title_for_user
@@ -311,8 +312,7 @@ class PermissionHandler:
         if option is None or not option.allows:
             self.refused += 1
             self._refusals[key] = None
-            if len(self._refusals) > _REMEMBERED:
-                self._refusals.popitem(last=False)
+            limits.evict_oldest(self._refusals, _REMEMBERED)
         return option
 
     def _inside(self, path: str) -> bool:

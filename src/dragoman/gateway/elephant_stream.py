@@ -11,7 +11,7 @@ from typing import Final
 from dragoman.gateway.client_side import ClientSide
 from dragoman.gateway.http_replies import number_in
 from dragoman.gateway.replay_buffer import REPLACED, TOO_SLOW, StreamBatch, StreamReader
-from dragoman.gateway.streaming import Receive, Send, gap, head, last_write, part, pump, wait_until_gone
+from dragoman.gateway.streaming import Receive, Send, events, head, last_write, part, pump, wait_until_gone
 
 # As the system itself has it.
 PING_SECONDS: Final = 5.0
@@ -63,15 +63,8 @@ async def _end(client_side: ClientSide, reader: StreamReader, send: Send) -> Non
 
 def _events(client_side: ClientSide, batch: StreamBatch | None) -> bytes:
     """Return a batch as it stands in the stream."""
-    if batch is None:
-        return b": ping\n\n"
     # Numbers are those of one connection, and a client that was initialized again has another: so an id has its mark.
-    mark = _mark(client_side).encode()
-    events = [b"id: %b.%d\ndata: %b\n\n" % (mark, *message) for message in batch.messages]
-    if batch.missed:
-        first = batch.messages[0].number if batch.messages else 1
-        events.insert(0, b"id: %b.%d\ndata: %b\n\n" % (mark, first - 1, gap(batch.missed)))
-    return b"".join(events)
+    return events(batch, before_number=f"{_mark(client_side)}.".encode(), ping=b" ping")
 
 
 def _mark(client_side: ClientSide) -> str:

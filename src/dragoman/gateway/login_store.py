@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from dragoman import limits
 from dragoman.gateway.login_file import LOGINS, LoginFile, StoredLogin
 
 # Unused for a day, it is forgotten; after a week the token is wanted again.
@@ -71,8 +72,7 @@ class LoginStore:
             del self._logins[digest]
         self._logins[login.cookie] = login
         # The order of the dict is that of the last use, so the first is the one that was unused for longest.
-        while len(self._logins) > COOKIES:
-            del self._logins[next(iter(self._logins))]
+        limits.evict_oldest(self._logins, COOKIES)
         self._version += 1
         return halves
 

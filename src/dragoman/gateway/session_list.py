@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, RequestFailed
 from dragoman.gateway.session_access import SessionAccess
 from dragoman.gateway.token_types import TokenIdentity
@@ -65,8 +66,7 @@ class Cursors:
             raise RequestFailed(INTERNAL_ERROR, "The agent's list cannot be continued")
         name = secrets.token_urlsafe(12)
         self._agent_cursors[name] = cursor
-        if len(self._agent_cursors) > _CURSORS:
-            del self._agent_cursors[next(iter(self._agent_cursors))]
+        limits.evict_oldest(self._agent_cursors, _CURSORS)
         return name
 
     def resolve(self, name: str | None | UnsetType) -> str | UnsetType:

@@ -108,8 +108,7 @@ class SessionStreams:
             buffer.release()
             if buffer.last:
                 self._positions[session_id] = buffer.position
-            if len(self._positions) > _POSITIONS:
-                del self._positions[next(iter(self._positions))]
+            limits.evict_oldest(self._positions, _POSITIONS)
         self._on_main.discard(session_id)
 
     def close(self) -> None:
@@ -152,8 +151,7 @@ class SessionStreams:
             session_id = message.session_id
             if message.is_request:
                 self._sent_requests[message.id] = None
-                if len(self._sent_requests) > _SENT_REQUESTS:
-                    del self._sent_requests[next(iter(self._sent_requests))]
+                limits.evict_oldest(self._sent_requests, _SENT_REQUESTS)
         else:
             session_id = self._request_sessions.pop(message.id, None)
         if session_id is None or self._kind == "elephant":

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dragoman.gateway.replay_buffer import TOO_SLOW, StreamBatch, StreamReader
+from dragoman.gateway.replay_buffer import TOO_SLOW, StreamBatch, StreamMessage, StreamReader
 
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
@@ -44,16 +44,18 @@ async def send_messages(reader: StreamReader, receiving: Awaitable[None], send: 
         reader.leave()
 
 
-def events(batch: StreamBatch | None) -> bytes:
-    """Return a batch as it stands in an event stream; None is a comment, which keeps proxies from giving up."""
-    # A reader that is nudged has nothing: for proxies that is a comment.
+def events(batch: StreamBatch | None, *, before_number: bytes = b"", ping: bytes = b"") -> bytes:
+    """Return a batch as it stands in an event stream; None is a comment, which keeps proxies from giving up.
+
+    `before_number` begins the id of every event, and `ping` is the comment.
+    """
     if batch is None:
-        return b":\n\n"
-    parts = [b"id: %d\ndata: %b\n\n" % message for message in batch.messages]
+        return b":%b\n\n" % ping
+    messages = list(batch.messages)
     if batch.missed:
-        first = batch.messages[0].number if batch.messages else 1
-        parts.insert(0, b"id: %d\ndata: %b\n\n" % (first - 1, gap(batch.missed)))
-    return b"".join(parts)
+        first = messages[0].number if messages else 1
+        messages.insert(0, StreamMessage(first - 1, gap(batch.missed)))
+    return b"".join([b"id: %b%d\ndata: %b\n\n" % (before_number, *message) for message in messages])
 
 
 def gap(missed: int) -> bytes:

@@ -87,9 +87,9 @@ class Writer:
 
         if not self.put(job):
             raise StoreFailed("the session store is closed")
-        # Cancelling the caller does not stop the work: half a change would be worse than a whole one. `_seen` marks
-        # the exception as retrieved, so that a failure after such a cancellation logs no traceback.
-        done.add_done_callback(_seen)
+        # Cancelling the caller does not stop the work: half a change would be worse than a whole one. A
+        # failure after such a cancellation logs no traceback.
+        done.add_done_callback(retrieve_exception)
         return await asyncio.shield(done)
 
     def call_in_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
@@ -150,7 +150,8 @@ def _call_all(calls: Sequence[Callable[[], None]]) -> None:
         call()
 
 
-def _seen(done: "asyncio.Future[T]") -> None:
+def retrieve_exception(done: "asyncio.Future[Any]") -> None:
+    """Mark the exception of a future as retrieved: asyncio would report one that no caller has waited for."""
     if not done.cancelled():
         done.exception()
 

@@ -34,7 +34,7 @@ from dragoman.store.entries import Entry, TextEntry, join_texts
 from dragoman.store.files import Batch, SessionFiles
 from dragoman.store.index import Index, no_progress
 from dragoman.store.locks import HOLDERS, Holder
-from dragoman.store.log import SqliteLog, Writer
+from dragoman.store.log import SqliteLog, Writer, retrieve_exception
 
 T = TypeVar("T")
 _OPEN_HERE: Final = "the session is open in this process already"
@@ -251,7 +251,7 @@ class StoreEngine(Writer):
             if not batch.is_last and batch.records:
                 after = batch.records[-1].sequence
                 ahead = asyncio.ensure_future(self.run(partial(self._read, session_id, after)))
-                ahead.add_done_callback(_retrieve)  # the caller may stop before it asks for this batch
+                ahead.add_done_callback(retrieve_exception)  # the caller may stop before it asks for this batch
             records = _joined_records([*held_back, *batch.records])
             # The last message may go on in the next batch.
             held_back = records[-1:] if ahead is not None and records and _may_go_on(records[-1].entry) else []
@@ -426,9 +426,3 @@ def _one(run: Sequence[Record]) -> Record:
         return run[0]
     (entry,) = join_texts(record.entry for record in run)
     return Record(run[-1].sequence, entry)
-
-
-def _retrieve(done: "asyncio.Future[Batch]") -> None:
-    """Mark the exception of a batch as retrieved: asyncio would log a traceback when the future is collected."""
-    if not done.cancelled():
-        done.exception()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from dragoman import limits
 from dragoman.errors import UsageError, how_to_install
 from dragoman.host.tls import verify_for
 from dragoman.transports.message_head import read_head, session_in
@@ -189,8 +190,7 @@ class HttpTransport(RemoteTransport):
                 message = read_head(event.data)
                 if message.is_request:
                     self._sessions_by_request[message.key] = session_id or session_in(message.params)
-                    if len(self._sessions_by_request) > _REMEMBERED_REQUESTS:
-                        del self._sessions_by_request[next(iter(self._sessions_by_request))]
+                    limits.evict_oldest(self._sessions_by_request, _REMEMBERED_REQUESTS)
                 opened = session_in(message.result)
                 if opened is not None:
                     self._open(opened)

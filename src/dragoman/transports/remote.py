@@ -254,11 +254,7 @@ class RemoteTransport:
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except ServerRefused as refused:
-            self.lose(str(refused))
-        except LinkClosed as closed:
-            self.lose(str(closed))
-        except UsageError as error:  # an extra that is not installed
+        except (ServerRefused, LinkClosed, UsageError) as error:  # the last: an extra that is not installed
             self.lose(str(error))
 
     async def _leave(self) -> None:

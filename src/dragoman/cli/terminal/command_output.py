@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from dragoman import limits
 from dragoman.cli.terminal.sanitize import LINE_LENGTH, sanitize_output
 from dragoman.vocabulary.events import TerminalOutputChunk, TerminalUpdate
 from dragoman.vocabulary.state import output_bytes
@@ -60,8 +61,7 @@ class Outputs:
     def _screen(self, id: str) -> "CommandOutput":
         screen = self._screens.get(id)
         if screen is None:
-            if len(self._screens) >= SCREENS:
-                del self._screens[next(iter(self._screens))]
+            limits.evict_oldest(self._screens, SCREENS - 1)
             screen = self._screens[id] = CommandOutput()
         return screen
 

@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from dragoman import limits
 from dragoman.cli.terminal.command_output import Outputs
 from dragoman.cli.terminal.sanitize import SanitizingStream, sanitize, sanitize_line
 from dragoman.vocabulary import events
@@ -229,8 +230,7 @@ class EventText:
     def _message_so_far(self, message_id: str) -> _ShownMessage:
         shown = self._messages.get(message_id)
         if shown is None:
-            if len(self._messages) >= REMEMBERED:
-                del self._messages[next(iter(self._messages))]
+            limits.evict_oldest(self._messages, REMEMBERED - 1)
             shown = self._messages[message_id] = _ShownMessage()
         return shown
 
@@ -239,8 +239,7 @@ class EventText:
     def _call(self, id: str) -> _ShownCall:
         call = self._calls.get(id)
         if call is None:
-            if len(self._calls) >= REMEMBERED:
-                del self._calls[next(iter(self._calls))]
+            limits.evict_oldest(self._calls, REMEMBERED - 1)
             call = self._calls[id] = _ShownCall(id)
         return call
 

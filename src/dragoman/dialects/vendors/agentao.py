@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from dragoman import limits
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import DecodedNotification, Id, Out, RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.handshake.initialize import (
@@ -323,8 +324,7 @@ class ClientAgentao(ClientV1):
         if event.status not in tools.FINAL_STATUSES:
             self._shown[key] = whole[:_ITEMS]
             # Re-inserted at every update, so the first one is the call that has been silent for longest.
-            while len(self._shown) > _CALLS:
-                del self._shown[next(iter(self._shown))]
+            limits.evict_oldest(self._shown, _CALLS)
         return SessionEvent(update.session_id, replace(event, content=whole[:_ITEMS]))
 
 
