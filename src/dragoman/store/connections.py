@@ -139,6 +139,8 @@ def is_at_rest(path: Path) -> bool:
 
 def put_in_place(new: Path, path: Path) -> None:
     """Give a finished file the name `path`; raise `OSError` if that exists already."""
+    # The store's own, beside `host.private_file`: SQLite writes the file, with journals beside it, and a store in
+    # another engine has no use for a part of the machine.
     try:
         os.link(new, path)  # unlike a rename, this never replaces a file
     except FileExistsError:
