@@ -86,9 +86,7 @@ CONFIG_BYTES: Final = 1 * MIB
 PARENT_FOLDERS: Final = PATH_BYTES // 2
 # What logs and lists show of a session's id: `sess_` and eight digits, a prefix that is unique among some ten thousand
 # sessions, and that `dragoman sessions show` accepts. A whole id stays out of logs: with it a client opens the session.
-SHORT_ID_CHARACTERS: Final = 13
-# The same as a part of an id: `session_id[SHORT_ID]`.
-SHORT_ID: Final = slice(SHORT_ID_CHARACTERS)
+SHORT_ID: Final = slice(13)  # `session_id[SHORT_ID]`
 
 
 def evict_oldest(entries: dict[Any, Any], most: int) -> None:

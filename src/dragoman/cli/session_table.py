@@ -11,7 +11,7 @@ from dragoman.cli.text_width import fit, harmless_line, pad
 from dragoman.store.contract import SessionMeta, Store, StoreFailed
 
 # The column grows if two ids begin alike.
-SHORT: Final = limits.SHORT_ID_CHARACTERS
+SHORT: Final[int] = limits.SHORT_ID.stop
 _WHEN: Final = 16
 _GAP: Final = "  "
 # A folder is known by its last part, a title by its first words; on a narrow terminal both get something.
