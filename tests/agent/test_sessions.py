@@ -221,7 +221,7 @@ async def test_the_log_says_which_notifications_were_ignored_and_not_what_they_h
     ignored = [record.getMessage() for record in caplog.records if "ignored" in record.getMessage()]
     assert ignored == [
         "notification _other ignored: the agent has no handler for it",
-        f"cancel of session {session_id[: limits.SHORT_ID_CHARACTERS]} ignored: no turn of it runs",
+        f"cancel of session {session_id[limits.SHORT_ID]} ignored: no turn of it runs",
     ]
 
 
