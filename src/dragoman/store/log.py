@@ -74,6 +74,11 @@ class Writer:
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run `work` in the thread, and wait for its result. What it raises is raised here."""
+        # Cancelling the caller does not stop the work: half a change would be worse than a whole one.
+        return await asyncio.shield(self.submit(work))
+
+    def submit(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """Run `work` in the thread, behind everything that was put before this call; return its future."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
@@ -87,10 +92,9 @@ class Writer:
 
         if not self.put(job):
             raise StoreFailed("the session store is closed")
-        # Cancelling the caller does not stop the work: half a change would be worse than a whole one. A
-        # failure after such a cancellation logs no traceback.
+        # A failure that is not waited for, because the caller was cancelled, logs no traceback.
         done.add_done_callback(retrieve_exception)
-        return await asyncio.shield(done)
+        return done
 
     def call_in_loop(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         """Have `call` called in a loop, soon and in order. Called in the thread; `call` must not raise."""

@@ -34,7 +34,7 @@ from dragoman.store.entries import Entry, TextEntry, join_texts
 from dragoman.store.files import Batch, SessionFiles
 from dragoman.store.index import Index, no_progress
 from dragoman.store.locks import HOLDERS, Holder
-from dragoman.store.log import SqliteLog, Writer, retrieve_exception
+from dragoman.store.log import SqliteLog, Writer
 
 T = TypeVar("T")
 _OPEN_HERE: Final = "the session is open in this process already"
@@ -250,8 +250,8 @@ class StoreEngine(Writer):
             ahead = None
             if not batch.is_last and batch.records:
                 after = batch.records[-1].sequence
-                ahead = asyncio.ensure_future(self.run(partial(self._read, session_id, after)))
-                ahead.add_done_callback(retrieve_exception)  # the caller may stop before it asks for this batch
+                # Put now: what the caller asks of the store next comes behind it, also if the caller stops here.
+                ahead = self.submit(partial(self._read, session_id, after))
             records = _joined_records([*held_back, *batch.records])
             # The last message may go on in the next batch.
             held_back = records[-1:] if ahead is not None and records and _may_go_on(records[-1].entry) else []
