@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from dragoman.coder.permissions import JudgedCall
 from dragoman.coder.tools.contract import BadInput
 
@@ -43,3 +45,20 @@ def only_known(call: JudgedCall, *names: str) -> None:
     for name in call.input:
         if name not in names:
             raise BadInput(f"{call.tool} has no argument {name!r}; it takes {', '.join(names)}.")
+
+
+def list_input(call: JudgedCall, name: str, most: int) -> list[dict[str, object]] | None:
+    """Return a list of objects that may be left out. Some models send it as JSON in a text: that is read."""
+    value = call.input.get(name)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            value = None
+    if not isinstance(value, list) or not value or not all(isinstance(item, dict) for item in value):
+        raise BadInput(f"{call.tool} needs {name!r} as a list of objects, with at least one.")
+    if len(value) > most:
+        raise BadInput(f"{call.tool} takes up to {most} {name}; {len(value)} were given. Make several calls.")
+    return value

@@ -49,6 +49,11 @@ def resolve_path(call: JudgedCall, context: ToolContext, *, write: bool = False)
     path = text_input(call, "path")
     if not write and (kept := _kept_result(path, context)) is not None:
         return kept
+    return place_of(path, context, write=write)
+
+
+def place_of(path: str, context: ToolContext, *, write: bool = False) -> Place:
+    """Return where a path leads. Raises `BadInput`, with a text for the model, outside of the roots."""
     try:
         place = context.roots.place(path, write=write)
     except PathRefused as error:
