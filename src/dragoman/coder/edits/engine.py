@@ -223,7 +223,10 @@ def _without_numbers(source: FlatText, text: str, old: str, new: str) -> EditRes
     plain_new = _numbers(new)
     if plain_new is None and any(_NUMBERED.fullmatch(line) for line in new.split("\n")):
         raise Doubtful("line numbers are no part of the file; leave them out of old_string and new_string")
-    found = _exact(source, text, plain, new if plain_new is None else plain_new[1], replace_all=False)
+    # Lines that were copied with their numbers are whole lines.
+    new = new if plain_new is None else plain_new[1]
+    new = new if plain.endswith("\n") else new.removesuffix("\n")
+    found = _exact(source, text, plain, new, replace_all=False)
     if isinstance(found, Applied) and source.line_of(places[0]) == first:
         return found._replace(how="line numbers")
     raise Doubtful("line numbers are no part of the file; leave them out of old_string and new_string")
