@@ -134,13 +134,15 @@ class _Writer:
         """Write new lines for these old units, which may be none."""
         units = range(*replaced)
         kept = self._kept_characters(units, lines)
+        low, high = (self._match.spans[units[0]][0], self._match.spans[units[-1]][1]) if units else (0, 0)
+        line_end = next((end for end in self._file.ends[low:high] if end), self._end)
         for at in range(*lines):
             line = self._new[at]
             if line.strip():
                 body = kept.get(at) or line.strip().translate(self._translation)
                 line = self._indentation(at) + body + line[len(line.rstrip()) :]
             self._bodies.append(line)
-            self._ends.append(self._end)
+            self._ends.append(line_end)
         self._check_characters(units, lines, kept)
 
     def _indentation(self, at: int) -> str:

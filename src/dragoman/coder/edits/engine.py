@@ -28,6 +28,10 @@ from dragoman.coder.edits.matching import MOST_PLACES, SeveralPlaces, match_line
 from dragoman.coder.edits.nearest import NearestPlace, nearest_place
 
 EXACT: Final = "exact"
+# A file of more is looked through for the exact text alone: it is no source that a model has read.
+MOST_LINES: Final = 200_000
+# Of lines left out in one edit; each piece between two of them is a search.
+_MOST_ELISIONS: Final = 20
 _NUMBERED: Final = re.compile(r"\s*(\d+)(?:\t|\s?[|:→]\s?|\s*→)(.*)")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 # Without the mark of a comment nothing may stand beside the dots: `...args` is code.
@@ -81,7 +85,9 @@ def find_edit(text: str, old: str, new: str, *, replace_all: bool = False) -> Ed
     try:
         found = _find(body, flat(old), flat(new), replace_all=replace_all)
     except Doubtful as doubt:
-        found = NotFound(nearest_place(split_lines(body).bodies, split_lines(flat(old)).bodies), str(doubt))
+        is_small = body.count("\n") <= MOST_LINES
+        nearest = nearest_place(split_lines(body).bodies, split_lines(flat(old)).bodies) if is_small else None
+        found = NotFound(nearest, str(doubt))
     return found._replace(result=mark + found.result) if isinstance(found, Applied) else found
 
 
@@ -93,6 +99,8 @@ def _find(text: str, old: str, new: str, *, replace_all: bool) -> EditResult:
     found = _exact(source, text, old, new, replace_all=replace_all)
     if found is not None or not old.strip():
         return found or NotFound(None)
+    if source.text.count("\n") > MOST_LINES:
+        return NotFound(None, f"it is not there exactly, and the file has more than {MOST_LINES:,} lines")
     file = split_lines(text)
     return (
         _by_lines(file, old, new)
@@ -270,7 +278,7 @@ def _unescaped(text: str) -> str | None:
 
 def _elided(file: FileLines, old: str, new: str) -> EditResult | None:
     old_pieces, new_pieces = list(_pieces(old)), list(_pieces(new))
-    if len(old_pieces) == 1:
+    if not 1 < len(old_pieces) <= _MOST_ELISIONS + 1:
         return None
     if len(old_pieces) != len(new_pieces):
         raise Doubtful(

@@ -76,19 +76,18 @@ class FlatText:
 
 
 def with_ends(lines: Sequence[str], replaced: Sequence[tuple[str, str]], usual: str) -> str:
-    """Return new lines joined, each with the end of the replaced line that it equals, the others with the first end.
+    """Return new lines joined, each with the end of the line that it replaces or equals, a new one with the first end.
 
     `lines` are the pieces between line ends, so the last one gets none. `replaced` are the old pieces with their ends.
     """
-    middle = next((end for _, end in replaced if end), usual)
-    ends = [middle] * (len(lines) - 1)
-    before = min(len(lines), len(replaced))
-    for at in range(before):
-        if at >= len(ends) or lines[at] != replaced[at][0]:
-            break
-        ends[at] = replaced[at][1] or middle
-    for back in range(2, before + 1):
-        if back > len(lines) or lines[-back] != replaced[-back][0]:
-            break
-        ends[-back + 1] = replaced[-back][1] or middle
-    return "".join(line + end for line, end in zip(lines, [*ends, ""], strict=True))
+    head = 0
+    while head < min(len(lines), len(replaced)) and lines[head] == replaced[head][0]:
+        head += 1
+    tail = 0
+    while tail < min(len(lines), len(replaced)) - head and lines[-tail - 1] == replaced[-tail - 1][0]:
+        tail += 1
+    is_one_for_one = len(lines) == len(replaced)
+    first = next((end for _, end in replaced[head:] if end), next((end for _, end in replaced if end), usual))
+    ends = [replaced[at][1] if at < head or is_one_for_one else first for at in range(len(lines) - tail)]
+    ends += [end for _, end in replaced[len(replaced) - tail :]]
+    return "".join([line + (end or first) for line, end in zip(lines[:-1], ends, strict=False)] + [lines[-1]])
