@@ -99,7 +99,7 @@ def _without_blanks_at_ends(text: str) -> str:
 def _drifted(edit: ExactEdit, drift: Callable[[ExactEdit], drifts.Drifted | None]) -> Iterator[Case]:
     drifted = drift(edit)
     name = drift.__name__.replace("_", " ").strip()
-    if drifted is None or drifted.is_idle(edit.file, edit.old, edit.new) and drift is not drifts.exact:
+    if drifted is None or (drifted.is_idle(edit.file, edit.old, edit.new) and drift is not drifts.exact):
         return
     yield Case(
         f"{edit.source}: {edit.name}",

@@ -292,7 +292,17 @@ class SessionRuntime:
         fixed = (*protected, *(folder for folder in own if not os.path.lexists(folder)))
         execution = DirectExecution(self.session, roots, self.mode, environment, home, limits, fixed, (*own, *private))
         return ToolContext(
-            self.session, roots, environment, guardian, self.changes, execution, own, protected, private, self._results
+            self.session,
+            roots,
+            environment,
+            guardian,
+            self.changes,
+            execution,
+            own,
+            protected,
+            private,
+            self._results,
+            self.model.sees,
         )
 
     def _own_folders(self) -> tuple[str, ...]:

@@ -66,6 +66,8 @@ class ToolContext(NamedTuple):
     private: tuple[str, ...] = ()
     # Where long results of this session are kept whole, for `read_file` alone; None: nowhere.
     results: KeptResults | None = None
+    # What the model can look at besides text, as `Model.sees` says.
+    sees: frozenset[str] = frozenset()
 
 
 class Tool(Protocol):
