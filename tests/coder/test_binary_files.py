@@ -98,7 +98,7 @@ async def test_reading_a_binary_file_fails_with_its_kind_and_size(
 async def test_text_with_a_byte_order_mark_is_read(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "a.txt").write_bytes("größer\nzwei\n".encode(encoding))
     result = await result_of(tmp_path, "read_file", path="a.txt", end_line=1)
-    assert result.text == f"größer\n\n[it is {encoding.upper()} and not UTF-8]"
+    assert result.text == f"1\tgrößer\n[it is {encoding.upper()} and not UTF-8]"
     edited = await result_of(tmp_path, "edit_file", path="a.txt", old_string="zwei", new_string="2")
     assert edited.text == f"{tmp_path / 'a.txt'} cannot be edited: it is {encoding.upper()} and not UTF-8."
 

@@ -144,7 +144,7 @@ async def test_calls_that_are_done_keep_their_results_when_a_later_one_is_cancel
     assert words(model.asked[-1].items) == [
         "user: go",
         "model: look +read_file +bash +read_file",
-        "result: content of a",
+        "result: 1\tcontent of a",
         f"result: {INTERRUPTED}",
         f"result: {INTERRUPTED}",
         "user: next",

@@ -217,7 +217,7 @@ async def test_odd_names_have_a_coded_end_and_protect_what_they_mean(work: Path)
     results = await attempted(work, *steps)
     assert "file name too long" in results[0]
     assert results[1:3] == ["Permission denied. That is no path."] * 2
-    assert results[4] == "x"
+    assert results[4] == "1\tx"
     assert "The tool failed." not in results
     assert (work / "Case").read_text() == "1"
 

@@ -260,7 +260,7 @@ async def test_a_name_that_begins_with_a_dash_is_a_name(tmp_path: Path) -> None:
         await events_of(session)
     assert [result.endswith("needle") for result in model.results[:5]] == [True] * 5
     assert model.results[5:9] == ["Nothing matches."] * 4
-    assert model.results[-5:] == ["needle\n"] * 5
+    assert model.results[-5:] == ["1\tneedle"] * 5
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 

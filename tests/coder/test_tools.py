@@ -18,7 +18,7 @@ from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash
 from dragoman.coder.tools.contract import BadInput, Tool, ToolContext, ToolOutcome
 from dragoman.coder.tools.files import FILE_BYTES
-from dragoman.coder.tools.read import ReadFile
+from dragoman.coder.tools.read import LINE_CHARACTERS, ReadFile
 from dragoman.coder.tools.result_text import cut
 from dragoman.coder.tools.search import Glob, Grep, ListFiles
 from dragoman.coder.tools.web_fetch import WebFetch
@@ -115,9 +115,9 @@ def bench(tmp_path: Path, guardian: Guardian) -> Bench:
 
 async def test_a_file_is_read_whole_or_by_lines(bench: Bench) -> None:
     (bench.folder / "a.txt").write_text("one\ntwo\nthree\n")
-    assert await bench.run("read_file", path="a.txt") == ToolOutcome("one\ntwo\nthree\n", raw={"lines": 3})
+    assert await bench.run("read_file", path="a.txt") == ToolOutcome("1\tone\n2\ttwo\n3\tthree", raw={"lines": 3})
     assert await bench.run("read_file", path="a.txt", start_line=2, end_line=2) == ToolOutcome(
-        "two\n", raw={"lines": 3}
+        "2\ttwo", raw={"lines": 3}
     )
 
 
@@ -196,7 +196,7 @@ LACKING = {
 async def test_what_a_text_lacks_of_its_file_is_told(bench: Bench, rest: bytes, lacks: str) -> None:
     (bench.folder / "a.txt").write_bytes(LINE + rest)
     outcome = await bench.run("read_file", path="a.txt", end_line=1)
-    assert outcome == ToolOutcome(f"one\n\n[{lacks}]", raw={"lines": 2})
+    assert outcome == ToolOutcome(f"1\tone\n[{lacks}]", raw={"lines": 2})
 
 
 @pytest.mark.parametrize(("rest", "lacks"), LACKING.values(), ids=LACKING)
@@ -211,7 +211,9 @@ async def test_what_cannot_be_shown_whole_is_not_edited(bench: Bench, rest: byte
 async def test_half_a_character_is_not_shown(bench: Bench) -> None:
     (bench.folder / "a.txt").write_bytes(LINE + REST + "é".encode())
     outcome = await bench.run("read_file", path="a.txt", start_line=2)
-    assert outcome == ToolOutcome(f"{cut(REST.decode())}\n[{CUT}]", raw={"lines": 2})
+    assert outcome == ToolOutcome(
+        f"2\t{cut(REST.decode(), LINE_CHARACTERS).replace(chr(10), ' ')}\n[{CUT}]", raw={"lines": 2}
+    )
 
 
 async def test_a_folder_is_listed_and_files_are_found(bench: Bench) -> None:
@@ -277,7 +279,7 @@ async def test_files_go_through_an_editor_that_lends_its_own(tmp_path: Path, gua
 
     async with pair(agent, protocol=1, read_text_file=read, write_text_file=write) as client:
         await (await client.new_session(str(tmp_path))).ask("go")
-    assert [outcome.text for outcome in outcomes][:1] == ["unsaved"]
+    assert [outcome.text for outcome in outcomes][:1] == ["1\tunsaved"]
     assert written == [(str(tmp_path.resolve() / "a"), "new")]
     assert (tmp_path / "a").read_text() == "on disk"
 

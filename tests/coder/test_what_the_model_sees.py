@@ -69,6 +69,6 @@ async def test_old_results_are_trimmed_before_anything_is_summed_up(tmp_path: Pa
         entries = [record.entry async for records in store.read(session.id) for record in records]
     assert not any(isinstance(event, CompactionUpdate) for event in events)
     assert [item.text for item in read(entries) if isinstance(item, ContextToolResult)] == [
-        "[trimmed: 2500 characters]"
+        "[trimmed: 2502 characters]"
     ]
     await store.close()

@@ -116,7 +116,10 @@ async def test_commands_use_the_tools_and_the_rest_gets_one_sentence(tmp_path: P
         helped, _ = await talk(session, "help")
         other, _ = await talk(session, "add type hints to calc.py")
         missing, _ = await talk(session, "read none.txt")
-    assert first == f"{SENTENCE}\n\n`read_file` returned, as a model would read it:\n\n````\nhello (there)\n```\n````\n"
+    assert (
+        first
+        == f"{SENTENCE}\n\n`read_file` returned, as a model would read it:\n\n````\n1\thello (there)\n2\t```\n````\n"
+    )
     assert listed == "`list_files` returned, as a model would read it:\n\n```\na.txt\n```\n"
     assert searched == "`grep` returned, as a model would read it:\n\n```\na.txt:1:hello (there)\n```\n"
     assert (tmp_path / "notes" / "b.txt").read_text() == "one\n  three\n"
