@@ -17,10 +17,11 @@ from dragoman.coder.edits.engine import Applied, find_edit
 
 GRADES: Final = ("success", "refused", "rightly refused", "wrong")
 OURS: Final = "dragoman"
+SLOW: Final = "aider, search"
 FUNCTIONS: Final[dict[str, Callable[[Sequence[Case]], list[str | None]]]] = {
     OURS: lambda corpus: [our_result(case) for case in corpus],
     "aider, blocks": lambda corpus: peers.aider_results(corpus, "block"),
-    "aider, search": lambda corpus: peers.aider_results(corpus, "search"),
+    SLOW: lambda corpus: peers.aider_results(corpus, "search"),
     "gemini-cli": peers.gemini_results,
 }
 
@@ -28,13 +29,14 @@ FUNCTIONS: Final[dict[str, Callable[[Sequence[Case]], list[str | None]]]] = {
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.edits", description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="ours alone")
+    parser.add_argument("--all", action="store_true", help="also aider's function for diffs, which takes minutes")
     parser.add_argument("--drifts", action="store_true", help="also a table with a row for each drift")
     parser.add_argument("--wrong", action="store_true", help="also name every wrong edit of ours")
     options = parser.parse_args(arguments)
     corpus = cases()
     applied = sum(case.expected is not None for case in corpus)
     print(f"edits: {len(corpus)} cases ({digest(corpus)}): {applied} to be made, {len(corpus) - applied} to be refused")
-    grades = graded(corpus, [OURS] if options.quick else list(FUNCTIONS))
+    grades = graded(corpus, [OURS] if options.quick else [name for name in FUNCTIONS if options.all or name != SLOW])
     for name, each in grades.items():
         counts = Counter(each)
         print(f"{name:<16}" + "".join(f"{grade:>18} {counts[grade]:>4}" for grade in GRADES), flush=True)

@@ -7,18 +7,19 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from dragoman.host.paths import PathRefused, Place, read_bytes, remove_file, write_bytes
+from dragoman.host.paths import PathRefused, Place, facts_of, read_bytes, remove_file, write_bytes
 
 # What is remembered of one turn; a turn that writes more cannot be undone in full, and that is told.
 REMEMBERED_BYTES: Final = 32 * 1024 * 1024
 
 
 class EditedFile(NamedTuple):
-    """A file that a tool has written. `before` None: it is new. `kept` False: its old content is binary or too long."""
+    """A file that a tool has written. `before` None: it is new; `after` None: it was deleted. `kept` False: its old
+    content is binary or too long."""
 
     place: Place
     before: str | None
-    after: str
+    after: str | None
     kept: bool = True
 
 
@@ -44,12 +45,12 @@ class Changes:
         """Begin a turn: its first write replaces what can be undone."""
         self._fresh = True
 
-    def record_write(self, place: Place, before: str | None, after: str, *, kept: bool = True) -> None:
-        """Remember that a tool has written a file."""
+    def record_write(self, place: Place, before: str | None, after: str | None, *, kept: bool = True) -> None:
+        """Remember that a tool has written a file; `after` None: deleted it."""
         if self._fresh:
             self._changes, self._size, self._fresh = {}, 0, False
         first = self._changes.get(place.path)
-        self._size += len(after) + (0 if first else len(before or ""))
+        self._size += len(after or "") + (0 if first else len(before or ""))
         if self._size > REMEMBERED_BYTES:
             # Without its contents it cannot be put back, but `undo` still names it among the files it left alone.
             before, after, kept = None, "", False
@@ -73,6 +74,8 @@ class Changes:
 
 def _restore(change: EditedFile) -> bool:
     try:
+        if change.after is None:
+            return _restore_deleted(change)
         data, more = read_bytes(change.place, len(change.after.encode("utf-8", "replace")))
         if more or data != change.after.encode("utf-8", "replace") or not change.kept:
             return False
@@ -82,4 +85,20 @@ def _restore(change: EditedFile) -> bool:
             write_bytes(change.place, change.before.encode("utf-8", "replace"))
     except PathRefused:
         return False
+    return True
+
+
+def _restore_deleted(change: EditedFile) -> bool:
+    """Write a deleted file again, unless another has taken its place. Raises `PathRefused`."""
+    try:
+        facts_of(change.place)
+    except PathRefused as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+    else:
+        return False
+    if not change.kept:
+        return False
+    if change.before is not None:  # else the same turn has made it
+        write_bytes(change.place, change.before.encode("utf-8", "replace"))
     return True

@@ -42,6 +42,7 @@ from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Tool, ToolContext
 from dragoman.coder.tools.files import is_withheld
+from dragoman.coder.tools.patch import ApplyPatch, is_offered_to
 from dragoman.coder.tools.plan_and_ask import AskUser, UpdatePlan
 from dragoman.coder.tools.read import ReadFile
 from dragoman.coder.tools.search import Glob, Grep, ListFiles
@@ -86,6 +87,8 @@ class SessionRuntime:
         self._sandboxed_tools: Final[list[Tool]] = (
             [] if self._sandbox is None else [Sandboxed(tool, self._sandbox) for tool in workspace_tools]
         )
+        patch = ApplyPatch()
+        self._patch_tools: Final[list[Tool]] = [patch, *([Sandboxed(patch, self._sandbox)] if self._sandbox else [])]
         # A helper does not talk to the user, and has no helpers.
         self._own_tools: Final[list[Tool]] = [
             *(
@@ -327,7 +330,8 @@ class SessionRuntime:
 
     def _tools(self) -> list[Tool]:
         """Return the tools that a helper has as well. Names of servers' tools cannot be ours, but ours would win."""
-        return [*self.coding_session.mcp_tools(), *self._sandboxed_tools, *self._shared_tools]
+        patch_tools = self._patch_tools if is_offered_to(family_of(self.model.name)) else []
+        return [*self.coding_session.mcp_tools(), *patch_tools, *self._sandboxed_tools, *self._shared_tools]
 
     def _all_tools(self) -> list[Tool]:
         return [*self._tools(), *self._own_tools]

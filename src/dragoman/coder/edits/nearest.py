@@ -15,6 +15,7 @@ _SHOWN_LINES: Final = 60
 _SHOWN_CHARACTERS: Final = 4_000
 _COMPARED_LINES: Final = 200
 _LINE_CHARACTERS: Final = 300
+_NAMES: Final = re.compile(r"\w+")
 _WORDS: Final = re.compile(r"\w+|[^\w\s]")
 # A line that is the same but for its indentation tells more than words that it shares.
 _SAME_LINE: Final = 3.0
@@ -66,10 +67,15 @@ def _scores(file: Sequence[str], wanted: Sequence[str]) -> list[float]:
 
 def _trimmed(file: Sequence[str], wanted: Sequence[str], first: int, last: int) -> tuple[int, int]:
     """Move the window so that it begins and ends with a line that has something in common, where that is possible."""
-    words = {word for line in wanted for word in _WORDS.findall(line[:_DEEPEST_LINE]) if len(word) > 1}
-    while last - first > 1 and not words.intersection(_WORDS.findall(file[first][:_DEEPEST_LINE])):
+    words = {word for line in wanted for word in _NAMES.findall(line[:_DEEPEST_LINE])}
+    lines = {line.strip() for line in wanted}
+
+    def is_near(line: str) -> bool:
+        return line.strip() in lines or bool(words.intersection(_NAMES.findall(line[:_DEEPEST_LINE])))
+
+    while last - first > 1 and not is_near(file[first]):
         first += 1
-    while last - first > 1 and not words.intersection(_WORDS.findall(file[last - 1][:_DEEPEST_LINE])):
+    while last - first > 1 and not is_near(file[last - 1]):
         last -= 1
     return first, last
 
@@ -82,9 +88,9 @@ def _difference(old: Sequence[str], file: Sequence[str]) -> str:
             shown += [f"  {line}" for line in old[first:last]]
             continue
         removed, added = old[first:last], file[low:high]
-        is_blank = [line.split() for line in removed] == [line.split() for line in added]
-        shown += [f"- {_spelled(line) if is_blank else line}" for line in removed]
-        shown += [f"+ {_spelled(line) if is_blank else line}" for line in added]
+        both = {"".join(line.split()) for line in removed} & {"".join(line.split()) for line in added}
+        shown += [f"- {_spelled(line) if ''.join(line.split()) in both else line}" for line in removed]
+        shown += [f"+ {_spelled(line) if ''.join(line.split()) in both else line}" for line in added]
     if len(shown) > _SHOWN_LINES:
         shown = [*shown[:_SHOWN_LINES], f"[… {len(shown) - _SHOWN_LINES} more lines]"]
     text = "\n".join(line if len(line) <= _LINE_CHARACTERS else f"{line[:_LINE_CHARACTERS]}…" for line in shown)

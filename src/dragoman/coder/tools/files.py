@@ -14,7 +14,7 @@ from dragoman.coder.tools.contract import BadInput, OutOfReach, ToolContext
 from dragoman.errors import RequestFailed
 from dragoman.host.decoding import decode_text, describe_binary, is_binary_text
 from dragoman.host.failure_text import failure_text
-from dragoman.host.paths import PathRefused, Place, facts_of, is_inside, read_bytes, write_bytes
+from dragoman.host.paths import PathRefused, Place, facts_of, is_inside, read_bytes, remove_file, write_bytes
 from dragoman.host.protected_names import is_protected_write
 from dragoman.host.secrets import home_for, is_credential
 from dragoman.permissions.facts import Action
@@ -199,6 +199,28 @@ async def save(approved: Approved, place: Place, before: Loaded, text: str, cont
         await _check_still_unguarded(approved, place, context)
         await _put(place, text, context)
     context.changes.record_write(place, before.text, text, kept=before.whole)
+
+
+async def remove(approved: Approved, place: Place, before: Loaded, context: ToolContext) -> None:
+    """Delete a file, and remember how it was, so that it can be undone. Raises `BadInput`."""
+    async with context.changes.writing:
+        await _check_still_unguarded(approved, place, context)
+        try:
+            await asyncio.to_thread(remove_file, place)
+        except PathRefused as error:
+            raise BadInput(str(error)) from None
+        if await asyncio.to_thread(_is_there, place.path, context):
+            # A layer above the workspace: what is below it shows again.
+            raise BadInput(f"{place.path} cannot be deleted here by a file tool; use sandbox_bash with rm.")
+    context.changes.record_write(place, before.text, None, kept=before.whole)
+
+
+def _is_there(path: str, context: ToolContext) -> bool:
+    try:
+        facts_of(context.roots.place(path))
+    except PathRefused:
+        return False
+    return True
 
 
 async def _check_still_unguarded(approved: Approved, place: Place, context: ToolContext) -> None:
