@@ -27,6 +27,14 @@ def test_a_text_with_two_places_is_refused_with_their_lines() -> None:
     assert find_edit("a-a-a", "a-a", "b") == Ambiguous([1, 1], 2)
 
 
+def test_a_line_that_stands_deeper_in_one_place_and_less_deep_in_another_is_refused() -> None:
+    """As a text it is in the file once: the two blanks are the end of eight."""
+    assert find_edit("f()\nif a:\n        f()\n", "  f()", "  g()") == Ambiguous([1, 3], 2, "white space")
+    assert find_edit("if a:\n        f_it()\n", "  f_it()", "  g()\n  h()") == Applied(
+        "if a:\n        g()\n        h()\n", "exact"
+    )
+
+
 def test_replace_all_replaces_exact_copies() -> None:
     assert find_edit("one two", "o", "0", replace_all=True) == Applied("0ne tw0", "exact", 2)
 

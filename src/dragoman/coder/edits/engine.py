@@ -131,8 +131,26 @@ def _exact(source: FlatText, text: str, old: str, new: str, *, replace_all: bool
     if len(places) > 1:
         return Ambiguous([source.line_of(at) for at in places[:MOST_PLACES]], len(places))
     start, end = places[0], places[0] + len(old)
+    elsewhere = _less_indented(source.text, start, old)
+    if elsewhere is not None:
+        return elsewhere
     start, end, new = _whole_lines(source.text, start, end, old, new)
     return Applied(_spliced(source, text, [(start, end)], new), EXACT)
+
+
+def _less_indented(text: str, start: int, old: str) -> Ambiguous | None:
+    """Return all places of lines that stand deeper in the file than in the old text, if some are less deep.
+
+    Then the text is in the file once only because its indentation is a part of that of one line.
+    """
+    begin = text.rfind("\n", 0, start) + 1
+    if begin == start or text[begin:start].strip() or old[0] not in " \t" or text.count("\n") > MOST_LINES:
+        return None
+    stripped, piece = ("\n".join(["", *map(str.strip, split_lines(one).bodies), ""]) for one in (text, old))
+    places = occurrences(stripped, piece)
+    if len(places) < 2:
+        return None
+    return Ambiguous([stripped.count("\n", 0, at) + 1 for at in places[:MOST_PLACES]], len(places), "white space")
 
 
 def _replace_every(source: FlatText, text: str, old: str, new: str) -> Applied:
