@@ -126,7 +126,7 @@ def test_a_transcript_tells_who_said_what_and_what_was_done(talk: tuple[Home, st
         "Tool: printf '\\033[31mred\\033[0m\\n'; exit 3 [execute, failed]",
         *("Agent", "You", "Agent", "(max_tokens)", "You", "(error: The model wants a login)"),
     ]
-    assert shown["Tool: Read in.txt [read, completed]"].splitlines()[-2:] == ["  one", "  two"]
+    assert shown["Tool: Read in.txt [read, completed]"].splitlines()[-2:] == ["  1\tone", "  2\ttwo"]
     assert shown["Tool: Write out.txt [edit, completed]"].endswith("@@ -0,0 +1 @@\n  +new")
     assert parts[5].splitlines()[1:] == ["  red", "  (exit code 3)"]
 
