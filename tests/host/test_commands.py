@@ -247,7 +247,7 @@ def test_a_line_reads_what_its_commands_read(command: str, paths: tuple[str, ...
         ("python x.py", ("python", "x.py")),
         ("cd x", ()),
         ("export A=1", ()),
-        ("A=1 make", ()),
+        ("A=1 make", ("A=1", "make")),
         ("make > log", ()),
         ("rm *", ()),
     ],

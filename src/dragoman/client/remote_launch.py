@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
-from dragoman.host.loose_shell import HOLE, SHELLS, TooMuchToParse, commands_in
+from dragoman.host.possible_commands import SHELLS, TooMuchToParse, commands_in
+from dragoman.host.shell_lexer import HOLE
 
 _MACHINE: Final = "takes the agent to another machine"
 _CONTAINER: Final = "puts the agent in a container or another root, where a path is another file"

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 from msgspec.structs import replace
 
 from dragoman.coder.modes import MODES, UNCONFINED
-from dragoman.host.command_rules import prefixes
+from dragoman.host.command_rules import covers, is_list_of_programs, prefixes
 from dragoman.host.shell import parse
 from dragoman.permissions.decision import MORE, Decision, PathPosition, decide
 from dragoman.permissions.facts import Action, ActionKind, CallFacts
@@ -227,13 +227,20 @@ def rules_for(call: JudgedCall, effect: Literal["allow", "reject"]) -> list[Perm
         PermissionRule(effect, tool=call.tool, subject=subject)
         for act in call.acts
         if act.kind != "free" and (act.kind != "read" or act.guarded) and not (act.unconfined and effect == "allow")
-        for subject in (_command_rules(act.subject) if act.kind == "execute" else [act.subject])
+        for subject in (_command_rules(act, effect) if act.kind == "execute" else [act.subject])
     ]
 
 
-def _command_rules(command: str) -> list[str]:
+def _command_rules(act: Action, effect: Literal["allow", "reject"]) -> list[str]:
     """Return the rules that would cover this command.
 
-    Where its words say too little, it is the command and no other.
+    Where its words say too little, it is the command and no other; so it is where a line is more than programs and
+    their words, if it is refused, or goes to a folder that is not to be read.
     """
-    return [shlex.join(prefix) + MORE for prefix in prefixes(parse(command))] or [command]
+    parsed = parse(act.subject)
+    found = prefixes(parsed)
+    if not is_list_of_programs(parsed) and (
+        effect == "reject" or not covers(found, parsed, readable=lambda path: path in act.paths_in_workspace)
+    ):
+        found = ()
+    return [shlex.join(prefix) + MORE for prefix in found] or [act.subject]

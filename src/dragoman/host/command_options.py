@@ -12,11 +12,15 @@ and no list of bad options is ever complete. A grammar is written as its options
     --since:  takes a value, after `=` or in the next word
 
 and `@` at the end of one says that its value is a path that is read.
+
+A word that begins with a `HOLE` may be an option, and is refused; as a value of its own it may be anything.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
+
+from dragoman.host.shell_lexer import HOLE
 
 _NUMBER: Final = re.compile(r"-[0-9]+")
 
@@ -43,9 +47,12 @@ class Grammar:
         while rest:
             word = rest.pop()
             if word == "--":
+                # Nothing behind it is an option.
                 reading.operands += reversed(rest)
                 break
-            if word.startswith("--"):
+            if word.startswith(HOLE):
+                known = False
+            elif word.startswith("--"):
                 known = self._long(word, rest, reading)
             elif word.startswith("-") and word != "-":
                 known = self._short(word, rest, reading)
@@ -78,6 +85,8 @@ class Grammar:
                 reading.take(name, kind, "")
                 continue
             value = word[at + 1 :]
+            if value and not value.strip(HOLE):
+                return False  # if it is empty, the next word is the value
             if kind.value == ":" and not value:
                 if not rest:
                     return False

@@ -1,18 +1,21 @@
 """Commands that only read, in the forms in which they only read.
 
 `is_read_only` says yes to what it knows and no to everything else. A command that can run another one, write a file or
-follow links out of a tree is known by the options under which it does none of that (`command_options.Grammar`).
+follow links out of a tree is known by the options under which it does none of that; they stand in `read_only_table`.
 Programs are taken for what their names say; the caller that runs them checks the PATH. Git runs what a repository's own
 configuration names, so even a read-only git command belongs in a sandbox in which nothing can be written, with the
 settings of `safe_git`.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Final, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Final
 
 from dragoman.host.command_options import Grammar
+from dragoman.host.read_only_table import GIT_LISTS, GIT_OPTIONS, GIT_USAGES, SPECIAL_EXAMPLES, USAGES, ReadOnlyUsage
 from dragoman.host.shell import Simple
+from dragoman.host.shell_lexer import HOLE
 
 _NOWHERE: Final = "/dev/null"
 # A word that begins like this may become one that begins with a dash.
@@ -32,52 +35,49 @@ def read_paths(simple: Simple) -> tuple[str, ...] | None:
     More may be named than are read: a revision of git, a value of an option. Nothing is left out.
     """
     paths = _reading(simple)
-    if paths is None or not simple.literal:
+    if paths is None or simple.expands or not simple.has_literal_files:
         return None
     return paths
 
 
 def _reading(simple: Simple) -> tuple[str, ...] | None:
     """Return the paths that are read, as far as the words tell; None for a command that does more."""
-    if simple.assignments or not simple.argv:
+    if simple.assignments:
         return None
-    if any(kind != "read" and target != _NOWHERE for kind, target, _ in simple.redirects):
+    if any(kind in ("write", "append") and target != _NOWHERE for kind, target, _ in simple.redirects):
         return None
+    files = tuple(target for kind, target, _ in simple.redirects if kind == "read")
+    if not simple.argv:
+        return files  # those of a compound command
     if any(simple.argv[at].startswith(_MAY_BECOME_AN_OPTION) for at in simple.expands):
         return None
     name, *words = simple.argv
-    special = _SPECIAL.get(name)
-    if special is not None:
-        found = special(words, simple.literal)
-    else:
-        found = _paths(_RULES.get(name), words, simple.literal)
-    if found is None:
+    if name != "echo" and any(HOLE in word for word in words):
         return None
-    return (*found, *(target for kind, target, _ in simple.redirects if kind == "read"))
+    check_table()
+    found = _reading_words([name, *words], simple.literal)
+    return (*found, *files) if found is not None else None
+
+
+def _reading_words(argv: Sequence[str], literal: bool = True) -> tuple[str, ...] | None:
+    name, *words = argv
+    special = _SPECIAL.get(name)
+    return special(words, literal) if special is not None else _paths(name, words, literal)
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-Operands = Literal["paths", "text", "pattern"]
-
-
-class ReadOnlyUsage(NamedTuple):
-    """How a command may be used, and what its operands are: paths, text, or a pattern and then paths."""
-
-    grammar: Grammar
-    operands: Operands = "paths"
-    most: int | None = None  # operands; a second one may be written to
-
-
-def _paths(rule: ReadOnlyUsage | None, words: list[str], literal: bool) -> tuple[str, ...] | None:
-    arguments = rule.grammar.read(words) if rule is not None else None
-    if rule is None or arguments is None:
+def _paths(name: str, words: list[str], literal: bool) -> tuple[str, ...] | None:
+    known = _known(name)
+    arguments = known[1].read(words) if known is not None else None
+    if known is None or arguments is None:
         return None
-    if rule.most is not None and (len(arguments.operands) > rule.most or not literal):
+    usage = known[0]
+    if usage.most is not None and (len(arguments.operands) > usage.most or not literal):
         return None
-    match rule.operands:
+    match usage.operands:
         case "text":
             return arguments.paths
         case "pattern" if not arguments.options & _PATTERN_ELSEWHERE:
@@ -88,199 +88,36 @@ def _paths(rule: ReadOnlyUsage | None, words: list[str], literal: bool) -> tuple
 
 _PATTERN_ELSEWHERE: Final = frozenset({"-e", "-f", "--regexp", "--file", "--files", "--type-list"})
 
-_RULES: Final[Mapping[str, ReadOnlyUsage]] = {
-    "ls": ReadOnlyUsage(
-        Grammar(
-            "-a -A -b -B -c -C -d -f -F -g -G -h -H -i -k -l -L -m -n -N -o -p -q -Q -r -R -s -S -t -u -U -v -x -X -1",
-            "-Z -I: -w: -T: --all --almost-all --color= --directory --classify= --human-readable --recursive --reverse",
-            "--size --sort= --time= --time-style= --full-time --group-directories-first --inode --ignore: --hide:",
-        )
-    ),
-    "cat": ReadOnlyUsage(
-        Grammar("-A -b -e -E -n -s -t -T -u -v --number --number-nonblank --show-all --squeeze-blank")
-    ),
-    "head": ReadOnlyUsage(Grammar("-n: -c: -q -v -z -# --lines: --bytes: --quiet --silent --verbose")),
-    "tail": ReadOnlyUsage(
-        Grammar("-n: -c: -q -v -z -f -F -# --lines: --bytes: --quiet --silent --verbose --follow= --retry")
-    ),
-    "wc": ReadOnlyUsage(Grammar("-c -m -l -w -L --bytes --chars --lines --words --max-line-length")),
-    "nl": ReadOnlyUsage(Grammar("-b: -n: -s: -w: -v: -i: --body-numbering:")),
-    "tac": ReadOnlyUsage(Grammar("-s: -b -r")),
-    "rev": ReadOnlyUsage(Grammar()),
-    "cut": ReadOnlyUsage(
-        Grammar("-b: -c: -d: -f: -s -n -z --bytes: --characters: --delimiter: --fields: --output-delimiter:")
-    ),
-    "paste": ReadOnlyUsage(Grammar("-d: -s --delimiters: --serial")),
-    "comm": ReadOnlyUsage(Grammar("-1 -2 -3 -z --check-order --nocheck-order --total")),
-    "cmp": ReadOnlyUsage(Grammar("-b -l -s -n: -i: --print-bytes --silent --quiet --bytes: --verbose")),
-    "diff": ReadOnlyUsage(
-        Grammar(
-            "-u -U: -c -C: -q -w -b -B -i -y -W: -s -a -N -p -E -Z --brief --unified= --side-by-side --color= --width:",
-            "--ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-case --text --new-file --minimal",
-            "--report-identical-files --suppress-common-lines --no-dereference --strip-trailing-cr --label:",
-        )
-    ),
-    "fold": ReadOnlyUsage(Grammar("-b -s -w: --width: --spaces")),
-    "expand": ReadOnlyUsage(Grammar("-i -t: --tabs:")),
-    "unexpand": ReadOnlyUsage(Grammar("-a -t: --tabs:")),
-    "column": ReadOnlyUsage(Grammar("-t -s: -n -c: -x")),
-    "od": ReadOnlyUsage(Grammar("-A: -t: -N: -j: -c -x -b -d -o -v -w?")),
-    "hexdump": ReadOnlyUsage(Grammar("-C -n: -s: -v -c -x")),
-    "sort": ReadOnlyUsage(
-        Grammar(
-            "-b -d -f -g -i -M -h -n -R -r -V -c -C -m -s -u -z -k: -t: --key: --field-separator: --reverse --unique",
-            "--numeric-sort --general-numeric-sort --human-numeric-sort --version-sort --ignore-case --stable --check=",
-            "--dictionary-order --ignore-leading-blanks --ignore-nonprinting --month-sort --zero-terminated",
-        )
-    ),
-    "uniq": ReadOnlyUsage(Grammar("-c -d -u -i -D -z -f: -s: -w: --count --repeated --unique --ignore-case"), most=1),
-    "tr": ReadOnlyUsage(Grammar("-c -C -d -s -t --complement --delete --squeeze-repeats --truncate-set1"), "text"),
-    "seq": ReadOnlyUsage(Grammar("-f: -s: -w"), "text"),
-    "true": ReadOnlyUsage(Grammar(), "text"),
-    "false": ReadOnlyUsage(Grammar(), "text"),
-    ":": ReadOnlyUsage(Grammar(), "text"),
-    "pwd": ReadOnlyUsage(Grammar("-L -P"), "text"),
-    "basename": ReadOnlyUsage(Grammar("-a -s: -z"), "text"),
-    "dirname": ReadOnlyUsage(Grammar("-z"), "text"),
-    "realpath": ReadOnlyUsage(Grammar("-e -m -L -P -q -s -z --relative-to:@ --relative-base:@")),
-    "readlink": ReadOnlyUsage(Grammar("-f -e -m -n -q -s -v -z")),
-    "stat": ReadOnlyUsage(Grammar("-L -f -c: -t --format: --printf: --dereference --file-system --terse")),
-    "file": ReadOnlyUsage(
-        Grammar(
-            "-b -i -k -h -L -N -n -r -0 -F: --brief --mime --mime-type --mime-encoding --keep-going --no-dereference",
-            "--dereference --no-pad --raw --print0 --separator:",
-        )
-    ),
-    "du": ReadOnlyUsage(
-        Grammar(
-            "-a -s -h -k -m -c -b -x -S -0 -t: -d: --all --summarize --human-readable --max-depth: --total",
-            "--apparent-size --exclude: --one-file-system --bytes --threshold: --time=",
-        )
-    ),
-    "df": ReadOnlyUsage(Grammar("-h -k -T -i -a -P -H --human-readable --print-type --total --inodes --output=")),
-    "tree": ReadOnlyUsage(
-        Grammar("-a -d -f -i -p -s -h -u -g -D -F -r -t -C -n -L: -I: -P: --dirsfirst --noreport --prune --gitignore")
-    ),
-    "which": ReadOnlyUsage(Grammar("-a -s"), "text"),
-    "type": ReadOnlyUsage(Grammar("-a -t -p -P -f"), "text"),
-    "id": ReadOnlyUsage(Grammar("-u -g -G -n -r -z"), "text"),
-    "groups": ReadOnlyUsage(Grammar(), "text"),
-    "whoami": ReadOnlyUsage(Grammar(), "text"),
-    "uname": ReadOnlyUsage(Grammar("-a -s -n -r -v -m -p -i -o --all"), "text"),
-    "arch": ReadOnlyUsage(Grammar(), "text"),
-    "nproc": ReadOnlyUsage(Grammar("--all --ignore:"), "text"),
-    "hostname": ReadOnlyUsage(Grammar("-s -f -I"), "text", most=0),
-    **{
-        f"{name}sum": ReadOnlyUsage(Grammar("-b -t -z --tag"))
-        for name in ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
-    },
-    **{
-        name: ReadOnlyUsage(
-            Grammar(
-                "-i -v -w -x -c -l -L -n -H -h -o -q -s -r -E -F -G -P -a -I -z -Z -b -T -U -y -e: -f:@ -m: -A: -B:",
-                "-C: -# --include: --exclude: --exclude-dir: --exclude-from:@ --color= --colour= --ignore-case --null",
-                "--invert-match --word-regexp --line-regexp --line-number --files-with-matches --files-without-match",
-                "--count --only-matching --quiet --silent --no-messages --recursive --extended-regexp --fixed-strings",
-                "--perl-regexp --basic-regexp --text --regexp: --file:@ --max-count: --after-context:",
-                "--before-context: --context: --line-buffered --with-filename --no-filename --byte-offset",
-            ),
-            "pattern",
-        )
-        for name in ("grep", "egrep", "fgrep")
-    },
-    "rg": ReadOnlyUsage(
-        Grammar(
-            "-i -s -S -v -w -x -c -l -n -N -H -I -o -F -P -U -a -u -. -p -q -0 -b -e: -f:@ -g: -t: -T: -m: -M: -A: -B:",
-            "-C: -d: -E: -j: -r: --ignore-case --case-sensitive --smart-case --hidden --no-ignore --no-ignore-vcs",
-            "--files --files-with-matches --files-without-match --count --count-matches --line-number",
-            "--no-line-number --with-filename --no-filename --only-matching --fixed-strings --word-regexp --multiline",
-            "--line-regexp --multiline-dotall --text --glob: --iglob: --type: --type-not: --type-list --max-count:",
-            "--max-depth: --after-context: --before-context: --context: --regexp: --file:@ --color: --heading",
-            "--no-heading --column --json --sort: --sortr: --stats --trim --vimgrep --pcre2 --null --quiet --replace:",
-            "--max-columns: --max-filesize: --no-messages --invert-match --ignore-file:@ --no-config --version",
-        ),
-        "pattern",
-    ),
-}
 
-_DIFF: Final = (
-    "-p -u -s -U: -w -b -a -z -R -M? -C? -S: -G: -W --patch --no-patch --stat= --shortstat --numstat --summary --raw"
-    " --name-only --name-status --cached --staged --color= --no-color --word-diff= --unified: --ignore-all-space"
-    " --ignore-space-change --ignore-blank-lines --diff-filter: --find-renames= --find-copies= --no-renames --minimal"
-    " --patience --histogram --diff-algorithm: --function-context --no-ext-diff --no-textconv --exit-code --quiet"
-    " --no-prefix --relative --full-index --abbrev= --pickaxe-regex --pickaxe-all --merge-base --compact-summary"
-    " --dirstat= --text --submodule= --inter-hunk-context: --cc -c -m"
-)
-_LOG: Final = (
-    "-n: -# -i -E -F -P --max-count: --skip: --oneline --graph --all --branches= --tags= --remotes= --decorate="
-    " --no-decorate --since: --until: --after: --before: --author: --committer: --grep: --invert-grep --all-match"
-    " --format: --pretty= --abbrev-commit --no-abbrev-commit --no-merges --merges --first-parent --reverse --follow"
-    " --date: --date-order --topo-order --author-date-order --left-right --cherry-pick --boundary --simplify-merges"
-    " --full-history --ancestry-path --source --no-notes --parents --children --min-parents: --max-parents:"
-    " --no-expand-tabs --full-diff --walk-reflogs -g"
-)
-_GIT_OPTIONS: Final = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"})
-_GIT: Final[Mapping[str, ReadOnlyUsage]] = {
-    "status": ReadOnlyUsage(
-        Grammar(
-            "-s -b -v -u? -z --short --branch --porcelain= --long --verbose --untracked-files= --ignored= --show-stash",
-            "--ahead-behind --no-ahead-behind --renames --no-renames --ignore-submodules= --column= --no-column",
-        )
-    ),
-    "diff": ReadOnlyUsage(Grammar(_DIFF)),
-    "log": ReadOnlyUsage(Grammar(_DIFF, _LOG)),
-    "show": ReadOnlyUsage(Grammar(_DIFF, _LOG)),
-    "shortlog": ReadOnlyUsage(Grammar("-s -n -e -c --summary --numbered --email --all --no-merges --since: --until:")),
-    "rev-list": ReadOnlyUsage(Grammar(_LOG, "--count --objects")),
-    "rev-parse": ReadOnlyUsage(
-        Grammar(
-            "-q --abbrev-ref= --short= --verify --quiet --show-toplevel --show-prefix --show-cdup --git-dir --all",
-            "--git-common-dir --is-inside-work-tree --is-inside-git-dir --is-bare-repository --symbolic-full-name",
-            "--absolute-git-dir --symbolic --branches= --tags= --remotes= --show-superproject-working-tree",
-        )
-    ),
-    "ls-files": ReadOnlyUsage(
-        Grammar(
-            "-c -d -m -o -i -s -u -k -t -v -z -x: --cached --deleted --modified --others --ignored --stage --unmerged",
-            "--exclude: --exclude-standard --full-name --error-unmatch --directory --abbrev=",
-        )
-    ),
-    "ls-tree": ReadOnlyUsage(
-        Grammar("-d -r -t -l -z --long --name-only --name-status --full-name --full-tree --abbrev=")
-    ),
-    "cat-file": ReadOnlyUsage(Grammar("-t -s -e -p")),
-    "blame": ReadOnlyUsage(
-        Grammar(
-            "-L: -w -M? -C? -s -e -l -t -f -n -b --porcelain --line-porcelain --show-email --show-name --date: --root"
-        )
-    ),
-    "describe": ReadOnlyUsage(
-        Grammar("--tags --all --long --always --dirty= --abbrev= --match: --exclude: --exact-match --contains")
-    ),
-    "name-rev": ReadOnlyUsage(Grammar("--tags --name-only --all --always")),
-    "merge-base": ReadOnlyUsage(Grammar("-a --all --octopus --is-ancestor --fork-point")),
-    "grep": ReadOnlyUsage(
-        Grammar(
-            "-i -v -w -c -l -L -n -h -H -o -q -E -F -G -P -I -a -W -p -e: -A: -B: -C: -m: -# --ignore-case",
-            "--line-number --invert-match --word-regexp --files-with-matches --count --only-matching --extended-regexp",
-            "--cached --fixed-strings --perl-regexp --untracked --name-only --max-depth: --show-function",
-            "--function-context --heading --break --column --context: --after-context: --before-context: --and --or",
-            "--not --all-match",
-        ),
-        "pattern",
-    ),
-    "remote": ReadOnlyUsage(Grammar("-v --verbose"), most=0),
-    "version": ReadOnlyUsage(Grammar("--build-options"), most=0),
-}
-_LISTING: Final = "--sort: --format: --color= --no-color --column= --no-column --ignore-case -i --points-at:"
-_CONTAINING: Final = "--contains: --no-contains: --merged: --no-merged:"
-# Without `--list` a name among these makes a branch or a tag. To an old git, `branch -l NAME` makes one, too.
-_GIT_LISTS: Final[Mapping[str, Grammar]] = {
-    "branch": Grammar(_LISTING, _CONTAINING, "-a -r -v --list --all --remotes --verbose --show-current --abbrev="),
-    "tag": Grammar(_LISTING, _CONTAINING, "-n? -l --list"),
-}
+@cache
+def _known(name: str) -> tuple[ReadOnlyUsage, Grammar] | None:
+    """Return how a command, or `git NAME`, may be used; checked when it is looked up for the first time."""
+    table, last = (GIT_USAGES, name.removeprefix("git ")) if name.startswith("git ") else (USAGES, name)
+    return (table[last], Grammar(table[last].options)) if last in table else None
+
+
+@cache
+def check_table() -> None:
+    """Raise `ValueError` unless every example of the table holds; done once, before the first command is judged.
+
+    Also without `python -O`, and in every installation: a table that says otherwise than it means allows nothing.
+    """
+    tables = (USAGES, SPECIAL_EXAMPLES, _under_git(GIT_USAGES), _under_git(GIT_LISTS))
+    for name, usage in ((name, usage) for table in tables for name, usage in table.items()):
+        for examples, is_allowed in ((usage.yes, True), (usage.no, False)):
+            for words in examples.split(";") if examples else ():
+                if (_reading_words([*name.split(), *words.split()]) is not None) != is_allowed:
+                    raise ValueError(f"the table of read-only commands: {name}{words} has the wrong answer")
+
+
+def _under_git(table: Mapping[str, ReadOnlyUsage]) -> dict[str, ReadOnlyUsage]:
+    return {f"git {name}": usage for name, usage in table.items()}
+
+
 # A format with this asks a program about signatures.
 _SIGNATURE: Final = "%G"
+_GIT_OPTIONS: Final = _words(GIT_OPTIONS)
+_GIT_LISTS: Final = {name: Grammar(usage.options) for name, usage in GIT_LISTS.items()}
 
 
 def _git(words: list[str], literal: bool) -> tuple[str, ...] | None:
@@ -298,7 +135,7 @@ def _git(words: list[str], literal: bool) -> tuple[str, ...] | None:
         return () if not arguments.operands or arguments.options & {"--list", "-l"} else None
     if (name, *rest) in (("stash", "list"), ("worktree", "list"), ("reflog",), ("reflog", "show")):
         return ()
-    return _paths(_GIT.get(name), rest, literal)
+    return _paths(f"git {name}", rest, literal)
 
 
 _FIND_TESTS: Final = frozenset(
@@ -393,4 +230,4 @@ _SPECIAL: Final[Mapping[str, Callable[[list[str], bool], tuple[str, ...] | None]
     "date": _date,
     "command": _command,
 }
-KNOWN: Final = frozenset(_RULES) | frozenset(_SPECIAL)
+KNOWN: Final = frozenset(USAGES) | frozenset(_SPECIAL)

@@ -1,29 +1,42 @@
 """A bash command line, read before it is judged. Pure: nothing is run and nothing is looked up.
 
-`parse` says which commands a line runs, with the very words bash would hand them, or that this cannot be known from
-the text alone. It knows pipelines and lists, quotes and redirects. What depends on a variable, another command or an
-earlier line is `Unparsed`, and so is a text that would not look like what it is (control characters, odd blanks).
-A word the shell may still turn into others (a glob, braces, a tilde) is kept as written and marked.
+`parse` says which commands a line may run, with the very words bash would hand them, or that this cannot be known from
+the text alone. It is a descent through bash's grammar: lists and pipelines, redirects and here-documents, subshells,
+groups, branches, loops, functions, and what `$(…)` and `<(…)` run. Every command that stands anywhere in there is in
+one list; which of them a condition lets run is not said. A word that the shell still makes into others (a glob, braces,
+a variable) is marked, and what it does not tell is a `HOLE`.
+
+What would change the meaning of words (`eval`, `alias`, `exec`, variables of the shell itself), what names a command by
+an expansion, arithmetic, `[[ ]]` and a text that would not look like what it is (control characters, odd blanks) are
+`Unparsed`. So is everything that is not understood: no part of a line is guessed.
 
 Other shells read some lines in another way: `a &>f b` is one command in bash and two in dash. `parse(…, portable=True)`
 is for a line of which it is not known that bash reads it: what is parsed then means the same in sh, dash, zsh and bash.
 """
 
+import posixpath
 import re
-import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, Literal, NamedTuple
 
+from dragoman.host.shell_lexer import HOLE, REDIRECTS, Heredoc, Lexer, Operator, Word, WordParts
 from dragoman.host.text import hidden_character
 
 # A user who is asked for permission cannot be expected to read more than this.
 COMMAND_BYTES: Final = 10_000
 SUB_COMMANDS: Final = 50
+# Brackets, branches and substitutions in each other.
+_DEPTH: Final = 12
+# Folders that a command may run in, where a `cd` before it may have failed.
+_FOLDERS: Final = 4
 
-RedirectKind = Literal["read", "write", "append"]
+# `text` is what a here-document or a here-string hands to a command.
+RedirectKind = Literal["read", "write", "append", "text"]
 
 
 class Redirect(NamedTuple):
-    """A file that is read from or written to. Copies of descriptors (`2>&1`) are none."""
+    """A file that is read from or written to, or a text. Copies of descriptors (`2>&1`) are none."""
 
     kind: RedirectKind
     target: str
@@ -33,35 +46,42 @@ class Redirect(NamedTuple):
 class Simple(NamedTuple):
     """One command: its words without quotes, what is assigned before it, and its files.
 
-    `expands` has the indexes of the words in `argv` that the shell may turn into something else.
+    `expands` has the indexes of the words in `argv` that the shell may turn into something else. A `HOLE` in another
+    word is what a quoted `$(…)` of this line prints. A command without words is the files of a compound command, or
+    assignments alone. `folders` are those that it may run in, the last one first: the empty one is where the line
+    begins; none: it is not known.
     """
 
     argv: tuple[str, ...]
     assignments: tuple[tuple[str, str], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     expands: frozenset[int] = frozenset()
+    folders: tuple[str, ...] = ("",)
 
     @property
     def literal(self) -> bool:
         """Whether every word is what the command gets."""
-        return not self.expands and all(redirect.literal for redirect in self.redirects)
+        return not self.expands and not any(HOLE in word for word in self.argv) and self.has_literal_files
 
     @property
-    def display(self) -> str:
-        """The command with every word in plain sight, quoted where that matters."""
-        words = [f"{name}={shlex.quote(value)}" for name, value in self.assignments]
-        words += [word if at in self.expands else shlex.quote(word) for at, word in enumerate(self.argv)]
-        arrows = {"read": "<", "write": ">", "append": ">>"}
-        words += [f"{arrows[kind]} {shlex.quote(target)}" for kind, target, _ in self.redirects]
-        return " ".join(words)
+    def has_literal_files(self) -> bool:
+        """Whether the names of its files are what they are."""
+        return all(redirect.literal for redirect in self.redirects)
 
 
 class Parsed(NamedTuple):
-    """The commands in order; `operators` has what stands after each: `;` `&` `&&` `||` `|` `|&`, or nothing."""
+    """The commands in the order of the text; those of a substitution stand before the command it belongs to.
+
+    `pipelines` has the indexes at which the members of each pipeline begin, and the one behind its end. `functions` are
+    the names that the line defines; calls of them are no commands, since the commands of their bodies are listed.
+    `is_plain`: it is lists of simple commands without variables or substitutions.
+    """
 
     text: str
     commands: tuple[Simple, ...]
-    operators: tuple[str, ...]
+    pipelines: tuple[tuple[int, ...], ...] = ()
+    functions: frozenset[str] = frozenset()
+    is_plain: bool = True
 
 
 class Unparsed(NamedTuple):
@@ -72,12 +92,14 @@ class Unparsed(NamedTuple):
 
 
 def parse(command: str, *, portable: bool = False) -> Parsed | Unparsed:
-    """The commands of a line, if they can be known: from bash, or with `portable` from any shell."""
+    """Return the commands of a line, if they can be known: from bash, or with `portable` from any shell."""
     try:
         _check_text(command)
         if portable:
             _check_portable(command)
-        parsed = _Reader(command).read()
+        parsed = _Parser(command).read()
+        if portable and not parsed.is_plain:
+            raise _Unknown("shells other than bash may read it in another way")
         if portable and any(simple.argv[:1] and simple.argv[0] in _OTHER_WORDS for simple in parsed.commands):
             raise _Unknown("it begins with a word that means something else in some shells")
         return parsed
@@ -89,29 +111,10 @@ class _Unknown(Exception):
     """The reason is the message."""
 
 
-class _Word(NamedTuple):
-    text: str
-    quoted_from: int  # index of the first character that was quoted
-    expands: bool
-
-    @property
-    def plain(self) -> bool:
-        return self.quoted_from >= len(self.text)
-
-
-class _Operator(NamedTuple):
-    text: str
-    number: str = ""  # the descriptor before a redirect
-
-
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_ENDS: Final = ("&&", "||", "|&", ";", "|", "&", "\n")
-_CONTINUES: Final = ("&&", "||", "|&", "|")
-_REDIRECTS: Final = ("&>>", "&>", "<<<", "<<", ">>", ">|", ">&", "<&", "<>", ">", "<")
-_METACHARACTERS: Final = frozenset(" \t\n|&;()<>")
 _RESERVED: Final = _words(
     "! { } [[ ]] if then elif else fi for while until do done case esac select in function time coproc"
 )
@@ -119,11 +122,20 @@ _RESERVED: Final = _words(
 _CHANGING: Final = _words(
     ". source eval exec builtin trap alias unalias enable hash let declare typeset local readonly"
 )
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_NUMBER: Final = re.compile(r"[0-9]+")
+# A function of such a name would change what the rest of the line does, or be passed over.
+_BUILTINS: Final = _CHANGING | _words(
+    ": [ bg bind break caller cd command compgen complete compopt continue dirs disown echo exit export false fc fg"
+    " getopts help history jobs kill logout mapfile popd printf pushd pwd read readarray return set shift shopt suspend"
+    " test times true type ulimit umask unset wait"
+)
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
+# Variables by which bash reads the rest of a line in another way, or goes elsewhere.
+_OF_THE_SHELL: Final = re.compile(r"POSIXLY_CORRECT|BASH.*|SHELLOPTS|CDPATH")
 _DESCRIPTOR: Final = re.compile(r"[0-9]{1,4}-?|-")
-# What makes a `$` an expansion.
-_AFTER_DOLLAR: Final = re.compile(r"[A-Za-z0-9_@*#?$!({\[-]")
+_ONCE: Final = re.compile(r"[A-Za-z0-9_./@%+=:, -]+")
+_FUNCTION: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)[ \t]*\([ \t]*\)")
+# Of a loop. A name with an underscore or a capital may be a variable of the environment, which programs read.
+_LOOP_NAME: Final = re.compile(r"[a-z][a-z0-9]{0,15}")
 
 
 # Words that some shells do not take for a program.
@@ -164,221 +176,431 @@ def _check_text(command: str) -> None:
         raise _Unknown(f"it holds U+{ord(character):04X}, which does not show")
 
 
-class _Reader:
-    """One pass over the text, word by word as bash does it."""
+class _Parser(Lexer):
+    """A descent through the grammar, one token ahead. Commands are collected in the order in which they end."""
 
     def __init__(self, command: str) -> None:
+        super().__init__(command)
         self._command = command
-        self._text = _joined_lines(command)
-        self._at = 0
+        # The token that is looked at; none yet if this is empty.
+        self._ahead: list[Word | Operator | None] = []
         self._commands: list[Simple] = []
-        self._operators: list[str] = []
+        # The files of each command: texts of here-documents come later than the command.
+        self._files: list[list[Redirect]] = []
+        self._bodies: list[list[Redirect]] = []
+        self._pipelines: list[tuple[int, ...]] = []
+        self._functions = set[str]()
+        self._is_plain = True
+        self._folders: tuple[str, ...] = ("",)
+        # How many brackets, branches and substitutions are around, and how many of them are loops and functions.
+        self._depth = self._repeats = 0
+        # How many functions were called, and how many here-documents begun, until now.
+        self._calls = self._heredocs = 0
+        self._compound: dict[str, Callable[[], None]] = {
+            "{": lambda: self._group("}"),
+            "if": self._if,
+            "while": self._while,
+            "until": self._while,
+            "for": self._for,
+            "case": self._case,
+        }
 
     def read(self) -> Parsed:
-        awaited = False  # a command must follow: after `&&`, `||` and `|`
-        while (token := self._skip_newlines()) is not None:
-            operator = self._command_from(token)
-            if len(self._commands) > SUB_COMMANDS:
-                raise _Unknown(f"it has more than {SUB_COMMANDS} commands")
-            self._operators.append(";" if operator == "\n" else operator)
-            awaited = operator in _CONTINUES
-        if awaited:
-            raise _Unknown("it ends in the middle")
+        self._list("")
+        if self.heredocs:
+            raise _Unknown("a here-document does not end")
         if not self._commands:
             raise _Unknown("it is empty")
-        return Parsed(self._command, tuple(self._commands), tuple(self._operators))
+        pairs = zip(self._commands, self._files, strict=True)
+        commands = tuple(simple._replace(redirects=tuple(files)) if files else simple for simple, files in pairs)
+        return Parsed(self._command, commands, tuple(self._pipelines), frozenset(self._functions), self._is_plain)
 
-    def _skip_newlines(self) -> _Word | _Operator | None:
-        while (token := self._token()) == _Operator("\n"):
-            pass
+    # -- what the lexer finds ------------------------------------------------------------------------------------------
+
+    def unclear(self, reason: str) -> None:
+        raise _Unknown(reason)
+
+    def read_braces(self, text: str) -> None:
+        raise _Unknown("it computes the value of a variable")
+
+    def value_of(self, variable: str) -> str:
+        self._is_plain = False
+        return HOLE
+
+    def read_substitution(self, opening: str, *, is_quoted: bool) -> None:
+        if self.text.startswith("(", self.at) and opening == "$(":
+            raise _Unknown("it has arithmetic")
+        if self.heredocs:
+            raise _Unknown("it has a substitution between a here-document and its text")
+        commands, heredocs = len(self._commands), self._heredocs
+        with self._below():
+            if opening == "`":
+                self._between_backticks()
+            else:
+                self._list(")")
+        if self.heredocs:
+            raise _Unknown("a here-document does not end")
+        if self._heredocs > heredocs and len(self._commands) > commands + 1:
+            # Bash 5.2 writes the commands down again before it runs them, and then loses what separates them.
+            raise _Unknown("a substitution has a here-document and other commands")
+
+    def _between_backticks(self) -> None:
+        start, end = self.at, self.text.find("`", self.at)
+        if end < 0 or "\\" in self.text[start:end]:
+            raise _Unknown("it has an odd command substitution")
+        self._read_apart(self.text[start:end], lambda: self._list(""))
+        self.at = end + 1
+
+    def read_body(self, heredoc: Heredoc, body: str) -> None:
+        redirects = self._bodies.pop(0)
+        at = redirects.index(_AWAITED)
+        redirects[at] = Redirect("text", body)
+        if not heredoc.is_literal:
+            if "\\\n" in body:
+                raise _Unknown("a line of a here-document is continued")
+            parts = WordParts()
+            with self._below():
+                self._read_apart(body, lambda: self.read_expanding(parts))
+            redirects[at] = Redirect("text", "".join(parts.text), not parts.expands)
+
+    def _read_apart(self, text: str, read: Callable[[], object]) -> None:
+        """Read another text in the middle of this one."""
+        kept = self.text, self.at, self._ahead, self.heredocs, self._bodies
+        self.text, self.at, self._ahead, self.heredocs, self._bodies = text, 0, [], [], []
+        read()
+        if self.heredocs:
+            raise _Unknown("a here-document does not end")
+        self.text, self.at, self._ahead, self.heredocs, self._bodies = kept
+
+    # -- lists ---------------------------------------------------------------------------------------------------------
+
+    def _peek(self) -> Word | Operator | None:
+        if not self._ahead:
+            self._ahead.append(self.token())
+        return self._ahead[0]
+
+    def _next(self) -> Word | Operator | None:
+        token = self._peek()
+        self._ahead.clear()
         return token
 
-    def _command_from(self, token: _Word | _Operator | None) -> str:
-        """Reads one command, and what stands after it."""
-        words: list[_Word] = []
-        assignments: list[tuple[str, str]] = []
-        redirects: list[Redirect] = []
-        expands = set[int]()
-        while token is not None:
-            if isinstance(token, _Word):
-                if not words and (match := _ASSIGNMENT.match(token.text)) and match.end() <= token.quoted_from:
-                    _check_assignment(token)
-                    assignments.append((match[0].rstrip("+="), token.text[match.end() :]))
-                else:
-                    if not words:
-                        _check_name(token)
-                    elif token.expands:
-                        expands.add(len(words))
-                    words.append(token)
-            elif token.text in _ENDS:
-                break
-            else:
-                redirects += self._redirect(token)
-            token = self._token()
-        if not (words or assignments or redirects):
-            raise _Unknown("a command is missing")
-        argv = tuple(word.text for word in words)
-        self._commands.append(Simple(argv, tuple(assignments), tuple(redirects), frozenset(expands)))
-        return token.text if token is not None else ""
+    def _is_at(self, *texts: str) -> bool:
+        """Return whether an operator of these comes next."""
+        token = self._peek()
+        return isinstance(token, Operator) and token.text in texts
 
-    def _redirect(self, operator: _Operator) -> list[Redirect]:
-        if operator.text.startswith("<<"):
-            raise _Unknown("it has a here-document")
-        target = self._token()
-        if not isinstance(target, _Word):
+    def _is_word(self, *texts: str) -> bool:
+        """Return whether a word of these comes next, without quotes."""
+        token = self._peek()
+        return isinstance(token, Word) and token.is_plain and token.text in texts
+
+    def _skip_newlines(self) -> None:
+        while self._is_at("\n"):
+            self._next()
+
+    def _expect(self, text: str) -> None:
+        if not self._is_word(text):
+            raise _Unknown(f"a {text!r} is missing")
+        self._next()
+
+    @contextmanager
+    def _below(self, *, is_subshell: bool = True) -> Iterator[None]:
+        """Go one level deeper; a subshell leaves its folder behind."""
+        self._is_plain = False
+        folders = self._folders
+        self._depth += 1
+        if self._depth > _DEPTH:
+            raise _Unknown("it has too many commands inside of commands")
+        yield
+        self._depth -= 1
+        if is_subshell:
+            self._folders = folders
+
+    def _list(self, *ends: str, may_be_empty: bool = False) -> str:
+        """Read commands up to one of these words or operators, and that; return which. The empty one is the end."""
+        is_separated = True
+        while True:
+            self._skip_newlines()
+            end = self._ending(ends)
+            if end is not None:
+                if not may_be_empty:
+                    raise _Unknown("a command is missing")
+                return end
+            if not is_separated:
+                raise _Unknown("commands are not separated")
+            self._and_or()
+            may_be_empty = True
+            is_separated = self._is_at(";", "&", "\n")
+            if self._repeats and self._is_at("&"):
+                raise _Unknown("it starts commands in the background again and again")
+            if is_separated:
+                self._next()
+
+    def _ending(self, ends: tuple[str, ...]) -> str | None:
+        token = self._peek()
+        if token is None and "" not in ends:
+            raise _Unknown("it ends in the middle")
+        text = "" if token is None else token.text
+        if text not in ends or (isinstance(token, Word) and not (token.is_plain and text)):
+            return None
+        self._next()
+        return text
+
+    def _and_or(self) -> None:
+        if self._depth == 0 and self._function():
+            return
+        self._pipeline()
+        while self._is_at("&&", "||"):
+            self._next()
+            self._skip_newlines()
+            self._pipeline()
+
+    def _pipeline(self) -> None:
+        if self._is_word("!"):
+            self._is_plain = False
+            self._next()
+        starts, calls = [len(self._commands)], self._calls
+        self._any_command()
+        while self._is_at("|", "|&"):
+            self._next()
+            self._skip_newlines()
+            starts.append(len(self._commands))
+            self._any_command()
+        if len(starts) > 1:
+            if calls != self._calls:
+                raise _Unknown("a function is called in a pipeline")
+            self._pipelines.append((*starts, len(self._commands)))
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+
+    def _any_command(self) -> None:
+        token = self._peek()
+        if isinstance(token, Operator) and token.text == "(":
+            if self.text.startswith("(", self.at):
+                raise _Unknown("it has arithmetic")
+            self._next()
+            self._with_files(lambda: self._group(")"))
+        elif isinstance(token, Word) and token.is_plain and token.text in _RESERVED:
+            if token.text not in self._compound:
+                raise _Unknown(f"it has a control structure: {token.text}")
+            self._next()
+            self._with_files(self._compound[token.text])
+        else:
+            self._simple()
+
+    def _with_files(self, read: Callable[[], None]) -> None:
+        """Read a compound command, and the redirects behind it."""
+        read()
+        files: list[Redirect] = []
+        while self._is_at(*REDIRECTS):
+            self._redirect(files)
+        if files:
+            self._add(Simple((), folders=self._folders), files)
+
+    def _group(self, end: str) -> None:
+        with self._below(is_subshell=end == ")"):
+            self._list(end)
+
+    def _if(self) -> None:
+        with self._below(is_subshell=False):
+            end = "elif"
+            while end == "elif":
+                self._list("then")
+                end = self._list("elif", "else", "fi")
+            if end == "else":
+                self._list("fi")
+
+    def _while(self) -> None:
+        with self._below(is_subshell=False):
+            self._repeats += 1
+            self._list("do")
+            self._list("done")
+            self._repeats -= 1
+
+    def _for(self) -> None:
+        name = self._next()
+        if not isinstance(name, Word) or not name.is_plain or not _LOOP_NAME.fullmatch(name.text):
+            raise _Unknown("a loop sets a variable that may mean something to programs")
+        self._skip_newlines()
+        self._expect("in")
+        with self._below(is_subshell=False):
+            while isinstance(self._peek(), Word):
+                self._next()
+            if not self._is_at(";", "\n"):
+                raise _Unknown("a loop has no commands")
+            self._next()
+            self._skip_newlines()
+            self._expect("do")
+            self._repeats += 1
+            self._list("done")
+            self._repeats -= 1
+
+    def _case(self) -> None:
+        if not isinstance(self._next(), Word):
+            raise _Unknown("a word is missing")
+        self._skip_newlines()
+        self._expect("in")
+        with self._below(is_subshell=False):
+            end = ";;"
+            while end != "esac":
+                self._skip_newlines()
+                if self._is_word("esac"):
+                    self._next()
+                    break
+                self._patterns()
+                end = self._list(";;", ";&", ";;&", "esac", may_be_empty=True)
+
+    def _patterns(self) -> None:
+        if self._is_at("("):
+            self._next()
+        while isinstance(self._next(), Word):
+            if self._is_at(")"):
+                self._next()
+                return
+            if not self._is_at("|"):
+                break
+            self._next()
+        raise _Unknown("it has an odd pattern")
+
+    def _function(self) -> bool:
+        """Read the definition of a function, if one begins here."""
+        token = self._peek()
+        match = _FUNCTION.match(self.text, token.start) if isinstance(token, Word) else None
+        if match is None:
+            return False
+        name = match[1]
+        if name in _BUILTINS | _RESERVED | self._functions or any(name in one.argv[:1] for one in self._commands):
+            raise _Unknown(f"{name} becomes something else")
+        self._ahead.clear()
+        self.at = match.end()
+        self._skip_newlines()
+        before = len(self._commands)
+        self._repeats += 1
+        if self._is_at("("):
+            self._any_command()
+        else:
+            self._expect("{")
+            self._with_files(self._compound["{"])
+        self._repeats -= 1
+        if any(name in one.argv[:1] for one in self._commands[before:]):
+            raise _Unknown(f"{name} starts itself")
+        if not (self._peek() is None or self._is_at(";", "\n")):
+            raise _Unknown(f"it is not known whether {name} is defined")
+        self._functions.add(name)
+        return True
+
+    def _simple(self) -> None:
+        words: list[Word] = []
+        assignments: list[tuple[str, str]] = []
+        files: list[Redirect] = []
+        while (token := self._peek()) is not None:
+            if isinstance(token, Operator):
+                if token.text not in REDIRECTS:
+                    break
+                self._redirect(files)
+            elif not words and (match := _ASSIGNMENT.match(token.text)) and match.end() <= token.quoted_from:
+                assignments.append(_assignment(match, self._taken(token)))
+            else:
+                words.append(self._taken(token))
+        if self._is_at("("):
+            raise _Unknown("it has brackets: an array, or a function inside of something")
+        if not (words or assignments or files):
+            raise _Unknown("a command is missing")
+        if words:
+            self._check_name(words[0])
+        if words and words[0].text in self._functions:
+            self._call(assignments, files)
+            return
+        argv = tuple(word.text for word in words)
+        expands = frozenset(at for at, word in enumerate(words) if word.expands)
+        simple = Simple(argv, tuple(assignments), (), expands, self._folders)
+        self._add(simple, files)
+        self._follow(simple)
+
+    def _taken(self, token: Word) -> Word:
+        self._next()
+        return token
+
+    def _call(self, assignments: list[tuple[str, str]], files: list[Redirect]) -> None:
+        """Leave out the call of a function, whose commands are listed; but not its files."""
+        self._calls += 1
+        if assignments or files:
+            self._add(Simple((), tuple(assignments), folders=self._folders), files)
+
+    def _check_name(self, word: Word) -> None:
+        if word.expands or HOLE in word.text:
+            raise _Unknown("the shell makes the name of a command from something else")
+        if word.text in _CHANGING:
+            raise _Unknown(f"{word.text} changes what words mean")
+        if word.text == "unset" and (self._functions or self._repeats):
+            raise _Unknown("a function may be unset")
+
+    def _add(self, simple: Simple, files: list[Redirect]) -> None:
+        self._commands.append(simple)
+        self._files.append(files)
+        if len(self._commands) > SUB_COMMANDS:
+            raise _Unknown(f"it has more than {SUB_COMMANDS} commands")
+
+    def _follow(self, simple: Simple) -> None:
+        """Note where a command leads those behind it, if it succeeds."""
+        name, is_elsewhere = simple.argv[:1], False
+        if name == ("command",):
+            is_elsewhere = bool(simple.expands) or not {"cd", "pushd", "popd"}.isdisjoint(simple.argv)
+        if name not in (("cd",), ("pushd",), ("popd",)) and not is_elsewhere:
+            return
+        if self._repeats:
+            raise _Unknown("it changes the folder again and again")
+        folder = entered(simple)
+        found = (posixpath.join(before, folder) for before in self._folders) if folder is not None else ()
+        self._folders = tuple(dict.fromkeys((*found, *self._folders))) if folder is not None else ()
+        if len(self._folders) > _FOLDERS:
+            self._folders = ()
+
+    def _redirect(self, files: list[Redirect]) -> None:
+        operator, target = self._next(), self._next()
+        assert isinstance(operator, Operator)
+        if not isinstance(target, Word):
             raise _Unknown("a redirect leads nowhere")
+        if operator.text in ("<<", "<<-"):
+            self._heredoc(operator, target, files)
+            return
         if operator.text in (">&", "<&"):
             if _DESCRIPTOR.fullmatch(target.text):
-                return []
-            if operator.text == "<&" or operator.number:
+                return
+            # Bash expands the name of such a file twice: `>& '$X'` does not write to `$X`.
+            if operator.text == "<&" or operator.descriptor or target.expands or not _ONCE.fullmatch(target.text):
                 raise _Unknown("it copies something that is no descriptor")
         kind: RedirectKind = "read" if operator.text == "<" else "append" if operator.text.endswith(">>") else "write"
-        return [Redirect(kind, target.text, not target.expands)]
+        if operator.text == "<<<":
+            self._is_plain = False
+            kind = "text"
+        is_known = not target.expands and (kind == "text" or HOLE not in target.text)
+        files.append(Redirect(kind, target.text, is_known))
 
-    def _token(self) -> _Word | _Operator | None:
-        self._skip_blanks()
-        text, at = self._text, self._at
-        if at == len(text):
-            return None
-        if text[at] in "()":
-            raise _Unknown("it has brackets: a subshell, a function or an array")
-        if text[at] not in _METACHARACTERS:
-            return self._word()
-        for operator in (*_REDIRECTS, *_ENDS):  # `&>` before `&`
-            if text.startswith(operator, at):
-                return self._operator(operator)
-        raise AssertionError(text[at])
-
-    def _operator(self, operator: str, number: str = "") -> _Operator:
-        self._at += len(operator)
-        if operator == ";" and self._text.startswith((";", "&"), self._at):
-            raise _Unknown("it has a case statement")
-        if operator in ("<", ">") and self._text.startswith("(", self._at):
-            raise _Unknown("it has a process substitution")
-        return _Operator(operator, number)
-
-    def _skip_blanks(self) -> None:
-        text = self._text
-        while self._at < len(text) and text[self._at] in " \t":
-            self._at += 1
-        if text.startswith("#", self._at):
-            end = text.find("\n", self._at)
-            self._at = len(text) if end < 0 else end
-
-    def _word(self) -> _Word | _Operator:
-        text = self._text
-        characters: list[str] = []
-        quoted_from: int | None = None
-        glob = brace = expands = False
-        while self._at < len(text) and (character := text[self._at]) not in _METACHARACTERS:
-            if character in "'\"\\":
-                quoted_from = len(characters) if quoted_from is None else quoted_from
-                characters += self._quoted(character)
-                continue
-            self._refuse_expansion()
-            before = characters[-1] if characters else ""
-            glob |= character in "*?["
-            brace |= character == "{"
-            expands |= brace and (character == "," or (character == "." and before == "."))
-            expands |= character == "~" and before in ("", "=", ":")
-            characters.append(character)
-            self._at += 1
-        word = "".join(characters)
-        if quoted_from is None and self._at < len(text) and text[self._at] in "<>":
-            if _NUMBER.fullmatch(word) and len(word) <= 4:
-                return self._numbered_redirect(word)
-            if _NUMBER.fullmatch(word) or (word.startswith("{") and word.endswith("}")):
-                raise _Unknown("it names a descriptor in an odd way")
-        expands |= glob and word != "["
-        return _Word(word, len(word) if quoted_from is None else quoted_from, expands)
-
-    def _numbered_redirect(self, number: str) -> _Operator:
-        for operator in _REDIRECTS:
-            if self._text.startswith(operator, self._at):
-                return self._operator(operator, number)
-        raise AssertionError(number)
-
-    def _quoted(self, quote: str) -> str:
-        """What is meant by a quoted piece; leaves `_at` after it."""
-        text, start = self._text, self._at + 1
-        if quote == "\\":
-            if start == len(text):
-                raise _Unknown("it ends with a backslash")
-            self._at = start + 1
-            return text[start]
-        if quote == "'":
-            end = text.find("'", start)
-            if end < 0:
-                raise _Unknown("a quote is not closed")
-            self._at = end + 1
-            return text[start:end]
-        return self._double_quoted(start)
-
-    def _double_quoted(self, start: int) -> str:
-        text = self._text
-        pieces: list[str] = []
-        self._at = start
-        while self._at < len(text) and text[self._at] != '"':
-            if text[self._at] == "\\" and text[self._at + 1 : self._at + 2] in ("$", "`", '"', "\\"):
-                self._at += 1
-            else:
-                self._refuse_expansion(quoted=True)
-            pieces.append(text[self._at])
-            self._at += 1
-        if self._at == len(text):
-            raise _Unknown("a quote is not closed")
-        self._at += 1
-        return "".join(pieces)
-
-    def _refuse_expansion(self, *, quoted: bool = False) -> None:
-        character, after = self._text[self._at], self._text[self._at + 1 : self._at + 2]
-        if character == "`":
-            raise _Unknown("it has a command substitution")
-        if character != "$":
-            return
-        if _AFTER_DOLLAR.match(after):
-            raise _Unknown("it has a command substitution" if after == "(" else "it uses a variable")
-        if after in ("'", '"') and not quoted:
-            raise _Unknown("it has a quote with escapes")
+    def _heredoc(self, operator: Operator, end: Word, files: list[Redirect]) -> None:
+        if end.expands or HOLE in end.text or "\n" in end.text:
+            raise _Unknown("a here-document has an odd end")
+        self._is_plain = False
+        self._heredocs += 1
+        files.append(_AWAITED)
+        self._bodies.append(files)
+        self.heredocs.append(Heredoc(end.text, not end.is_plain, operator.text == "<<-"))
 
 
-def _check_name(word: _Word) -> None:
-    if word.expands:
-        raise _Unknown(f"the shell makes the name of a command from {word.text}")
-    if word.plain and word.text in _RESERVED:
-        raise _Unknown(f"it has a control structure: {word.text}")
-    if word.text in _CHANGING:
-        raise _Unknown(f"{word.text} changes what words mean")
+# Stands for the text of a here-document until it is read.
+_AWAITED: Final = Redirect("text", HOLE, literal=False)
 
 
-def _check_assignment(word: _Word) -> None:
-    if word.expands:
-        raise _Unknown("a value that is assigned depends on the machine")
+def entered(simple: Simple) -> str | None:
+    """Return the folder that a `cd` leads to, if that can be known: `cd -` and `cd` alone depend on the environment."""
+    if simple.argv[:1] != ("cd",) or len(simple.argv) != 2 or not simple.literal or simple.assignments:
+        return None
+    folder = simple.argv[1]
+    return None if not folder or folder.startswith("-") or ".." in folder.split("/") else folder
 
 
-def _joined_lines(command: str) -> str:
-    r"""The text as bash reads it: a backslash at the end of a line joins it to the next, except in '…' and comments."""
-    if "\\\n" not in command:
-        return command
-    kept: list[str] = []
-    quote = ""
-    at = 0
-    while at < len(command):
-        character = command[at]
-        if character == "\\" and quote in ("", '"'):
-            pair = command[at : at + 2]
-            if pair != "\\\n":
-                kept.append(pair)
-            at += 2
-            continue
-        if quote == "#":
-            quote = "" if character == "\n" else "#"
-        elif quote:
-            quote = "" if character == quote else quote
-        elif character in "'\"":
-            quote = character
-        elif character == "#" and (not kept or kept[-1] in _METACHARACTERS):
-            quote = "#"
-        kept.append(character)
-        at += 1
-    return "".join(kept)
+def _assignment(match: re.Match[str], word: Word) -> tuple[str, str]:
+    if _OF_THE_SHELL.fullmatch(match[1]):
+        raise _Unknown(f"{match[1]} means something to the shell itself")
+    is_known = not word.expands and not match[2]
+    return match[1], word.text[match.end() :] if is_known else HOLE

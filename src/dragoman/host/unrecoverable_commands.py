@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from dragoman.host.loose_shell import HOLE, Loose, TooMuchToParse, commands_in
+from dragoman.host.possible_commands import PossibleCommand, TooMuchToParse, commands_in
 from dragoman.host.shell import Parsed
+from dragoman.host.shell_lexer import HOLE
 from dragoman.host.working_folder import WorkingFolders, without_proc
 
 # Braces are spelled out up to this; more counts as the worst.
@@ -62,31 +63,31 @@ _DEVICE: Final = re.compile(
 _SYSRQ: Final = "/proc/sysrq-trigger"
 
 
-def _reasons(found: Sequence[Loose]) -> Iterator[str]:
+def _reasons(found: Sequence[PossibleCommand]) -> Iterator[str]:
     folders = WorkingFolders(_spellings)
-    for loose in found:
+    for possible in found:
         judged = 0
-        folders.follow(loose)
-        for target in (path for written in loose.written for path in folders.paths(written)):
+        folders.follow(possible)
+        for target in (path for written in possible.written for path in folders.paths(written)):
             if _DEVICE.match(posixpath.normpath(target)) or posixpath.normpath(target) == _SYSRQ:
                 yield f"It writes over {target}."
-        for name, at in loose.names():
+        for name, at in possible.names():
             judges = [judge for pattern, judge in _JUDGES if pattern.fullmatch(name)]
             if not judges:
                 continue
             judged += 1
             if judged > _JUDGED_NAMES:
                 raise TooMuchToParse("it names too many programs in one command")
-            words = loose.words[at + 1 :]
-            for each in [words, *folders.words_from(loose, at)]:
+            words = possible.words[at + 1 :]
+            for each in [words, *folders.words_from(possible, at)]:
                 yield from (reason for judge in judges if (reason := judge(each)))
-            if name == "rm" and _is_recursive(words) and not _operands(words) and "xargs" in loose.words[:at]:
+            if name == "rm" and _is_recursive(words) and not _operands(words) and "xargs" in possible.words[:at]:
                 yield from _fed_to_rm(found)
 
 
-def _fed_to_rm(found: Sequence[Loose]) -> Iterator[str]:
+def _fed_to_rm(found: Sequence[PossibleCommand]) -> Iterator[str]:
     """Yield the reasons against `… | xargs rm -r`: what it is given stands among the words of the other commands."""
-    given = (word for loose in found for word in (*loose.words, *loose.read))
+    given = (word for possible in found for word in (*possible.words, *possible.read))
     if any(_is_vital(word) or word in (".", "..") for word in given):
         yield _DELETES
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
 
-from dragoman.host.loose_shell import HOLE, Loose
+from dragoman.host.possible_commands import PossibleCommand
+from dragoman.host.shell_lexer import HOLE
 
 # Folders that are remembered, and how long their names may be; a text that names more of them is judged by the first.
 _FOLDERS: Final = 4
@@ -36,16 +37,16 @@ class WorkingFolders:
         self._now: list[str] = []
         self._entered_folders: list[str] = []
 
-    def follow(self, loose: Loose) -> None:
+    def follow(self, possible: PossibleCommand) -> None:
         """Note where a command leads those after it."""
-        for name, at in loose.names():
+        for name, at in possible.names():
             if name in _ENTERS:
-                self._enter(name, loose.words[at + 1 :])
+                self._enter(name, possible.words[at + 1 :])
 
-    def words_from(self, loose: Loose, at: int) -> list[list[str]]:
+    def words_from(self, possible: PossibleCommand, at: int) -> list[list[str]]:
         """Return the words of a command behind `at`, relative paths completed, once for each folder it may run in."""
-        words = loose.words[at + 1 :]
-        return [[_completed(base, word) for word in words] for base in [*self._now, *self._elsewhere(loose, at)]]
+        words = possible.words[at + 1 :]
+        return [[_completed(base, word) for word in words] for base in [*self._now, *self._elsewhere(possible, at)]]
 
     def paths(self, path: str) -> list[str]:
         """Return what a path may mean, as it is and in each folder."""
@@ -64,11 +65,11 @@ class WorkingFolders:
         self._entered_folders = _some([*self._entered_folders, *entered])
         self._now = _some([*entered, *self._entered_folders]) if HOLE in target else entered
 
-    def _elsewhere(self, loose: Loose, at: int) -> list[str]:
+    def _elsewhere(self, possible: PossibleCommand, at: int) -> list[str]:
         """Folders that a program before `at` runs the rest in."""
         found: list[str] = []
-        for name, place in loose.names():
-            words = loose.words[place + 1 : at]
+        for name, place in possible.names():
+            words = possible.words[place + 1 : at]
             if name == "chroot":
                 found += [word for word in words if not word.startswith("-")][:1]
             for option in _ELSEWHERE.get(name, ()):

@@ -17,7 +17,7 @@ from dragoman.coder.tools.files import user_home
 from dragoman.coder.tools.overuse import OveruseWatch
 from dragoman.coder.tools.result_text import shown_text
 from dragoman.errors import PeerError, StartFailed, WorldError
-from dragoman.host.command_rules import is_unrecoverable, paths_of
+from dragoman.host.command_rules import is_unrecoverable, paths_in, paths_of
 from dragoman.host.decoding import without_binary
 from dragoman.host.failure_text import failure_text
 from dragoman.host.paths import PathRefused
@@ -239,11 +239,11 @@ def _act(command: str, context: ToolContext) -> Action:
     blocked_reason = is_unrecoverable(command)
     reads = paths_of(parsed)
     home = user_home(context)
-    inside = tuple(path for path in reads or () if _is_free_to_read(path, context, home))
+    inside = tuple(path for path in dict.fromkeys(paths_in(parsed)) if _is_free_to_read(path, context, home))
     return Action(
         "execute",
         command,
-        harmless=reads is not None and len(inside) == len(reads),
+        harmless=reads is not None and set(inside) >= set(reads),
         blocked_reason=f"it cannot be undone: {blocked_reason}" if blocked_reason else "",
         paths_in_workspace=inside,
     )
@@ -255,7 +255,7 @@ def _stamp(command: str, context: ToolContext) -> str:
         folder = context.roots.folder
     except PathRefused as error:
         raise BadInput(str(error)) from None
-    return json.dumps([folder, *(_led(path, context) for path in paths_of(parse(command)) or ())])
+    return json.dumps([folder, *(_led(path, context) for path in paths_in(parse(command)))])
 
 
 def _is_free_to_read(path: str, context: ToolContext, home: str) -> bool:
@@ -321,4 +321,6 @@ class _Output:
 
 def command_environment(environment: dict[str, str]) -> dict[str, str]:
     """Return the environment of a command: no terminal features, and no pager or git prompt that waits for input."""
+    # With a CDPATH, `cd src` goes elsewhere than it says.
+    environment = {name: value for name, value in environment.items() if name != "CDPATH"}
     return environment | {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}

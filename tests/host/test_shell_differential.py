@@ -1,0 +1,104 @@
+"""Lines by chance: what `shell.parse` says of a line is what bash does with it."""
+
+import posixpath
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dragoman.host.shell import Parsed, Simple, parse
+from dragoman.host.shell_lexer import HOLE
+from tests.support.shell_lines import Line, Run, Seen, random_line, seen_by_bash
+
+# Lines that bash runs in one process of its own.
+BATCH = 200
+# `./dev fuzz` takes 500 batches: 100,000 lines.
+BATCHES = 500 if settings().max_examples >= 5_000 else 3
+
+
+def understood(seed: int) -> Iterator[tuple[Line, Parsed]]:
+    """Yield lines that the parser claims to understand."""
+    chance = random.Random(seed)
+    while True:
+        line = random_line(chance)
+        if isinstance(parsed := parse(line.text), Parsed):
+            yield line, parsed
+
+
+def differences(seed: int, folder: Path) -> list[str]:
+    """Return what bash does otherwise than the parser has said of the lines of one batch."""
+    lines = [line for line, _ in zip(understood(seed), range(BATCH), strict=False)]
+    seen = seen_by_bash([line.text for line, _ in lines], folder)
+    return [
+        f"{line.text!r}: {reason}"
+        for (line, parsed), one in zip(lines, seen, strict=True)
+        for reason in [*_surprises(parsed, one), *(_omissions(parsed, one) if line.is_certain else ())]
+    ]
+
+
+def _surprises(parsed: Parsed, seen: Seen) -> Iterator[str]:
+    """Yield what has happened and was not announced."""
+    for run in seen.runs:
+        if not any(_is_announced(run, simple) for simple in parsed.commands):
+            yield f"{run} was not announced"
+    for kinds, opened in ((("read",), seen.read), (("write", "append"), seen.written)):
+        if all(simple.has_literal_files and simple.folders for simple in parsed.commands):
+            announced = {path for simple in parsed.commands for paths in _files(simple, kinds) for path in paths}
+            yield from (f"{path} was opened" for path in opened - announced)
+
+
+def _omissions(parsed: Parsed, seen: Seen) -> Iterator[str]:
+    """Yield what was announced of a line without conditions, and has not happened."""
+    announced = [simple for simple in parsed.commands if simple.argv[:1] and simple.argv[0].startswith("z")]
+    literal = Counter(simple.argv for simple in announced if simple.literal)
+    runs = Counter(run.argv for run in seen.runs)
+    yield from (f"{argv} has not run" for argv in literal - runs)
+    if len(announced) != len(seen.runs):
+        yield f"{len(announced)} commands were announced, and {len(seen.runs)} have run"
+    for kinds, opened in ((("read",), seen.read), (("write", "append"), seen.written)):
+        known = (simple for simple in parsed.commands if simple.folders)
+        for paths in (paths for simple in known for paths in _files(simple, kinds)):
+            if paths.isdisjoint(opened):
+                yield f"{sorted(paths)} was not opened"
+
+
+def _files(simple: Simple, kinds: tuple[str, ...]) -> Iterator[set[str]]:
+    """Yield where each file of a command may be, as far as it is in the folder of the line."""
+    for kind, target, literal in simple.redirects:
+        if kind in kinds and literal and not target.startswith("/"):
+            yield {posixpath.normpath(posixpath.join(folder, target)) for folder in simple.folders}
+
+
+def _is_announced(run: Run, simple: Simple) -> bool:
+    folders = [posixpath.normpath(folder) for folder in simple.folders]
+    return (run.folder in folders or not folders) and _fits(run, simple)
+
+
+def _fits(run: Run, simple: Simple) -> bool:
+    if simple.literal:
+        return run.argv == simple.argv
+    pieces = [_pattern(word, at in simple.expands) for at, word in enumerate(simple.argv)]
+    return re.fullmatch("".join(pieces), "".join(f"{word}\0" for word in run.argv), re.DOTALL) is not None
+
+
+def _pattern(word: str, expands: bool) -> str:
+    if expands:
+        return "(?:[^\0]*\0)*"
+    return "[^\0]*".join(map(re.escape, word.split(HOLE))) + "\0"
+
+
+@pytest.mark.requirement("H5")
+@settings(max_examples=BATCHES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**63))
+def test_what_is_understood_is_what_bash_runs_reads_and_writes(seed: int, tmp_path: Path) -> None:
+    assert differences(seed, tmp_path) == []
+
+
+@pytest.mark.slow
+def test_twenty_thousand_lines_are_what_bash_makes_of_them(tmp_path: Path) -> None:
+    assert [found for seed in range(100) for found in differences(seed, tmp_path)] == []
