@@ -101,6 +101,36 @@ def test_what_a_mode_forbids_it_does_not_offer() -> None:
     assert [mode for mode in MODES if offers(mode, "sandboxed")] == ["sandbox"]
 
 
+@pytest.mark.parametrize(
+    ("command", "subjects"),
+    [
+        ("cd src && npm test", ["npm test …"]),
+        ("cd /x && npm test", ["cd /x && npm test"]),
+        ("for i in 1 2; do make; done", ["make …"]),
+        ("FOO=1 pytest -q", ["FOO=1 pytest …"]),
+        ("PATH=. pytest -q", ["PATH=. pytest -q"]),
+        ("git commit -m \"$(cat <<'E'\nit's done\nE\n)\"", ["git commit …"]),
+        ("make $X", ["make $X"]),
+    ],
+)
+def test_an_always_for_a_line_is_about_its_commands_where_these_are_all_that_matters(
+    command: str, subjects: list[str]
+) -> None:
+    act = Action("execute", command, paths_in_workspace=("src",))
+    call = JudgedCall("1", "bash", {"command": command}, [act])
+    rules = rules_for(call, "allow")
+    assert [rule.subject for rule in rules] == subjects
+    assert decide_call(call, "ask", rules).verdict == "allow"
+
+
+def test_a_never_for_a_compound_line_is_about_that_line() -> None:
+    for command in ("cd src && npm test", "for i in 1 2; do make; done", "A=1 make"):
+        call = JudgedCall("1", "bash", {"command": command}, [Action("execute", command)])
+        rules = rules_for(call, "reject")
+        assert [rule.subject for rule in rules] == [command]
+        assert decide_call(call, "full-access", rules).verdict == "deny"
+
+
 def test_never_beats_always_beats_the_mode() -> None:
     always, never = (
         PermissionRule("allow", tool="bash", subject="make …"),

@@ -9,6 +9,7 @@ from dragoman.host.command_rules import (
     denies,
     is_read_only,
     is_unrecoverable,
+    paths_in,
     paths_of,
     prefix_of,
     prefixes,
@@ -321,6 +322,147 @@ def test_a_rule_covers_a_program_that_is_fed_by_what_has_a_rule() -> None:
     assert not covers(rules, parse("echo x | tee log"))
     assert prefixes(parse("make 2>&1 | tee log")) == (("make",), ("tee", "log"))
     assert covers(rules, parse("echo a; make"))
+
+
+RULES = [("npm", "test"), ("make",), ("git", "add"), ("git", "commit"), ("pytest",), ("bash",)]
+
+
+def in_workspace(path: str) -> bool:
+    return not path.startswith(("/", "..", "~"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("cd src && npm test", "(cd src && npm test); npm test", "cd ./src; make", "npm test && cat src/a", "! make"),
+        *("for i in 1 2 3; do npm test; done", "while make; do npm test; done", "if make; then npm test; else ls; fi"),
+        *(
+            "case $X in a) make;; *) npm test;; esac",
+            "{ make; npm test; } 2>/dev/null",
+            "t() { make; npm test; }; t; t x",
+        ),
+        *('git commit -m "$(cat <<\'E\'\nit\'s (a) "message"\nE\n)"', 'git commit --message="a $(git status)"'),
+        *(
+            "make; cat <<E\ntext\nE",
+            'make && echo "done: $(git log -1)"',
+            "make | (grep a; cat)",
+            "for f in *; do make; done",
+        ),
+    ],
+)
+def test_rules_cover_a_line_of_which_they_cover_every_command(command: str) -> None:
+    assert covers(RULES, parse(command), readable=in_workspace)
+    assert covers(prefixes(parse(command)), parse(command), readable=in_workspace)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "cd /x && npm test",
+            "cd && npm test",
+            "cd - && make",
+            "cd $X && make",
+            "cd src/.. && make",
+            "pushd src; make",
+        ),
+        # Git runs what the folder's configuration says, and words that name files name others there.
+        *("cd src && git add a", "(cd src; git status) && make", "cd src && bash", "cd src && pytest tests/a.py"),
+        *("for i in 1; do npm test; rm x; done", "if make; then rm x; fi", "t() { make; rm x; }; make", "make $(rm x)"),
+        *(
+            "make `rm x`",
+            'git commit -m "$(rm x)"',
+            "make <(rm x)",
+            "case a in a) make;; b) rm x;; esac",
+            "(make; rm x)",
+        ),
+        # What a word is depends on more than the text.
+        *('make "$(cat a)"', 'git commit "$(cat a)"', 'git commit -m"$(cat a)"', 'git commit -m "$X"', "make $X"),
+        *("for i in 1; do make $i; done", 'pytest "$(cat a)"', 'npm "$(cat a)"', '"$(cat a)" test', "cat $X; make"),
+        # What is fed to a program, and what is written.
+        *("bash <<E\nrm x\nE", "bash <<< 'rm x'", "{ bash; } <<E\nrm x\nE", "{ bash; } < a", "echo rm x | { bash; }"),
+        *("echo rm x | (make; bash)", "echo rm x | if make; then bash; fi", "cat a | for i in 1; do bash; done"),
+        *(
+            'echo rm x | cat "$(bash)"',
+            "{ make; } > a",
+            "for i in 1; do make; done >> a",
+            "make > >(cat)",
+            "make <<< a",
+        ),
+        # Functions and variables that take the place of what was meant.
+        *(
+            "npm() { make; }; npm test",
+            "t() { make; }; npm test; t | bash",
+            "cat() { make; }; make; cat a",
+            "PATH=.; make",
+        ),
+        *("make; t() { npm test; }; export -f t", "for path in .; do make; done; X=1", "CI=1 make", "X=$(make)"),
+    ],
+)
+def test_rules_do_not_cover_a_line_with_anything_else(command: str) -> None:
+    assert not covers(RULES, parse(command), readable=in_workspace)
+
+
+def test_an_assignment_is_covered_by_a_rule_that_begins_with_it() -> None:
+    assert prefixes(parse("FOO=1 pytest -q")) == (("FOO=1", "pytest"),)
+    rules = [("FOO=1", "pytest"), ("A=x y", "B=", "make")]
+    assert covers(rules, parse("FOO=1 pytest -x tests"))
+    assert covers(rules, parse("A='x y' B= make"))
+    for command in ("pytest", "FOO=2 pytest", "FOO=1 BAR=1 pytest", "FOO=1 make", "B= A='x y' make", "FOO+=1 pytest"):
+        assert not covers(rules, parse(command))
+    assert not covers(rules, parse("'FOO=1' pytest"))
+    assert not covers([("pytest",)], parse("FOO=1 pytest"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONSTARTUP", "GIT_DIR", "IFS", "ENV", "NODE_OPTIONS", "npm_config_x"),
+        *("PYTEST_ADDOPTS", "CC", "GOFLAGS", "RUSTC_WRAPPER", "EDITOR", "GIT_PAGER", "JAVA_TOOL_OPTIONS", "HOME"),
+        *("http_proxy", "XDG_CONFIG_HOME", "PERL5OPT", "RUBYOPT", "PYTEST_PLUGINS", "MAKEFLAGS", "LESSOPEN", "TMPDIR"),
+    ],
+)
+def test_a_variable_that_may_change_what_runs_is_never_covered(name: str) -> None:
+    assert prefixes(parse(f"{name}=1 make")) == ()
+    assert not covers([(f"{name}=1", "make")], parse(f"{name}=1 make"))
+
+
+@pytest.mark.parametrize(
+    ("command", "paths"),
+    [
+        ("for i in 1 2; do cat a; done", ("a",)),
+        ("if grep -q x a; then cat b; fi < c", ("a", "b", "c")),
+        ("(cd sub; cat a); cat a", ("sub", "sub/a", "a", "a")),
+        ('echo "$(cat a)"', ("a",)),
+        ("cat <<E\n$(cat a)\nE", ("a",)),
+        ("cat <<E\n$X\nE", None),
+        ("t() { cat a; }; t", ("a",)),
+        ("cat() { ls; }; cat a", None),
+        ("echo $X", None),
+        ("echo $(cat a)", None),
+        ('cat "$(ls)"', None),
+        ("cd a; cd b; cd c; ls", None),
+    ],
+)
+def test_a_compound_line_reads_what_its_commands_read(command: str, paths: tuple[str, ...] | None) -> None:
+    assert paths_of(parse(command)) == paths
+
+
+def test_the_paths_of_what_only_reads_are_known_also_beside_other_commands() -> None:
+    assert paths_in(parse("cd src && make && cat a && rm b")) == ("src", "src/a", "a")
+    assert paths_in(parse("cat $(")) == ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("cat <<E\nit's\nE\nrm -rf / #'", 'echo "$(case x in a) rm -rf /;; esac)"', "cat <<E; rm -rf ~\n'\nE"),
+        *("bash <<-E\n\trm -rf /\n\tE", "cat <<A <<B\n'\nA\n\"\nB\nrm -rf /", "cat <<E\nE\nrm -rf /"),
+    ],
+)
+def test_a_quote_in_a_text_hides_no_command(command: str) -> None:
+    assert is_unrecoverable(command)
+    assert denies(["rm"], command)
 
 
 def test_rules_cover_together_and_paths_are_asked_for() -> None:

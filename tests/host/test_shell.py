@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -494,3 +495,68 @@ def test_dash_reads_some_lines_of_bash_in_another_way(line: str, tmp_path: Path)
     """What the rule above is for."""
     ours = sorted(simple.argv for simple in parsed(line).commands)
     assert [ours] != seen_by(need("dash"), [line], str(tmp_path))
+
+
+# -- how long it takes -----------------------------------------------------------------------------------------------
+
+USUAL = (
+    "cd src && for i in 1 2; do npm test -- --x='a b' | tee log.txt; done; git commit -m \"$(cat <<'E'\n"
+    'fix: it\'s (a) "thing"\nE\n)" && if make -j4 \'b c\'; then echo "done $(git log -1)"; fi; FOO=1 pytest -q tests'
+    " -k 'not slow' && (cd docs && make html > /dev/null 2>&1); git push origin main"
+)
+
+
+@pytest.mark.slow
+def test_a_line_is_parsed_in_less_than_a_millisecond() -> None:
+    assert len(parsed(USUAL).commands) == 13
+    times = []
+    for _ in range(200):
+        start = time.process_time()
+        parse(USUAL)
+        times.append(time.process_time() - start)
+    assert sorted(times)[len(times) // 2] < 0.001
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "a ",
+            "''",
+            '"a',
+            "\\a",
+            "$X",
+            "{,",
+            "$(",
+            '"$(',
+            "<<E ",
+            "( ",
+            "a;",
+            ">a ",
+            "\\\n",
+            "#\n",
+            "a|",
+            "$ ",
+            "`",
+            "A=1 ",
+        ),
+        *(
+            "if a; then ",
+            "f() { a; }\n",
+            "a <<E\n$X\nE\n",
+            "cd a;",
+            "${X}",
+            "'\n'",
+            "<(a) ",
+            "case a in a) ",
+            "2>&1 ",
+            "~",
+        ),
+    ],
+)
+def test_the_longest_line_is_parsed_soon(piece: str) -> None:
+    """Usually a hundredth of a second; the square of this length would be a minute."""
+    text = ("a " + piece * COMMAND_BYTES)[:COMMAND_BYTES]
+    start = time.process_time()
+    parse(text)
+    assert time.process_time() - start < 0.3

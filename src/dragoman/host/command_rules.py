@@ -20,8 +20,9 @@ from dragoman.host import wildcards
 from dragoman.host.command_options import Grammar
 from dragoman.host.possible_commands import PossibleCommand, TooMuchToParse, commands_in, name_of
 from dragoman.host.read_only_commands import KNOWN, is_read_only, read_paths
-from dragoman.host.shell import Parsed, Simple, Unparsed, entered, parse
+from dragoman.host.shell import Parsed, Simple, Unparsed, parse
 from dragoman.host.shell_lexer import HOLE
+from dragoman.host.shell_values import entered
 from dragoman.host.unrecoverable_commands import is_unrecoverable
 
 __all__ = [
@@ -162,9 +163,15 @@ def _is_harmless(simple: Simple, readable: Callable[[str], bool]) -> bool:
 
 
 def _is_passed_over(simple: Simple) -> bool:
-    """Return whether there is nothing in a command to remember: it goes to a folder, or throws away what is printed."""
+    """Return whether there is nothing in a command to remember.
+
+    It goes to a folder, throws away what is printed, or prints a text of the line itself.
+    """
     is_silent = not simple.argv and not simple.assignments and not _has_files(simple)
-    return is_silent or _goes_to(simple) is not None
+    is_fed = any(kind == "text" for kind, _, _ in simple.redirects)
+    return (
+        is_silent or _goes_to(simple) is not None or (is_fed and bool(simple.argv) and read_paths(simple) is not None)
+    )
 
 
 def _paths_read(simple: Simple) -> tuple[str, ...] | None:
