@@ -157,12 +157,12 @@ class _Generator:
             elif kind == "2>&1":
                 found.append(kind)
             else:
-                found.append(f"{kind}{space}" + self._one(("w1", "w2", '"w 3"', "w\\4", "/dev/null")))
+                found.append(f"{kind}{space}" + self._one(("w1", "w2", "w1", "'w$X'", '"w 3"', "w\\4", "/dev/null")))
         return found
 
     def _heredoc(self, depth: int) -> str:
         end, quoted, tabs = self._one(("E", "EOF")), self._is(0.5), self._is(0.2)
-        lines = ["it's", "a 'b", '"', "$X", "z1", "E F", "\\$(z2)", "#", "\tE2", "((", "x)", ""]
+        lines = [" E", "E ", "it's", "a 'b", '"', "$X", "z1", "E F", "\\$(z2)", "#", "\tE2", "((", "x)", ""]
         body = [self._one(lines) for _ in range(self._chance.randint(0, 3))]
         if self._is(0.3):
             body.append(f"a $(z{self._chance.randint(0, 8)} b) c" if not quoted else "a $(z1) `z2` c")
