@@ -250,7 +250,7 @@ FUNCNEST=60 X='1 2' at=0
 for line in "$@"; do
     cd "$BASE/$at" || exit
     OLDPWD=$PWD/d1
-    (LOG=$LOGS/$at; unset at; eval "$line") >/dev/null 2>&1 </dev/null
+    (LOG=$LOGS/$at; unset at; set --; eval "$line") >/dev/null 2>&1 </dev/null
     at=$((at + 1))
 done
 """

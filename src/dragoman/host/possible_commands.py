@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from dragoman.host import wildcards
 from dragoman.host.shell import COMMAND_BYTES, Unparsed, parse
-from dragoman.host.shell_lexer import HOLE, REDIRECTS, Heredoc, Lexer, Word, closing
+from dragoman.host.shell_lexer import HOLE, REDIRECTS, Heredoc, Lexer, ShellWord, closing
 
 # What Linux takes as one argument (MAX_ARG_STRLEN): a longer text cannot be handed to a shell.
 TEXT_BYTES: Final = 128 * 1024
@@ -184,7 +184,7 @@ class _Reader(Lexer):
         redirect = ""
         into = words  # where the next word goes: among those of the command, or to what a redirect names
         while (token := self.token()) is not None:
-            if isinstance(token, Word):
+            if isinstance(token, ShellWord):
                 into.append(token.text)
                 if redirect in ("<<", "<<-") and HOLE not in token.text:
                     self.heredocs.append(Heredoc(token.text, not token.is_plain, redirect == "<<-"))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from dragoman.host.shell_lexer import HOLE, REDIRECTS, Heredoc, Lexer, Operator, Word, WordParts
+from dragoman.host.shell_lexer import HOLE, REDIRECTS, Heredoc, Lexer, Operator, ShellWord, WordParts
 from dragoman.host.shell_values import Parsed, Redirect, RedirectKind, Simple, UnknownMeaning, entered
 
 # A user who is asked for permission cannot be expected to read more than this.
@@ -59,7 +59,7 @@ class CommandParser(Lexer):
         super().__init__(command)
         self._command = command
         # The token that is looked at; none yet if this is empty.
-        self._ahead: list[Word | Operator | None] = []
+        self._ahead: list[ShellWord | Operator | None] = []
         self._commands: list[Simple] = []
         # The files of each command: texts of here-documents come later than the command.
         self._files: list[list[Redirect]] = []
@@ -150,12 +150,12 @@ class CommandParser(Lexer):
 
     # -- lists ---------------------------------------------------------------------------------------------------------
 
-    def _peek(self) -> Word | Operator | None:
+    def _peek(self) -> ShellWord | Operator | None:
         if not self._ahead:
             self._ahead.append(self.token())
         return self._ahead[0]
 
-    def _next(self) -> Word | Operator | None:
+    def _next(self) -> ShellWord | Operator | None:
         token = self._peek()
         self._ahead.clear()
         return token
@@ -168,7 +168,7 @@ class CommandParser(Lexer):
     def _is_word(self, *texts: str) -> bool:
         """Return whether a word of these comes next, without quotes."""
         token = self._peek()
-        return isinstance(token, Word) and token.is_plain and token.text in texts
+        return isinstance(token, ShellWord) and token.is_plain and token.text in texts
 
     def _skip_newlines(self) -> None:
         while self._is_at("\n"):
@@ -217,7 +217,7 @@ class CommandParser(Lexer):
         if token is None and "" not in ends:
             raise UnknownMeaning("it ends in the middle")
         text = "" if token is None else token.text
-        if text not in ends or (isinstance(token, Word) and not (token.is_plain and text)):
+        if text not in ends or (isinstance(token, ShellWord) and not (token.is_plain and text)):
             return None
         self._next()
         return text
@@ -256,7 +256,7 @@ class CommandParser(Lexer):
                 raise UnknownMeaning("it has arithmetic")
             self._next()
             self._with_files(lambda: self._group(")"))
-        elif isinstance(token, Word) and token.is_plain and token.text in _RESERVED:
+        elif isinstance(token, ShellWord) and token.is_plain and token.text in _RESERVED:
             if token.text not in self._compound:
                 raise UnknownMeaning(f"it has a control structure: {token.text}")
             self._next()
@@ -295,12 +295,12 @@ class CommandParser(Lexer):
 
     def _for(self) -> None:
         name = self._next()
-        if not isinstance(name, Word) or not name.is_plain or not _LOOP_NAME.fullmatch(name.text):
+        if not isinstance(name, ShellWord) or not name.is_plain or not _LOOP_NAME.fullmatch(name.text):
             raise UnknownMeaning("a loop sets a variable that may mean something to programs")
         self._skip_newlines()
         self._expect("in")
         with self._below(is_subshell=False):
-            while isinstance(self._peek(), Word):
+            while isinstance(self._peek(), ShellWord):
                 self._next()
             if not self._is_at(";", "\n"):
                 raise UnknownMeaning("a loop has no commands")
@@ -312,7 +312,7 @@ class CommandParser(Lexer):
             self._repeats -= 1
 
     def _case(self) -> None:
-        if not isinstance(self._next(), Word):
+        if not isinstance(self._next(), ShellWord):
             raise UnknownMeaning("a word is missing")
         self._skip_newlines()
         self._expect("in")
@@ -329,7 +329,7 @@ class CommandParser(Lexer):
     def _patterns(self) -> None:
         if self._is_at("("):
             self._next()
-        while isinstance(self._next(), Word):
+        while isinstance(self._next(), ShellWord):
             if self._is_at(")"):
                 self._next()
                 return
@@ -341,7 +341,7 @@ class CommandParser(Lexer):
     def _function(self) -> bool:
         """Read the definition of a function, if one begins here."""
         token = self._peek()
-        match = _FUNCTION.match(self.text, token.start) if isinstance(token, Word) else None
+        match = _FUNCTION.match(self.text, token.start) if isinstance(token, ShellWord) else None
         if match is None:
             return False
         name = match[1]
@@ -366,7 +366,7 @@ class CommandParser(Lexer):
         return True
 
     def _simple(self) -> None:
-        words: list[Word] = []
+        words: list[ShellWord] = []
         assignments: list[tuple[str, str]] = []
         files: list[Redirect] = []
         while (token := self._peek()) is not None:
@@ -393,7 +393,7 @@ class CommandParser(Lexer):
         self._add(simple, files)
         self._follow(simple)
 
-    def _taken(self, token: Word) -> Word:
+    def _taken(self, token: ShellWord) -> ShellWord:
         self._next()
         return token
 
@@ -403,7 +403,7 @@ class CommandParser(Lexer):
         if assignments or files:
             self._add(Simple((), tuple(assignments), folders=self._folders), files)
 
-    def _check_name(self, word: Word) -> None:
+    def _check_name(self, word: ShellWord) -> None:
         if word.expands or HOLE in word.text:
             raise UnknownMeaning("the shell makes the name of a command from something else")
         if word.text in _CHANGING:
@@ -435,7 +435,7 @@ class CommandParser(Lexer):
     def _redirect(self, files: list[Redirect]) -> None:
         operator, target = self._next(), self._next()
         assert isinstance(operator, Operator)
-        if not isinstance(target, Word):
+        if not isinstance(target, ShellWord):
             raise UnknownMeaning("a redirect leads nowhere")
         if operator.text in ("<<", "<<-"):
             self._heredoc(operator, target, files)
@@ -453,7 +453,7 @@ class CommandParser(Lexer):
         is_known = not target.expands and (kind == "text" or HOLE not in target.text)
         files.append(Redirect(kind, target.text, is_known))
 
-    def _heredoc(self, operator: Operator, end: Word, files: list[Redirect]) -> None:
+    def _heredoc(self, operator: Operator, end: ShellWord, files: list[Redirect]) -> None:
         if end.expands or HOLE in end.text or "\n" in end.text:
             raise UnknownMeaning("a here-document has an odd end")
         self._is_plain = False
@@ -463,7 +463,7 @@ class CommandParser(Lexer):
         self.heredocs.append(Heredoc(end.text, not end.is_plain, operator.text == "<<-"))
 
 
-def _assignment(match: re.Match[str], word: Word) -> tuple[str, str]:
+def _assignment(match: re.Match[str], word: ShellWord) -> tuple[str, str]:
     if _OF_THE_SHELL.fullmatch(match[1]):
         raise UnknownMeaning(f"{match[1]} means something to the shell itself")
     is_known = not word.expands and not match[2]

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 HOLE: Final = "\0"
 
 
-class Word(NamedTuple):
+class ShellWord(NamedTuple):
     """A word without its quotes; `HOLE` is what the text does not tell.
 
     `expands`: the shell may make another word of it, or several, or none. A `HOLE` in a word that does not is what a
@@ -89,13 +89,13 @@ class WordParts:
         if self.quoted_from is None:
             self.quoted_from = sum(map(len, self.text))
 
-    def word(self, start: int) -> Word:
+    def word(self, start: int) -> ShellWord:
         text, mask = "".join(self.text), "".join(self.mask)
         brace = mask.find("{")
         expands = self.expands or (bool(_GLOB.search(mask)) and text != "[") or bool(_TILDE.search(mask))
         expands = expands or (brace >= 0 and bool(_BRACES.search(mask, brace)))
         is_plain = self.quoted_from is None
-        return Word(text, start, len(text) if self.quoted_from is None else self.quoted_from, is_plain, expands)
+        return ShellWord(text, start, len(text) if self.quoted_from is None else self.quoted_from, is_plain, expands)
 
 
 class Lexer:
@@ -130,7 +130,7 @@ class Lexer:
         """Return what stands in a word for a variable."""
         return HOLE
 
-    def token(self) -> Word | Operator | None:
+    def token(self) -> ShellWord | Operator | None:
         """Return the next word or operator; None at the end."""
         self._skip_blanks()
         if self.at >= len(self.text):
@@ -186,7 +186,7 @@ class Lexer:
 
     # -- words ---------------------------------------------------------------------------------------------------------
 
-    def _word(self) -> Word | Operator:
+    def _word(self) -> ShellWord | Operator:
         start, parts = self.at, WordParts()
         while self.at < len(self.text):
             character = self.text[self.at]
