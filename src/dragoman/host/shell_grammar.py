@@ -376,6 +376,7 @@ class CommandParser(Lexer):
                 self._redirect(files)
             elif not words and (match := _ASSIGNMENT.match(token.text)) and match.end() <= token.quoted_from:
                 assignments.append(_assignment(match, self._taken(token)))
+                self._is_plain = self._is_plain and HOLE not in assignments[-1][1]
             else:
                 words.append(self._taken(token))
         if self._is_at("("):
