@@ -28,7 +28,8 @@ ARROWS: dict[str, set[str]] = {
     "wire": set(),
     "dialects": {"wire", "vocabulary"},
     "host": set(),
-    "transports": {"host", "wire", "vocabulary"},
+    "sse": set(),  # event streams come from gateways and from servers of models
+    "transports": {"host", "sse", "wire", "vocabulary"},
     "link": set(EDGE),
     "bridge": {"link"} | EDGE,
     "agent": {"background", "bridge", "link", "store"}
@@ -36,7 +37,7 @@ ARROWS: dict[str, set[str]] = {
     "permissions": {"host"},
     "client": {"background", "bridge", "link", "host", "permissions"} | EDGE,
     "store": {"vocabulary"},
-    "coder": {"agent", "background", "store", "host", "permissions", "vocabulary"},
+    "coder": {"agent", "background", "store", "host", "permissions", "sse", "vocabulary"},
     # EDGE: a connection is itself a transport, and its messages are the vocabulary's
     # host: files that only the user may read are written by one function
     "gateway": {"bridge", "host", "link", "store"} | EDGE,
@@ -54,7 +55,7 @@ FOR_ALL = {"errors", "limits", "surrogates", "version"}
 VERSIONS = ("dragoman.wire.v1", "dragoman.wire.v2")
 KNOW_VERSIONS = {"wire", "dialects"}
 
-PURE = {"errors", "limits", "surrogates", "vocabulary", "wire", "dialects", "permissions"}
+PURE = {"errors", "limits", "sse", "surrogates", "vocabulary", "wire", "dialects", "permissions"}
 IMPURE_MODULES = {
     *("asyncio", "concurrent", "multiprocessing", "selectors", "signal", "socket", "ssl", "subprocess", "threading"),
     *("logging", "os", "pathlib", "random", "secrets", "tempfile", "time"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from dragoman.transports.sse import EventReader
+from dragoman.sse import EventReader
 from tests.support.gateway import Served, http_client, msgspec_decode
 from tests.support.messages import Message, hello, prompt, texts
 from tests.support.waiting import until

@@ -22,7 +22,7 @@ from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.replay_buffer import StreamBatch, StreamMessage
 from dragoman.gateway.streaming import events
 from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, digest_of
-from dragoman.transports.sse import EventReader
+from dragoman.sse import EventReader
 from tests.support.gateway import Served, counting, gateway, http_client, raw_http
 from tests.support.messages import hello, prompt, texts
 from tests.support.waiting import until

@@ -22,7 +22,7 @@ from dragoman.gateway.session_access import FolderOf
 from dragoman.gateway.session_directory import SessionDirectory
 from dragoman.gateway.token_store import TokenStore
 from dragoman.gateway.token_types import SCOPES, Scope
-from dragoman.transports.sse import EventReader
+from dragoman.sse import EventReader
 from tests.support.messages import Message, hello
 from tests.support.waiting import until
 

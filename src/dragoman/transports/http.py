@@ -12,6 +12,7 @@ import msgspec
 from dragoman import limits
 from dragoman.errors import UsageError, how_to_install
 from dragoman.host.tls import verify_for
+from dragoman.sse import EventReader
 from dragoman.transports.message_head import read_head, session_in
 from dragoman.transports.remote import (
     FIRST_SECONDS,
@@ -22,7 +23,6 @@ from dragoman.transports.remote import (
     attempts,
     plain_reason,
 )
-from dragoman.transports.sse import EventReader
 
 if TYPE_CHECKING:
     import httpx2

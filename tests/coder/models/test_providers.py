@@ -364,8 +364,8 @@ async def test_a_picture_from_a_tool_is_seen() -> None:
         ("openai", "gpt-5.4", SPEAKERS[0][2], "off", {"reasoning": {"effort": "none"}}),
         ("anthropic", "claude-opus-4-8", SPEAKERS[1][2], "high", {"output_config": {"effort": "high"}}),
         ("anthropic", "claude-opus-5", SPEAKERS[1][2], "off", {"thinking": {"type": "disabled"}}),
-        ("google", "gemini-2.5-flash", SPEAKERS[2][2], "off", {"thinkingConfig": {"thinking_budget": 0}}),
-        ("google", "gemini-2.5-flash", SPEAKERS[2][2], "", {"thinkingConfig": {"include_thoughts": True}}),
+        ("google", "gemini-2.5-flash", SPEAKERS[2][2], "off", {"thinkingConfig": {"thinkingBudget": 0}}),
+        ("google", "gemini-2.5-flash", SPEAKERS[2][2], "", {"thinkingConfig": {"includeThoughts": True}}),
     ],
 )
 async def test_a_level_of_thought_reaches_the_provider(

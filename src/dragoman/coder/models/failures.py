@@ -2,34 +2,18 @@
 
 Promise: whatever comes in, the sentence that goes out holds no key, no header and no address beyond the host's name.
 What a provider said is repeated only shortly and scrubbed, and not at all where it speaks about a key.
-Loaded together with the SDKs, never before.
+Loaded together with the connection, never before.
 """
 
-import asyncio
-import json
 import logging
 import os
 import re
 import socket
 import ssl
-from typing import Final, assert_never, cast, get_args
+from typing import Final, assert_never, get_args
 
 import httpx2
-from pydantic_ai.exceptions import (
-    ModelAPIError,
-    ModelAuthenticationError,
-    ModelConnectionError,
-    ModelContextWindowExceededError,
-    ModelHTTPError,
-    ModelNotFoundError,
-    ModelQuotaExceededError,
-    ModelRateLimitError,
-    ModelRequestRejectedError,
-    ModelRequestTimeout,
-    ModelServerError,
-    ModelUnavailableError,
-    UserError,
-)
+import msgspec
 
 from dragoman.coder.credentials import KEY_VARIABLES, without_secrets
 from dragoman.coder.models.contract import ModelFailed
@@ -43,6 +27,14 @@ from dragoman.coder.models.request_failures import (
     ProviderCrashed,
     RequestRejected,
     RequestTooLarge,
+)
+from dragoman.coder.models.wires.errors import (
+    BrokenOff,
+    Encoded,
+    NoEvents,
+    ProviderError,
+    ResponseTooLarge,
+    error_fields,
 )
 from dragoman.limits import KIB
 
@@ -63,105 +55,78 @@ _ANY_MEANING: Final = frozenset(get_args(Meaning))
 # Codes of a stream that say no more than that the request is invalid.
 _INVALID_CODES: Final = ("invalid_prompt", "invalid_request_error")
 
-# Exceptions that one was made from.
+# Exceptions that one was made from. Bounded, because a chain can be a circle.
 _CHAIN: Final = 8
 
 _log = logging.getLogger(__name__)
 
 
-class ResponseTooLarge(Exception):
-    """An answer beyond every bound."""
-
-
-class Encoded(Exception):
-    """A compressed answer, which we had asked not to get."""
-
-
 def explain_failure(error: Exception, endpoint: Endpoint) -> ModelFailed:
     """Return the failure, in a kind and a sentence."""
     provider_name = endpoint.provider
-    for cause in _causes(error):
-        match cause:
-            case ResponseTooLarge() | Encoded():
-                return ModelFailed("garbage", f"{provider_name} sent an answer that cannot be read")
-            case TimeoutError() | ModelRequestTimeout() | httpx2.TimeoutException():
-                return ModelFailed("network", f"{provider_name} ({endpoint.place}) did not answer in time")
-            case httpx2.DecodingError():
-                return ModelFailed("garbage", f"{provider_name} sent an answer that cannot be read")
-            case httpx2.TransportError() | OSError():
-                return ModelFailed(
-                    "network", f"The connection to {provider_name} ({endpoint.place}) failed{_system(error)}"
-                )
-            case _:
-                pass
-    if isinstance(error, ModelAPIError) and (recognised := _recognised(error, endpoint)) is not None:
-        return recognised
     match error:
-        case ModelAuthenticationError():
-            where = "" if endpoint.source == DEFAULT_SOURCE else f" ({endpoint.place})"
-            return ModelFailed("auth", f"{provider_name}{where} does not accept the key. {_how_to_log_in(endpoint)}")
-        case ModelContextWindowExceededError():
-            return ContextFull(f"{provider_name}/{endpoint.model}")
-        case ModelQuotaExceededError():
-            return ModelFailed(
-                "rate_limit", f"The account at {provider_name} has no credit left{_words(error, endpoint)}", NEVER
-            )
-        case ModelRateLimitError():
-            return ModelFailed("rate_limit", f"{provider_name} asks to slow down", _wait(error))
-        case ModelUnavailableError():
-            return ModelFailed("server", f"{provider_name} is overloaded", _wait(error))
-        case ModelServerError():
-            sentence = f"{provider_name} failed{_status(error)}"
-            if isinstance(error, ModelHTTPError) and error.status_code == 500:
-                return ProviderCrashed(sentence, _wait(error))
-            return ModelFailed("server", sentence, _wait(error))
-        case ModelConnectionError():
+        case ProviderError():
+            return _recognised(error, endpoint) or _explain(error, endpoint)
+        case TimeoutError() | httpx2.TimeoutException():
+            return ModelFailed("network", f"{provider_name} ({endpoint.place}) did not answer in time")
+        case httpx2.TransportError() | OSError():
             return ModelFailed(
                 "network", f"The connection to {provider_name} ({endpoint.place}) failed{_system(error)}"
             )
-        case ModelNotFoundError():
-            origin = "" if endpoint.source == DEFAULT_SOURCE else f" (set by {endpoint.source})"
-            sentence = f"{provider_name} has no model {endpoint.model}, or {endpoint.host} is not its address{origin}"
-            return ModelFailed("server", f"{sentence}{_words(error, endpoint)}", NEVER)
-        case ModelHTTPError(status_code=413):
-            return RequestTooLarge(f"{provider_name}/{endpoint.model}")
-        case ModelHTTPError(status_code=status) if status not in _INVALID:
-            return ModelFailed("server", f"{provider_name} refuses the request{_words(error, endpoint)}", NEVER)
-        case ModelRequestRejectedError() | ModelHTTPError():
-            return RequestRejected(f"{provider_name} refuses the request{_words(error, endpoint)}")
-        case UserError():
-            return RequestRejected(f"{provider_name} cannot be asked this{_plain(str(error), endpoint)}")
-        case ModelAPIError() if _is_redirect(error):
-            return ModelFailed(
-                "server",
-                f"{provider_name} ({endpoint.place}) sends us to another address; {_how_to_move(endpoint)}",
-                NEVER,
-            )
-        case ModelAPIError(provider_error_code=code) if code in _INVALID_CODES:
-            return RequestRejected(f"{provider_name} refuses the request{_words(error, endpoint)}")
-        case ModelAPIError(body=None, __cause__=None, in_stream=False):
-            # The library's own complaint: the stream ended, and not with an end.
+        case BrokenOff():
             return ModelFailed("network", f"{provider_name} broke off in the middle of its answer")
-        case ModelAPIError() if not _is_unreadable(error):
-            return ModelFailed("server", f"{provider_name} failed{_words(error, endpoint)}", _wait(error))
-    # The text stays here: it may quote what came, and what came may quote us.
-    _log.warning("unreadable answer of a model: %s", type(error).__name__)
+        case ResponseTooLarge() | Encoded() | NoEvents() | msgspec.DecodeError() | UnicodeDecodeError():
+            pass
+        case _:
+            # The text stays here: it may quote what came, and what came may quote us.
+            _log.warning("unreadable answer of a model: %s", type(error).__name__)
     return ModelFailed("garbage", f"{provider_name} sent an answer that cannot be read")
 
 
-def _causes(error: BaseException) -> list[BaseException]:
-    """Return the error and what it was made from, the outermost first; bounded, because a chain can be a circle."""
-    chain: list[BaseException] = []
-    following: BaseException | None = error
-    while following is not None and len(chain) < _CHAIN:
-        chain.append(following)
-        following = following.__cause__
-    # Status errors carry the HTTP library's as their cause; they say more than it does.
-    return (
-        []
-        if isinstance(error, ModelHTTPError)
-        else [one for one in chain if not isinstance(one, asyncio.CancelledError)]
-    )
+def _explain(error: ProviderError, endpoint: Endpoint) -> ModelFailed:
+    """Return the failure that the category of an error stands for."""
+    provider_name, wait = endpoint.provider, _wait(error)
+    refuses = f"{provider_name} refuses the request{_words(error, endpoint)}"
+    match error.category:
+        case "auth":
+            where = "" if endpoint.source == DEFAULT_SOURCE else f" ({endpoint.place})"
+            return ModelFailed("auth", f"{provider_name}{where} does not accept the key. {_how_to_log_in(endpoint)}")
+        case "context_full":
+            return ContextFull(f"{provider_name}/{endpoint.model}")
+        case "quota":
+            no_credit = f"The account at {provider_name} has no credit left{_words(error, endpoint)}"
+            return ModelFailed("rate_limit", no_credit, NEVER)
+        case "rate_limit":
+            return ModelFailed("rate_limit", f"{provider_name} asks to slow down", wait)
+        case "unavailable":
+            return ModelFailed("server", f"{provider_name} is overloaded", wait)
+        case "server":
+            sentence = f"{provider_name} failed{f' (status {error.status})' if error.status else ''}"
+            return ProviderCrashed(sentence, wait) if error.status == 500 else ModelFailed("server", sentence, wait)
+        case "not_found":
+            origin = "" if endpoint.source == DEFAULT_SOURCE else f" (set by {endpoint.source})"
+            sentence = f"{provider_name} has no model {endpoint.model}, or {endpoint.host} is not its address{origin}"
+            return ModelFailed("server", f"{sentence}{_words(error, endpoint)}", NEVER)
+        case "rejected":
+            return RequestRejected(refuses)
+        case "unknown":
+            return _explain_by_status(error, endpoint, refuses)
+        case _:
+            assert_never(error.category)
+
+
+def _explain_by_status(error: ProviderError, endpoint: Endpoint, refuses: str) -> ModelFailed:
+    provider_name = endpoint.provider
+    if 300 <= error.status < 400:
+        moved = f"{provider_name} ({endpoint.place}) sends us to another address; {_how_to_move(endpoint)}"
+        return ModelFailed("server", moved, NEVER)
+    if error.status == 413:
+        return RequestTooLarge(f"{provider_name}/{endpoint.model}")
+    if error.status in _INVALID or any(code in _INVALID_CODES for code in error.codes):
+        return RequestRejected(refuses)
+    if error.status:
+        return ModelFailed("server", refuses, NEVER)
+    return ModelFailed("server", f"{provider_name} failed{_words(error, endpoint)}", _wait(error))
 
 
 def _system(error: BaseException) -> str:
@@ -176,26 +141,13 @@ def _system(error: BaseException) -> str:
     return ""
 
 
-def _is_unreadable(error: BaseException) -> bool:
-    return any(isinstance(cause, json.JSONDecodeError | UnicodeDecodeError) for cause in _causes(error))
-
-
-def _is_redirect(error: BaseException) -> bool:
-    status = getattr(error.__cause__, "status_code", 0)
-    return isinstance(status, int) and 300 <= status < 400
-
-
-def _wait(error: BaseException) -> float | None:
+def _wait(error: ProviderError) -> float | None:
     """Return what the other side asked us to wait, if that is a number to go by."""
-    wait = error.retry_after if isinstance(error, ModelAPIError) else None
+    wait = error.retry_after
     return wait if wait is not None and 0 <= wait < NEVER else None
 
 
-def _status(error: BaseException) -> str:
-    return f" (status {error.status_code})" if isinstance(error, ModelHTTPError) else ""
-
-
-def _recognised(error: ModelAPIError, endpoint: Endpoint) -> ModelFailed | None:
+def _recognised(error: ProviderError, endpoint: Endpoint) -> ModelFailed | None:
     """Return the failure that the provider's own words describe; None: they say nothing that is known."""
     provider_name, model = endpoint.provider, f"{endpoint.provider}/{endpoint.model}"
     possible = _possible_meanings(error)
@@ -219,33 +171,29 @@ def _recognised(error: ModelAPIError, endpoint: Endpoint) -> ModelFailed | None:
             assert_never(meaning)
 
 
-def _possible_meanings(error: ModelAPIError) -> frozenset[Meaning]:
+def _possible_meanings(error: ProviderError) -> frozenset[Meaning]:
     """Return what words may mean beside this status: an overloaded server that says "limit" is still overloaded."""
-    match error:
-        case ModelAuthenticationError() | ModelQuotaExceededError() | ModelUnavailableError() | ModelConnectionError():
+    match error.category:
+        case "auth" | "quota" | "unavailable":
             return frozenset()
-        case ModelRateLimitError():
+        case "rate_limit" | "context_full":
             return frozenset({"minute_limit"})
-        case ModelContextWindowExceededError():
-            return frozenset({"minute_limit"})
-        case ModelNotFoundError():
+        case "not_found":
             return frozenset({"media"})
-        case ModelHTTPError(status_code=status) if status not in _INVALID:
+        case _ if error.status and error.status not in _INVALID:
             return frozenset({"media", "context_full"})
         case _:
             return _ANY_MEANING
 
 
-def _names_setting(error: ModelAPIError) -> bool:
-    param = _plain_error(error.body).get("param")
+def _names_setting(error: ProviderError) -> bool:
+    param = error_fields(error.body).get("param")
     return isinstance(param, str) and _SETTINGS.match(param) is not None
 
 
-def _strings(error: ModelAPIError) -> list[str]:
+def _strings(error: ProviderError) -> list[str]:
     """Return the texts and codes of an error, wherever in its body they stand."""
-    strings = [text for text in (error.provider_error_code, error.provider_error_type) if text]
-    if error.body is None and error.in_stream:
-        strings.append(error.message)
+    strings = [*error.codes, error.message]
     bodies, left = [error.body], _BODY_BYTES
     while bodies and left > 0:
         body = bodies.pop()
@@ -258,21 +206,9 @@ def _strings(error: ModelAPIError) -> list[str]:
     return strings
 
 
-def _plain_error(body: object) -> dict[str, object]:
-    """Return the object that describes an error, wherever a provider puts it."""
-    for _ in range(2):  # {"error": {…}}, in a list with some
-        if isinstance(body, list) and body:
-            body = body[0]
-        if isinstance(body, dict) and isinstance(body.get("error"), dict):
-            body = body["error"]
-    return cast(dict[str, object], body) if isinstance(body, dict) else {}
-
-
-def _words(error: BaseException, endpoint: Endpoint) -> str:
+def _words(error: ProviderError, endpoint: Endpoint) -> str:
     """Return the provider's message, if a person can read it."""
-    body = error.body if isinstance(error, ModelAPIError) else None
-    if body is None and isinstance(error, ModelAPIError) and error.in_stream:
-        body = error.message  # an event in the stream, of which the library has kept the sentence alone
+    body = error.body if error.body is not None else error.message
     for _ in range(3):  # {"error": {"message": "…"}}, in a list with some
         if isinstance(body, list) and body:
             body = body[0]

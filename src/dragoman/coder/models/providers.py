@@ -1,4 +1,4 @@
-"""A hosted model behind our own `Model`. Cheap to make: the SDKs are loaded with the first call, off the loop.
+"""A hosted model behind our own `Model`. Cheap to make: what connects is loaded with the first call, off the loop.
 
 One object per session. Between calls it keeps its connection for a while, then hangs up by itself.
 """
@@ -7,9 +7,9 @@ import asyncio
 import importlib.util
 import sys
 import threading
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from dragoman.background import call_in_background
 from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece
@@ -20,20 +20,34 @@ from dragoman.coder.models.request_failures import NEVER
 from dragoman.coder.models.timeouts import ModelTimeouts
 from dragoman.errors import how_to_install
 
-if TYPE_CHECKING:
-    from dragoman.coder.models.provider_connection import ProviderConnection
-
 # Before the first retry; then twice as long each time.
 _RETRY_SECONDS: Final = 1.0
 _LONGEST_RETRY_SECONDS: Final = 30.0
-# How long the thread that loads the SDKs keeps the interpreter when others want it.
+# How long a thread that loads packages keeps the interpreter when others want it.
 _TURN_SECONDS: Final = 0.001
 INSTALL: Final = f"Hosted models need more packages: {how_to_install('models')}"
 
 
 def is_installed() -> bool:
-    """Return whether the SDKs are there, without loading them."""
-    return importlib.util.find_spec("pydantic_ai") is not None and importlib.util.find_spec("httpx2") is not None
+    """Return whether the HTTP library is there, without loading it."""
+    return importlib.util.find_spec("httpx2") is not None
+
+
+class ModelConnection(Protocol):
+    """A connection to one model, for one call at a time."""
+
+    # The model's context window in tokens; None: unknown.
+    window: int | None
+
+    def respond(self, request: ModelRequest) -> AsyncGenerator[list[Piece], None]:
+        """Make one model call and yield its pieces, those that came together in one list; raise `ModelFailed` alone."""
+
+    async def close(self) -> None:
+        """Close the connection."""
+
+
+# Called in a thread. Where libraries are missing it raises `ImportError`.
+Connect = Callable[[Endpoint, ModelFacts, ModelTimeouts], ModelConnection]
 
 
 class ProviderModel:
@@ -44,8 +58,9 @@ class ProviderModel:
         endpoint: Endpoint,
         patience: ModelTimeouts | None = None,
         listed: ModelDescription = NOTHING,
+        connect: Connect | None = None,
     ) -> None:
-        """`listed` is what the provider's list says of the model."""
+        """`listed` is what the provider's list says of the model; `connect` reaches it in another way."""
         known = model_facts(endpoint, listed)
         self.name = f"{endpoint.provider}/{endpoint.model}"
         self.window = known.window
@@ -54,8 +69,9 @@ class ProviderModel:
         self._facts = known
         self._endpoint = endpoint
         self._timeouts = patience or ModelTimeouts()
+        self._connect = connect or _connect
         # Connections without a call in progress.
-        self._idle: list[ProviderConnection] = []
+        self._idle: list[ModelConnection] = []
         self._hanging_up: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -71,16 +87,17 @@ class ProviderModel:
         return min(_RETRY_SECONDS * 2.0 ** (attempt - 1), _LONGEST_RETRY_SECONDS)
 
     async def prepare(self) -> None:
-        """Load the SDKs now, so that the first prompt need not wait for them (1 to 3 s of work in a thread)."""
+        """Load what connects now, so that the first prompt need not wait for it (about 0.1 s of work in a thread)."""
         self._rest(await self._line())
 
     async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         """Make one model call and yield its pieces."""
         line = await self._line()
         try:
-            async with aclosing(line.respond(request)) as pieces:
-                async for piece in pieces:
-                    yield piece
+            async with aclosing(line.respond(request)) as batches:
+                async for batch in batches:
+                    for piece in batch:
+                        yield piece
         finally:
             self._rest(line)
 
@@ -92,18 +109,18 @@ class ProviderModel:
         while self._idle:
             await self._idle.pop().close()
 
-    async def _line(self) -> "ProviderConnection":
+    async def _line(self) -> ModelConnection:
         """Return a line for one call."""
         if self._idle:
             return self._idle.pop()
         try:
-            line = await call_in_background(_open, self._endpoint, self._facts, self._timeouts)
+            line = await call_in_background(self._connect, self._endpoint, self._facts, self._timeouts)
         except ImportError:
             raise ModelFailed("server", INSTALL, NEVER) from None
         self.window = line.window
         return line
 
-    def _rest(self, line: "ProviderConnection") -> None:
+    def _rest(self, line: ModelConnection) -> None:
         self._idle.append(line)
         if self._hanging_up is not None:
             self._hanging_up.cancel()
@@ -134,7 +151,7 @@ def loading() -> Iterator[None]:
             sys.setswitchinterval(before)
 
 
-def _open(endpoint: Endpoint, known: ModelFacts, patience: ModelTimeouts) -> "ProviderConnection":
+def _connect(endpoint: Endpoint, known: ModelFacts, timeouts: ModelTimeouts) -> ModelConnection:
     with loading():
         from dragoman.coder.models.provider_connection import ProviderConnection
-    return ProviderConnection(endpoint, known, patience)
+    return ProviderConnection(endpoint, known, timeouts)

@@ -1,4 +1,7 @@
-"""Reads event streams: bytes in, events out, in whatever pieces. WHATWG HTML 9.2.6, as far as messages need it."""
+"""Reads event streams: bytes in, events out, in whatever pieces. WHATWG HTML 9.2.6, as far as messages need it.
+
+Pure.
+"""
 
 from typing import Final, NamedTuple
 
@@ -34,7 +37,7 @@ class EventReader:
         if b"\n" not in data:
             return []
         *lines, rest = b"".join(self._rest).split(b"\n")
-        self._rest, self._size = [rest], len(rest) + sum(map(len, self._data))
+        self._rest, self._size = [rest], len(rest) + sum(map(len, self._data)) + len(self._data)
         found: list[ServerEvent] = []
         for line in lines:
             self._read_line(line[:-1] if line and line[-1] == _RETURN else line, found)
@@ -50,6 +53,6 @@ class EventReader:
         value = value.removeprefix(b" ")
         if name == b"data":
             self._data.append(value)
-            self._size += len(value)
+            self._size += len(value) + 1  # also a line without data is kept
         elif name == b"id" and b"\0" not in value:
             self._id = value.decode("latin-1")

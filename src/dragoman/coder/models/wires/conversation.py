@@ -1,0 +1,206 @@
+"""A conversation in turns, as every wire form has them: what is asked, and what was answered.
+
+A response goes back to the provider that made it as it came (`ContextAssistantMessage.raw`), so that signed thoughts
+survive; to other providers, and where that form cannot be read, as text and calls. Of its own form the provider gets
+back only what it reads again: blank text, calls that were not run (the answer was cut off), and thoughts whose text or
+call is not there would each make every later request of the session invalid.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from dragoman.coder.context import ContextAssistantMessage, ContextSummary, ContextToolResult, ContextUserMessage, Item
+from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought, decode_stored
+from dragoman.host.media import MediaRefused, check_picture, decode_media, normal_type
+from dragoman.vocabulary.content import (
+    Audio,
+    BlobResource,
+    Content,
+    Image,
+    Resource,
+    ResourceLink,
+    Text,
+    TextResource,
+    UnknownContent,
+)
+
+# No provider takes an empty result.
+_NOTHING: Final = "(no output)"
+# Served by the Responses API, where a thought belongs to the one item that follows it.
+_OPENAI: Final = "openai"
+
+
+class Picture(NamedTuple):
+    """A picture that the model looks at; `data` is plain base64."""
+
+    data: str
+    media_type: str
+
+    @property
+    def url(self) -> str:
+        """The picture as a data URL."""
+        return f"data:{self.media_type};base64,{self.data}"
+
+
+# Either at least one picture is among it, or it is one text.
+Blocks = list[str | Picture]
+
+
+class UserWords(NamedTuple):
+    """Words of the user, or a summary."""
+
+    blocks: Blocks
+
+
+class ToolOutput(NamedTuple):
+    """What came of a call."""
+
+    call_id: str
+    tool: str
+    blocks: Blocks
+    failed: bool
+
+    @property
+    def text(self) -> str:
+        """The words of it; never empty."""
+        return "\n\n".join(block for block in self.blocks if isinstance(block, str)) or _NOTHING
+
+    @property
+    def marked_text(self) -> str:
+        """The words of it, for an API that cannot be told in another way that the call has failed."""
+        return msgspec.json.encode({"error": self.text}).decode() if self.failed else self.text
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """The pictures of it."""
+        return [block for block in self.blocks if isinstance(block, Picture)]
+
+
+class UserTurn(NamedTuple):
+    """One turn of our side."""
+
+    parts: list[UserWords | ToolOutput]
+
+
+class ModelTurn(NamedTuple):
+    """One turn of the model's side. `is_original`: in the form in which this provider sent it."""
+
+    parts: list[StoredPart]
+    is_original: bool
+
+
+def turns_of(items: Iterable[Item], *, provider: str, images: bool) -> list[UserTurn | ModelTurn]:
+    """Return the items as turns; neighbouring ones of our side are one."""
+    turns: list[UserTurn | ModelTurn] = []
+    asking: list[UserWords | ToolOutput] = []
+    for item in items:
+        if isinstance(item, ContextAssistantMessage):
+            answered = _answered(item, provider)
+            if answered is not None:
+                turns += [UserTurn(asking), answered] if asking else [answered]
+                asking = []
+        else:
+            asking.append(_asked(item, images=images))
+    return [*turns, UserTurn(asking)] if asking else turns
+
+
+# -- what was answered -----------------------------------------------------------------------------------------------
+
+
+def _answered(item: ContextAssistantMessage, provider: str) -> ModelTurn | None:
+    original = _original(item, provider)
+    if original:
+        return ModelTurn(original, is_original=True)
+    parts: list[StoredPart] = [StoredText(content=item.text)] if item.text.strip() else []
+    parts += [StoredCall(tool_name=call.tool, args=call.input, tool_call_id=call.id) for call in item.calls]
+    return ModelTurn(parts, is_original=False) if parts else None
+
+
+def _original(item: ContextAssistantMessage, provider: str) -> list[StoredPart]:
+    """Return the response as it came; empty: another provider's, unreadable, or without the calls that were run."""
+    message = decode_stored(item.raw, provider)
+    if message is None:
+        return []
+    run = {call.id for call in item.calls}
+    parts = _readable(message.parts, run, provider)
+    return parts if {part.tool_call_id for part in parts if isinstance(part, StoredCall)} == run else []
+
+
+def _readable(parts: Sequence[StoredPart], run: set[str], provider: str) -> list[StoredPart]:
+    """Return the parts that the provider reads again: text, the calls in `run`, and the thoughts right before these."""
+    readable: list[StoredPart] = []
+    thoughts: list[StoredPart] = []
+    for part in parts:
+        if isinstance(part, StoredThought):
+            # Several thoughts before one answer are normal at Anthropic, which wants them unchanged. OpenAI's models
+            # make them at times, and its API refuses all but the last (openai/codex#1235). Thoughts of one id are one.
+            if provider == _OPENAI and thoughts and thoughts[-1].id != part.id:
+                thoughts = []
+            thoughts.append(part)
+        elif not (isinstance(part, StoredText) and not part.content.strip()):
+            if not isinstance(part, StoredCall) or part.tool_call_id in run:
+                readable += [*thoughts, part]
+            thoughts = []
+    return readable
+
+
+# -- what is asked ---------------------------------------------------------------------------------------------------
+
+
+def _asked(item: ContextUserMessage | ContextToolResult | ContextSummary, *, images: bool) -> UserWords | ToolOutput:
+    match item:
+        case ContextUserMessage():
+            return UserWords(_joined(_blocks(item.content, images=images)))
+        case ContextSummary():
+            return UserWords([f"A summary of the conversation so far:\n\n{item.text}"])
+        case ContextToolResult():
+            content = [item.text, *_blocks(item.content, images=images)]
+            return ToolOutput(item.call_id, item.tool, _joined(content), item.failed)
+
+
+def _joined(blocks: Blocks) -> Blocks:
+    """Leave out blank text. One text where there is nothing but text: not every server takes a list."""
+    filled = [block for block in blocks if not isinstance(block, str) or block.strip()]
+    texts = [block for block in filled if isinstance(block, str)]
+    return filled if len(texts) < len(filled) else ["\n\n".join(texts) or _NOTHING]
+
+
+def _blocks(content: Iterable[Content], *, images: bool) -> Blocks:
+    return [_block(block, images=images) for block in content]
+
+
+def _block(block: Content, *, images: bool) -> str | Picture:
+    match block:
+        case Text():
+            return block.text
+        case Image():
+            return _picture(block.data, block.mime_type, images=images) or f"[image: {block.mime_type}]"
+        case Audio():
+            return f"[audio: {block.mime_type}]"
+        case ResourceLink():
+            return f"[{block.name}]({block.uri})"
+        case Resource():
+            return _resource(block.resource, images=images)
+        case UnknownContent():
+            return "[something this agent does not know]"
+
+
+def _resource(resource: TextResource | BlobResource, *, images: bool) -> str | Picture:
+    if isinstance(resource, TextResource):
+        return f"{resource.uri}:\n\n{resource.text}"
+    kind = resource.mime_type if isinstance(resource.mime_type, str) else "application/octet-stream"
+    return _picture(resource.blob, kind, images=images) or f"[file: {kind}] {resource.uri}"
+
+
+def _picture(data: str, kind: str, *, images: bool) -> Picture | None:
+    """Return a picture for a model that looks at it; None where it cannot."""
+    if not images:
+        return None
+    try:
+        # Checked when it came; a session of an earlier release may hold one that was not.
+        check_picture(decode_media(data), kind)
+    except MediaRefused:
+        return None
+    return Picture(data, normal_type(kind))

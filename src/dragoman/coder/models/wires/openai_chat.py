@@ -1,0 +1,303 @@
+"""Chat Completions of OpenAI, as Ollama and most other servers of models speak it.
+
+Servers differ in what they leave out and what they repeat, so every field is optional here, and a stream is complete
+when a reason for its end has come, with or without `[DONE]`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.coder.models.contract import ModelRequest, TextDelta, ThoughtDelta, TokenCounts
+from dragoman.coder.models.descriptions import OFF
+from dragoman.coder.models.endpoints import Endpoint
+from dragoman.coder.models.facts import ModelFacts
+from dragoman.coder.models.wires.contract import Delta, FullResponse, HttpRequest, StopReason, bearer
+from dragoman.coder.models.wires.conversation import ModelTurn, Picture, ToolOutput, UserTurn, UserWords, turns_of
+from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, openai_error
+from dragoman.coder.models.wires.json_text import decode_json
+from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
+
+_PATH: Final = "/chat/completions"
+_DONE: Final = b"[DONE]"
+# Where servers put thoughts. A thought goes back in the field it came in.
+_THOUGHT_FIELDS: Final = ("reasoning", "reasoning_content")
+# What a model writes around its thoughts where the server leaves them in the text; a token of its own each.
+_THINK, _END_THINK = "<think>", "</think>"
+_STOPS: Final[dict[str, StopReason]] = {"length": "max_tokens", "content_filter": "refusal", "error": "error"}
+
+
+class OpenAIChatWire:
+    """Chat Completions, for one model at one address."""
+
+    def __init__(self, endpoint: Endpoint, known: ModelFacts) -> None:
+        self._endpoint = endpoint
+        self._known = known
+        self._headers = bearer(endpoint)
+
+    def encode(self, request: ModelRequest) -> HttpRequest:
+        """Return the request as it is posted."""
+        body: dict[str, Any] = {
+            "model": self._endpoint.model,
+            "messages": self._messages(request),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
+                }
+                for tool in request.tools
+            ]
+            body["tool_choice"] = "auto"
+        if request.thought_level in self._known.thought_levels:
+            body["reasoning_effort"] = "none" if request.thought_level == OFF else request.thought_level
+        if self._known.max_output is not None:
+            body["max_tokens"] = self._known.max_output
+        return HttpRequest(_PATH, self._headers, msgspec.json.encode(body))
+
+    def decoder(self) -> "_ChatDecoder":
+        """Return a decoder for one response."""
+        return _ChatDecoder()
+
+    def error(self, status: int, body: object) -> ProviderError:
+        """Return what an HTTP status with this body stands for."""
+        return openai_error(status, body)
+
+    def adapt(self, error: ProviderError) -> bool:
+        """Return False: nothing is sent that a server could do without."""
+        return False
+
+    def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
+        messages: list[dict[str, Any]] = []
+        if request.system:
+            messages.append({"role": "system", "content": request.system})
+        for turn in turns_of(request.items, provider=self._endpoint.provider, images=self._known.images):
+            match turn:
+                case UserTurn():
+                    messages += _asked(turn.parts)
+                case ModelTurn():
+                    messages.append(_answered(turn.parts))
+        return messages
+
+
+# -- messages --------------------------------------------------------------------------------------------------------
+
+
+def _asked(parts: Sequence[UserWords | ToolOutput]) -> list[dict[str, Any]]:
+    """Return the messages of a turn: results first, then the pictures among them, which only a user may send."""
+    outputs = [part for part in parts if isinstance(part, ToolOutput)]
+    messages: list[dict[str, Any]] = [
+        {"role": "tool", "tool_call_id": output.call_id, "content": output.marked_text} for output in outputs
+    ]
+    pictures: list[str | Picture] = []
+    for output in outputs:
+        if output.pictures:
+            pictures += [f"What {output.tool} (call {output.call_id}) returned:", *output.pictures]
+    if pictures:
+        messages.append({"role": "user", "content": [_block(block) for block in pictures]})
+    for part in parts:
+        if isinstance(part, UserWords):
+            only = part.blocks[0] if len(part.blocks) == 1 else None
+            content = only if isinstance(only, str) else [_block(block) for block in part.blocks]
+            messages.append({"role": "user", "content": content})
+    return messages
+
+
+def _block(block: str | Picture) -> dict[str, Any]:
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    return {"type": "image_url", "image_url": {"url": block.url}}
+
+
+def _answered(parts: Sequence[StoredPart]) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    calls: list[dict[str, Any]] = []
+    texts: list[str] = []
+    for part in parts:
+        match part:
+            case StoredThought(id=field) if field in _THOUGHT_FIELDS:
+                message[field] = message.get(field, "") + part.content
+            case StoredThought():
+                pass  # the tags that a model wrote around it are for us, and no server reads them again
+            case StoredText():
+                texts.append(part.content)
+            case StoredCall():
+                function = {"name": part.tool_name, "arguments": part.arguments_text()}
+                calls.append({"id": part.tool_call_id, "type": "function", "function": function})
+    if texts:
+        message["content"] = "\n\n".join(texts)
+    if calls:
+        message["tool_calls"] = calls
+    return message
+
+
+# -- events ----------------------------------------------------------------------------------------------------------
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    # An object at some servers.
+    arguments: str | dict[str, Any] | None = None
+
+
+class _CallDelta(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _TextBlock(msgspec.Struct):
+    text: str = ""
+
+
+class _ChatDelta(msgspec.Struct):
+    # A list of blocks at some servers.
+    content: str | list[_TextBlock] | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_CallDelta] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _ChatDelta | None = None
+    finish_reason: str | None = None
+
+
+class _PromptDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _ChatUsage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _PromptDetails | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: _ChatUsage | None = None
+    model: str | None = None
+    service_tier: str | None = None
+    error: Any = None
+
+
+_chunks: Final = msgspec.json.Decoder(_Chunk)
+
+
+class _OpenCall:
+    """A call whose arguments are still coming."""
+
+    def __init__(self, index: int | None, call_id: str) -> None:
+        self.index = index
+        self.id = call_id
+        self.name = ""
+        self.arguments: list[str] = []
+        self.object: dict[str, Any] | None = None
+
+    def add(self, function: _Function) -> None:
+        self.name = self.name or function.name or ""
+        if isinstance(function.arguments, str):
+            self.arguments.append(function.arguments)
+        elif function.arguments:
+            self.object = function.arguments
+
+    def stored(self) -> StoredCall:
+        args = "".join(self.arguments) if self.object is None else self.object
+        return StoredCall(tool_name=self.name, args=args, tool_call_id=self.id)
+
+
+class _ChatDecoder:
+    """Reads the chunks of one completion."""
+
+    def __init__(self) -> None:
+        self.is_complete = False
+        self._text: list[str] = []
+        self._thought: list[str] = []
+        self._thought_field: str | None = None
+        # Whether the text is a thought, since the model has opened a tag and not closed it.
+        self._is_in_tag = False
+        self._calls: list[_OpenCall] = []
+        self._finish = ""
+        self._is_refused = False
+        self._tokens = TokenCounts(0, 0)
+        self._model = self._tier = ""
+
+    def decode(self, data: bytes) -> list[Delta] | None:
+        """Return what a chunk adds. Raises `ProviderError` for one that holds an error."""
+        if data == _DONE:
+            self.is_complete = True
+            return []
+        chunk = decode_json(_chunks, data)
+        if chunk.error:
+            raise openai_error(0, chunk.error, in_stream=True)
+        if chunk.usage is not None:
+            self._count(chunk.usage)
+        self._model = chunk.model or self._model
+        self._tier = chunk.service_tier or self._tier
+        if not chunk.choices:
+            return []
+        choice = chunk.choices[0]
+        self._finish = choice.finish_reason or self._finish
+        return [] if choice.delta is None else self._add(choice.delta)
+
+    def end(self) -> FullResponse:
+        """Return the response; a stream without a reason for its end has broken off."""
+        if not self._finish and not self._is_refused:
+            raise BrokenOff
+        thought, text = "".join(self._thought), "".join(self._text)
+        parts: list[StoredPart] = [StoredThought(content=thought, id=self._thought_field)] if thought else []
+        parts += [StoredText(content=text)] if text else []
+        parts += [call.stored() for call in self._calls]
+        stop = "refusal" if self._is_refused else _STOPS.get(self._finish, "")
+        return FullResponse(parts, stop, self._tokens, self._model, self._tier)
+
+    def _add(self, delta: _ChatDelta) -> list[Delta]:
+        deltas: list[Delta] = []
+        thought = delta.reasoning or delta.reasoning_content
+        if thought:
+            self._thought_field = "reasoning" if delta.reasoning else "reasoning_content"
+            self._thought.append(thought)
+            deltas.append(ThoughtDelta(thought))
+        text = delta.content
+        if isinstance(text, list):
+            text = "".join(block.text for block in text)
+        if text:
+            deltas += self._add_text(text)
+        if delta.refusal:
+            self._is_refused = True
+        for call in delta.tool_calls or ():
+            self._add_call(call)
+        return deltas
+
+    def _add_text(self, text: str) -> list[Delta]:
+        """Add a text, or a thought that the model has written between tags at the beginning of its answer."""
+        if self._is_in_tag:
+            if text == _END_THINK:
+                self._is_in_tag = False
+                return []
+            self._thought.append(text)
+            return [ThoughtDelta(text)]
+        if text == _THINK and not "".join(self._text).strip():
+            self._is_in_tag = True
+            return []
+        self._text.append(text)
+        return [TextDelta(text)]
+
+    def _add_call(self, delta: _CallDelta) -> None:
+        """Add to the call of this index. Some servers send all calls with one index, and some send none."""
+        call = next((call for call in reversed(self._calls) if call.index == delta.index), None)
+        if call is None or call.object is not None or (call.id and delta.id and delta.id != call.id):
+            call = _OpenCall(delta.index, delta.id or "")
+            self._calls.append(call)
+        call.id = call.id or delta.id or ""
+        if delta.function is not None:
+            call.add(delta.function)
+
+    def _count(self, usage: _ChatUsage) -> None:
+        cached = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else None
+        self._tokens = TokenCounts(usage.prompt_tokens or 0, usage.completion_tokens or 0, cached or 0)
