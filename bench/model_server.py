@@ -28,6 +28,9 @@ class ModelServer(socketserver.ThreadingTCPServer):
         self.arrived = self.wrote = self.called = 0.0
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """An agent that is killed leaves in the middle of an answer."""
+
     def __exit__(self, *_: object) -> None:
         self.shutdown()
         self.server_close()
