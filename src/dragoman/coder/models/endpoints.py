@@ -2,8 +2,7 @@
 
 Promise: a key goes to its own provider's address, or to the one that its owner has set, and nowhere else: `base_url` in
 `[providers.NAME]` of the user's config.toml, else the variable of the provider's own SDK (`ADDRESS_VARIABLES`), else
-the default. Both belong to the user: no file of a project is read for them. The SDKs are given every address, so that
-they look for none themselves.
+the default. Both belong to the user: no file of a project is read for them.
 """
 
 from collections.abc import Mapping
@@ -41,8 +40,8 @@ ADDRESS_VARIABLES: Final = {
 }
 CONFIG_SOURCE: Final = "config.toml"
 DEFAULT_SOURCE: Final = "default"
-# What the SDKs put behind the address by themselves, so that it must not stand there twice.
-_ADDED_BY_SDK: Final = {"anthropic": ("/v1",), "google": ("/v1", "/v1beta")}
+# What is put behind the address, by the provider's own SDK and by us, so that it must not stand there twice.
+_ADDED_VERSIONS: Final = {"anthropic": ("/v1",), "google": ("/v1", "/v1beta")}
 _OLLAMA_PORT: Final = 11434
 # What is shown of an address that is none.
 _SHOWN: Final = 80
@@ -244,7 +243,7 @@ def _check_path(url: str, provider: str, variable: str) -> None:
 
     Only for variables: they have one meaning, that of the SDK. A `base_url` of config.toml was written for us.
     """
-    for added in _ADDED_BY_SDK.get(provider, ()):
+    for added in _ADDED_VERSIONS.get(provider, ()):
         if url.endswith(added):
             right = url.removesuffix(added)
             raise ModelUnavailable(f"{variable} ends in {added}, but the version is added to it. Write {right}")

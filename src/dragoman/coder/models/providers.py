@@ -29,8 +29,8 @@ INSTALL: Final = f"Hosted models need more packages: {how_to_install('models')}"
 
 
 def is_installed() -> bool:
-    """Return whether the HTTP library is there, without loading it."""
-    return importlib.util.find_spec("httpx2") is not None
+    """Return whether the libraries are there, without loading them."""
+    return all(importlib.util.find_spec(name) is not None for name in ("httpx2", "genai_prices"))
 
 
 class ModelConnection(Protocol):
