@@ -1,7 +1,9 @@
 """The connection behind every wire form: how long it stays, what it shares, and when it asks again."""
 
 import asyncio
+import ssl
 
+import httpx2
 import pytest
 
 from dragoman.coder.models.contract import ModelFailed, TextDelta
@@ -61,12 +63,15 @@ async def test_what_a_server_asks_to_wait_is_passed_on(header: dict[str, str], s
 
 
 async def test_the_list_of_authorities_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    import httpx2
-
-    made: list[object] = []
+    made: list[ssl.SSLContext] = []
     make = httpx2.create_ssl_context
+
+    def counted() -> ssl.SSLContext:
+        made.append(make(trust_env=False))
+        return made[-1]
+
     monkeypatch.setenv("SSL_CERT_DIR", "/nowhere/but/here")
-    monkeypatch.setattr(httpx2, "create_ssl_context", lambda: made.append(make(trust_env=False)) or made[-1])
+    monkeypatch.setattr(httpx2, "create_ssl_context", counted)
     for _ in range(2):
         await new_client("https://models.example.org/v1", PATIENT).aclose()
     assert len(made) == 1
