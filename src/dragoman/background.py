@@ -57,6 +57,19 @@ async def call_in_background(function: Callable[..., T], *arguments: Any) -> T:
     return await outcome
 
 
+def start_in_background(function: Callable[[], object]) -> None:
+    """Call `function` in a daemon thread of its own and do not wait for it; what it raises is dropped."""
+
+    def work() -> None:
+        with suppress(Exception):
+            function()
+        _running.discard(thread)
+
+    thread = threading.Thread(target=work, name="dragoman-background", daemon=True)
+    _running.add(thread)
+    thread.start()
+
+
 def end_process(exit_code: int) -> None:
     """End the process now if a call is still running in the background; else return, and Python ends it.
 

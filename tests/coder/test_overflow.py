@@ -162,17 +162,23 @@ async def test_a_giant_result_is_cut_and_the_turn_goes_on() -> None:
 
 
 class Unloaded(StrictModel):
-    """A model whose window is known once it is loaded."""
+    """A model whose window is known once its price list is loaded."""
 
-    async def prepare(self) -> None:
-        self.window = 1500
+    async def find_window(self) -> None:
+        self.window = 30_000
 
 
-async def test_a_window_that_is_known_after_loading_counts_for_the_first_request() -> None:
-    desk = Desk(Unloaded(SAYS, fits=1500), talk(12))
+async def test_a_long_conversation_waits_for_the_window_and_counts_with_it() -> None:
+    desk = Desk(Unloaded(SAYS, fits=30_000), talk(12, length=10_000))
     assert desk.model.window is None
     assert (await desk.turn(said("new", "the new prompt"))).stop_reason == "end_turn"
     assert [request.purpose for request in desk.model.asked] == ["summary", "turn"]
+
+
+async def test_a_short_conversation_does_not_wait_for_the_window() -> None:
+    desk = Desk(Unloaded(SAYS), talk(12))
+    assert (await desk.turn(said("new", "the new prompt"))).stop_reason == "end_turn"
+    assert desk.model.window is None
 
 
 @pytest.mark.parametrize("window", [None, 400_000], ids=["unknown window", "window that the provider does not have"])

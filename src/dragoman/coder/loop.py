@@ -25,11 +25,11 @@ from dragoman.coder.context import (
 )
 from dragoman.coder.model_calls import Retries, old_media, open_call
 from dragoman.coder.models.contract import (
+    FindsWindow,
     Model,
     ModelFailed,
     ModelFinished,
     ModelRequest,
-    Preparing,
     RawResponse,
     TextDelta,
     ThoughtDelta,
@@ -59,6 +59,8 @@ from dragoman.vocabulary.events import (
 
 # Characters of one response, thoughts among them. Models end after a hundredth of it; a server may never end.
 RESPONSE_CHARACTERS: Final = 16 * 1024 * 1024
+# Tokens that fit into every window: for no more, a request does not wait until the window is known.
+SHORT_CONVERSATION: Final = 16_000
 
 Finished = Callable[[ContextToolResult], Awaitable[None]]
 
@@ -204,11 +206,13 @@ class _Turn:
         """Return the next request, after a compaction where that is needed."""
         tools = self._tool_runner.specs()
         if self.budget is not None:
-            if self._model.window is None and isinstance(self._model, Preparing):
-                # Its window may be known once it is loaded, which the call waits for anyway, and says what fails.
-                with suppress(ModelFailed):
-                    await self._model.prepare()
             self.budget.set_setting(self._system, tools, self._model.window)
+            is_long = self._model.window is None and self.budget.tokens() > SHORT_CONVERSATION
+            if is_long and isinstance(self._model, FindsWindow):
+                # What fails here fails in the call as well, which says so.
+                with suppress(ModelFailed):
+                    await self._model.find_window()
+                self.budget.set_setting(self._system, tools, self._model.window)
             await self._count(await self.budget.make_room(self._model))
         return ModelRequest(self._context.items, tools, self._system, self._thought_level)
 

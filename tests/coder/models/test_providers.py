@@ -443,7 +443,7 @@ async def test_no_variable_of_the_sdks_moves_the_address_or_the_key_and_no_log_h
 async def test_the_window_is_looked_up_in_the_price_list() -> None:
     async with upstream(SPEAKERS[0][2]) as up, connected(endpoint(up, "openai", "gpt-5-pro")) as it:
         windows = [it.window]
-        await it.prepare()
+        await it.find_window()
         assert [*windows, it.window] == [None, 400_000]
         assert up.requests == []
 

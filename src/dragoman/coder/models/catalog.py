@@ -131,7 +131,7 @@ def _key(endpoint: Endpoint) -> str:
 
 def _load() -> "Lister":
     """Import what asks a provider; it brings the HTTP library along."""
-    from dragoman.coder.models.providers import loading
+    from dragoman.coder.models.loading import loading
 
     with loading():
         from dragoman.coder.models.listing import list_models

@@ -141,6 +141,14 @@ class Preparing(Protocol):
 
 
 @runtime_checkable
+class FindsWindow(Protocol):
+    """A model whose window may be known only once something is loaded."""
+
+    async def find_window(self) -> None:
+        """Set `window`, if it can be known. Raises `ModelFailed`."""
+
+
+@runtime_checkable
 class Closing(Protocol):
     """A model that holds something: a connection, a process."""
 

@@ -73,6 +73,10 @@ class LibraryConnection:
     def __repr__(self) -> str:
         return f"<LibraryConnection {self._endpoint.provider}/{self._endpoint.model}, {len(self._open)} open answers>"
 
+    async def find_window(self) -> int | None:
+        """Return the model's window, which was found out when the library was loaded; None: unknown."""
+        return self.window
+
     async def close(self) -> None:
         """Close the connection to the provider."""
         await self._client.aclose()

@@ -7,19 +7,23 @@ are complete and the answer has ended well; it raises only `ModelFailed`.
 """
 
 import asyncio
+import importlib
 import logging
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from types import ModuleType
 from typing import Final
 
 import msgspec
 
+from dragoman.background import call_in_background, start_in_background
 from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece
 from dragoman.coder.models.endpoints import Endpoint, Family
 from dragoman.coder.models.facts import ModelFacts
 from dragoman.coder.models.failures import explain_failure
-from dragoman.coder.models.prices import cost_of, window_of
+from dragoman.coder.models.loading import loading
 from dragoman.coder.models.timeouts import ANSWER_BYTES, ModelTimeouts
 from dragoman.coder.models.wires.anthropic_messages import AnthropicWire
 from dragoman.coder.models.wires.contract import StreamDecoder, WireForm
@@ -40,6 +44,9 @@ WIRES: Final[dict[Family, Callable[[Endpoint, ModelFacts], WireForm]]] = {
 # How long the end of a stream may come after the end of its response, so that the connection can be used again.
 _END_SECONDS: Final = 0.05
 
+_PRICES: Final = "dragoman.coder.models.prices"
+_PRICES_SECONDS: Final = 0.02
+
 _log = logging.getLogger(__name__)
 
 
@@ -52,7 +59,7 @@ class ProviderConnection:
         self._timeouts = timeouts
         self._wire = WIRES[endpoint.family](endpoint, known)
         self._http = HttpConnection(endpoint.base_url, timeouts, ANSWER_BYTES)
-        self.window = known.window or window_of(endpoint)
+        self.window = known.window
 
     def __repr__(self) -> str:
         return f"<ProviderConnection {self._name}>"
@@ -101,6 +108,8 @@ class ProviderConnection:
         decoder = self._wire.decoder()
         end = loop.time() + self._timeouts.answer
         due = loop.time() + self._timeouts.piece
+        # While the provider thinks: importing the price list takes 0.1 s, and the request should not wait for it.
+        loop.call_later(_PRICES_SECONDS, _begin_loading_prices)
         async with aclosing(self._http.events(self._wire.encode(request))) as reads:
             while not decoder.is_complete:
                 async with asyncio.timeout_at(min(due, end)):
@@ -114,9 +123,16 @@ class ProviderConnection:
                     due = loop.time() + self._timeouts.piece
             response = decoder.end()
             details = {"service_tier": response.service_tier} if response.service_tier else None
-            cost = cost_of(self._endpoint, response.tokens, response.model, details)
+            prices = await load_prices()
+            self.window = self.window or prices.window_of(self._endpoint)
+            cost = prices.cost_of(self._endpoint, response.tokens, response.model, details)
             yield pieces_at_end(response, request, self._endpoint.provider, cost)
             await _drain(reads)
+
+    async def find_window(self) -> int | None:
+        """Return the model's window, also by the price list; None: unknown. Waits for that list."""
+        self.window = self.window or (await load_prices()).window_of(self._endpoint)
+        return self.window
 
     def _error(self, answer: ErrorStatus) -> ProviderError:
         try:
@@ -126,6 +142,24 @@ class ProviderConnection:
         error = self._wire.error(answer.status, body)
         error.retry_after = _retry_after(answer)
         return error
+
+
+async def load_prices() -> ModuleType:
+    """Return the module `prices`, imported in a thread at the first call; waits for that."""
+    loaded = sys.modules.get(_PRICES)
+    if loaded is not None and hasattr(loaded, "cost_of"):
+        return loaded
+    return await call_in_background(_import_prices)
+
+
+def _import_prices() -> ModuleType:
+    with loading():
+        return importlib.import_module(_PRICES)
+
+
+def _begin_loading_prices() -> None:
+    if _PRICES not in sys.modules:
+        start_in_background(_import_prices)
 
 
 def _decode(decoder: StreamDecoder, events: list[bytes]) -> tuple[list[Piece], bool]:

@@ -5,10 +5,8 @@ One object per session. Between calls it keeps its connection for a while, then 
 
 import asyncio
 import importlib.util
-import sys
-import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Final, Protocol
 
 from dragoman.background import call_in_background
@@ -16,6 +14,7 @@ from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece
 from dragoman.coder.models.descriptions import NOTHING, ModelDescription
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.facts import ModelFacts, model_facts
+from dragoman.coder.models.loading import loading
 from dragoman.coder.models.request_failures import NEVER
 from dragoman.coder.models.timeouts import ModelTimeouts
 from dragoman.errors import how_to_install
@@ -23,8 +22,6 @@ from dragoman.errors import how_to_install
 # Before the first retry; then twice as long each time.
 _RETRY_SECONDS: Final = 1.0
 _LONGEST_RETRY_SECONDS: Final = 30.0
-# How long a thread that loads packages keeps the interpreter when others want it.
-_TURN_SECONDS: Final = 0.001
 INSTALL: Final = f"Hosted models need more packages: {how_to_install('models')}"
 
 
@@ -41,6 +38,9 @@ class ModelConnection(Protocol):
 
     def respond(self, request: ModelRequest) -> AsyncGenerator[list[Piece], None]:
         """Make one model call and yield its pieces, those that came together in one list; raise `ModelFailed` alone."""
+
+    async def find_window(self) -> int | None:
+        """Return the window, which may need a package to be loaded; None: unknown."""
 
     async def close(self) -> None:
         """Close the connection."""
@@ -90,6 +90,14 @@ class ProviderModel:
         """Load what connects now, so that the first prompt need not wait for it (about 0.1 s of work in a thread)."""
         self._rest(await self._line())
 
+    async def find_window(self) -> None:
+        """Find out the model's window where nothing but the price list knows it. Waits until that is loaded."""
+        line = await self._line()
+        try:
+            self.window = await line.find_window()
+        finally:
+            self._rest(line)
+
     async def respond(self, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         """Make one model call and yield its pieces."""
         line = await self._line()
@@ -121,6 +129,7 @@ class ProviderModel:
         return line
 
     def _rest(self, line: ModelConnection) -> None:
+        self.window = line.window
         self._idle.append(line)
         if self._hanging_up is not None:
             self._hanging_up.cancel()
@@ -129,26 +138,6 @@ class ProviderModel:
     def _hang_up(self) -> None:
         self._hanging_up = None
         self._closing = asyncio.create_task(self.close())
-
-
-# Two threads that load the same packages in another order can see each other's halves.
-_loading: Final = threading.Lock()
-
-
-@contextmanager
-def loading() -> Iterator[None]:
-    """Import large packages in this block, in a thread: one thread at a time, which gives way to the loop.
-
-    A thread that imports gives way after five milliseconds, each time another thread wants to run; a cancel needs a
-    dozen such turns. In this block it gives way sooner.
-    """
-    with _loading:
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(min(before, _TURN_SECONDS))
-        try:
-            yield
-        finally:
-            sys.setswitchinterval(before)
 
 
 def _connect(endpoint: Endpoint, known: ModelFacts, timeouts: ModelTimeouts) -> ModelConnection:
