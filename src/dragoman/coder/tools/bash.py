@@ -1,11 +1,12 @@
-"""`bash(command, timeout?)`: a command line in a shell of its own, shown while it runs, dead when it should be."""
+"""`bash(command, cwd?, timeout?)`: a command line in a shell of its own, shown while it runs, dead when it should be."""
 
 import asyncio
 import json
 import os
+import shlex
 import signal
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from dragoman.agent.terminal import DisplayTerminal
 from dragoman.agent.tool import ToolCall
@@ -41,7 +42,7 @@ SHOW_SECONDS: Final = 0.05
 
 
 class Bash:
-    """`bash(command, timeout?)`, the timeout in seconds."""
+    """`bash(command, cwd?, timeout?)`, the timeout in seconds."""
 
     name = "bash"
     kind = "execute"
@@ -49,8 +50,7 @@ class Bash:
     description = (
         "Run a command line in bash and return its output, errors included. Use it for builds, tests, linters, git and "
         "whatever has no tool of its own; to look for files and lines use glob and grep, to read and change files the "
-        "file tools. Each call is a new shell in the working folder: cd and variables do not last, so write `cd x && "
-        "make` or absolute paths. There is no terminal and no input: pass -y, --no-pager and the like. A command is "
+        "file tools. Each call is a new shell in the working folder, or in cwd: cd and variables do not last. There is no terminal and no input: pass -y, --no-pager and the like. A command is "
         f"ended at its time limit with all that it started, {DEADLINE_SECONDS} seconds unless timeout says more; "
         "nothing goes on in the background. Long output loses its middle, so ask for little. The user may be asked "
         'first. Example: {"command": "python -m pytest -q tests/test_api.py", "timeout": 300}'
@@ -58,6 +58,7 @@ class Bash:
     schema = schema(
         ["command"],
         command={"type": "string"},
+        cwd={"type": "string", "description": "the folder to run in, inside the workspace; its root if left out"},
         timeout={
             "type": "integer",
             "minimum": 1,
@@ -67,32 +68,34 @@ class Bash:
     )
 
     def check(self, call: JudgedCall) -> None:
-        only_known(call, "command", "timeout")
+        only_known(call, "command", "cwd", "timeout")
         if not text_input(call, "command").strip():
             raise BadInput("bash needs 'command' as a command line that is not empty.")
+        if "cwd" in call.input:
+            text_input(call, "cwd")
         if (count_input(call, "timeout", 1) or 0) > MOST_SECONDS:
             raise BadInput(f"bash takes a 'timeout' of up to {MOST_SECONDS} seconds.")
 
     async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
-        command = text_input(call, "command")
-        act, reason = await asyncio.to_thread(_action_of, command, context)
+        line = _line_of(call, context)
+        act, reason = await asyncio.to_thread(_action_of, line.judged, context)
         content = [ContentItem(Text(reason))] if reason else []
-        title = f"Unconfined: {shown_text(command)}" if act.unconfined else shown_text(command)
-        return Preview(title, [act], content=content, stamp=_stamp(command, context))
+        title = f"Unconfined: {shown_text(line.judged)}" if act.unconfined else shown_text(line.judged)
+        return Preview(title, [act], content=content, stamp=_stamp(line.judged, context))
 
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         call = approved.call
-        command = text_input(call, "command")
+        line = _line_of(call, context)
         seconds = count_input(call, "timeout", 1) or DEADLINE_SECONDS
-        if _stamp(command, context) != call.stamp:
+        if line.judged != call.acts[0].subject or _stamp(line.judged, context) != call.stamp:
             raise BadInput("A path in the command leads elsewhere than when it was shown.")
         looks = not approved.asked and all(act.harmless for act in call.acts)
-        if looks and not (await asyncio.to_thread(_action_of, command, context))[0].harmless:
+        if looks and not (await asyncio.to_thread(_action_of, line.judged, context))[0].harmless:
             raise BadInput("The configuration of git has changed meanwhile. Try again.")
         if context.execution.terminal_of_editor():
-            return await self._in_the_editor(command, seconds, shown, context)
+            return await self._in_the_editor(line, seconds, shown, context)
         # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
-        argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{command}"]
+        argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{line.script}"]
         try:
             if approved.asked and any(act.unconfined for act in call.acts):
                 start = context.execution.start_unconfined(argv)
@@ -104,18 +107,21 @@ class Bash:
             return ToolOutcome(f"The command was not run: {error}", failed=True)
         notes: Sequence[str] = ()
         try:
-            outcome = await self._here(command, start, seconds, shown, context)
+            outcome = await self._here(line, start, seconds, shown, context)
         finally:
             notes = [visible_line(note) for note in await _close(start)]  # with names that the command has chosen
             for note in notes:
                 await shown.add(note)
         return outcome._replace(text="\n".join([outcome.text, *(f"[{note}]" for note in notes)])) if notes else outcome
 
-    async def _in_the_editor(self, command: str, seconds: float, shown: ToolCall, context: ToolContext) -> ToolOutcome:
+    async def _in_the_editor(self, line: "_Line", seconds: float, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         """Run the command in a terminal of the client, where the user sees it as any other."""
         try:
             terminal = await context.session.client_terminal(
-                "/bin/bash", ["--noprofile", "--norc", "-c", command], output_byte_limit=KEPT_BYTES
+                "/bin/bash",
+                ["--noprofile", "--norc", "-c", line.command],
+                cwd=line.folder or None,
+                output_byte_limit=KEPT_BYTES,
             )
             async with terminal:
                 await shown.update(content=[terminal.item])
@@ -133,13 +139,13 @@ class Bash:
         return _ended(text, exited.exit_code or 0, exited.signal or None)
 
     async def _here(
-        self, command: str, start: Start, seconds: float, shown: ToolCall, context: ToolContext
+        self, line: "_Line", start: Start, seconds: float, shown: ToolCall, context: ToolContext
     ) -> ToolOutcome:
         try:
             child = context.guardian.start(start.argv, cwd=context.roots.folder, env=start.environment)
         except (StartFailed, PathRefused) as error:
             return ToolOutcome(str(error), failed=True)
-        screen = context.session.terminal(command)
+        screen = context.session.terminal(line.command, line.folder or None)
         output = _Output(child)
         overuse = OveruseWatch(child, start)
         try:
@@ -207,6 +213,35 @@ def _ended(text: str, code: int, signal_name: str | None) -> ToolOutcome:
         return ToolOutcome(f"{text}\n[ended by {signal_name}]", failed=True, raw={"signal": signal_name})
     ending = "" if code == 0 else f"\n[exit code {code}]"
     return ToolOutcome(text + ending, failed=code != 0, raw={"exitCode": code})
+
+
+class _Line(NamedTuple):
+    """A command, and the folder it is to run in, by its whole path; empty: the folder of the session."""
+
+    command: str
+    folder: str
+
+    @property
+    def judged(self) -> str:
+        """The line that is shown, judged and remembered: a rule about it is about this folder alone."""
+        return f"cd {shlex.quote(self.folder)} && {self.command}" if self.folder else self.command
+
+    @property
+    def script(self) -> str:
+        """The text for the shell. Nothing of it runs where the folder cannot be entered, also of `a; b` and `a & b`."""
+        return f"cd {shlex.quote(self.folder)} || exit\n{self.command}" if self.folder else self.command
+
+
+def _line_of(call: JudgedCall, context: ToolContext) -> _Line:
+    """Return the line of a call. Raises `BadInput` for a folder outside of the workspace."""
+    command = text_input(call, "command")
+    if "cwd" not in call.input:
+        return _Line(command, "")
+    try:
+        folder = context.roots.place(text_input(call, "cwd")).path
+        return _Line(command, "" if folder == context.roots.folder else folder)
+    except PathRefused as error:
+        raise BadInput(str(error)) from None
 
 
 def _action_of(command: str, context: ToolContext) -> tuple[Action, str]:
