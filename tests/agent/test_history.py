@@ -172,6 +172,14 @@ def test_a_turn_that_was_cut_off_ends_as_cancelled_with_its_open_calls_failed() 
     ]
 
 
+def test_a_terminal_that_outlived_its_turn_ends_with_the_process() -> None:
+    ended = [events.TerminalUpdate("ended", exit_status=ExitStatus(exit_code=1)), events.TerminalUpdate("ended")]
+    story = told(USER, events.TerminalUpdate("open", command="serve"), *ended, END)
+    assert story.repairs() == [EventEntry(events.TerminalUpdate("open", exit_status=ExitStatus(), capabilities=None))]
+    story.apply(story.repairs())
+    assert (story.running, story.repairs()) == (False, [])
+
+
 def test_a_repaired_story_needs_no_second_repair() -> None:
     story = told(USER, events.ToolCallUpdate("open", status="in_progress"), say("half a sen"))
     story.apply(story.repairs())

@@ -41,6 +41,8 @@ class History:
         # Whether the log ends inside a turn. A prompt begins one before the agent says that it runs, and only an end
         # with a reason ends it: an `Idle` without one says that the agent is ready, not that the prompt was answered.
         self.running = False
+        # Terminals that show no exit yet: a command may go on when its turn has ended, and ends with the process.
+        self._open_terminals: set[str] = set()
         self._state = SessionState()
 
     def __repr__(self) -> str:
@@ -60,10 +62,18 @@ class History:
             elif type(entry) is EventEntry:
                 event = entry.event
                 self._state.apply(event)
-                if type(event) in _TURN_BEGINS:
+                if type(event) is events.TerminalUpdate:
+                    self._note_terminal(event)
+                elif type(event) in _TURN_BEGINS:
                     self.running = True
                 elif type(event) is events.Idle and isinstance(event.stop_reason, str):
                     self.running = False
+
+    def _note_terminal(self, event: events.TerminalUpdate) -> None:
+        if event.exit_status:
+            self._open_terminals.discard(event.terminal_id)
+        else:
+            self._open_terminals.add(event.terminal_id)
 
     def replay_events(self) -> Iterator[events.AnyEvent]:
         """Yield the events that replay this history, in order of first appearance.
@@ -102,12 +112,13 @@ class History:
                 yield terminal
 
     def repairs(self) -> list[Entry]:
-        """Return the entries that a turn which was cut off still lacks; none if the log ends between two turns.
+        """Return the entries that a session which was cut off still lacks.
 
-        Its open calls have failed, its terminals and compactions have ended, and it ends as cancelled.
+        The open calls of its turn have failed, the terminals and compactions have ended, and it ends as cancelled. A
+        log that ends between two turns lacks at most the ends of terminals.
         """
         if not self.running:
-            return []
+            return [EventEntry(_end_of(id)) for id in sorted(self._open_terminals) if self._is_open(id)]
         missing: list[events.AnyEvent] = []
         for event in self._state.snapshot():
             match event:
@@ -115,13 +126,22 @@ class History:
                     missing.append(events.ToolCallContentChunk(call_id, ContentItem(Text(INTERRUPTED))))
                     missing.append(events.ToolCallUpdate(call_id, status="failed", capabilities=None))
                 case events.TerminalUpdate(terminal_id=terminal_id) if not event.exit_status:
-                    missing.append(events.TerminalUpdate(terminal_id, exit_status=ExitStatus(), capabilities=None))
+                    missing.append(_end_of(terminal_id))
                 case events.CompactionUpdate(compaction_id=compaction_id) if is_compacting(event):
                     missing.append(events.CompactionUpdate(compaction_id, "cancelled"))
                 case _:
                     pass
         missing.append(events.Idle(stop_reason="cancelled"))
         return [EventEntry(event) for event in missing]
+
+    def _is_open(self, terminal_id: str) -> bool:
+        terminal = self._state.terminal(terminal_id)
+        return terminal is not None and not terminal.exit_status
+
+
+def _end_of(terminal_id: str) -> events.TerminalUpdate:
+    """Return the end of a terminal of which it is not known how it ended."""
+    return events.TerminalUpdate(terminal_id, exit_status=ExitStatus(), capabilities=None)
 
 
 # -- replay ---------------------------------------------------------------------------------------------------------

@@ -255,12 +255,12 @@ class OpenSessions:
                 # After the lease was acquired, because the fingerprint stands in the log; a mismatch releases it
                 # again.
                 self._check_servers(found.servers, opening)
-            # A turn without an end was cut off by a kill. Its end is written before anything new, so that a kill while
-            # we do this leaves a log that is repaired in the same way the next time.
+            # A turn or a terminal without an end was cut off by a kill. Its end is written before anything new, so that
+            # a kill while we do this leaves a log that is repaired in the same way the next time.
             repairs = history.repairs()
             if repairs:
                 _log.warning(
-                    "session %s: its last turn was cut off; %d entries added", session_id[limits.SHORT_ID], len(repairs)
+                    "session %s was cut off; %d entries added", session_id[limits.SHORT_ID], len(repairs)
                 )
                 # `flush` raises what the callback would get.
                 log.append(repairs, lambda error: None)

@@ -20,6 +20,7 @@ from dragoman.host.safe_git import git_settings, safe_git_environment, writes_gi
 from dragoman.host.sandbox import confine, probe
 from dragoman.host.secrets import confined_environment, credential_paths
 from dragoman.host.shell import parse
+from dragoman.host.text import visible_line
 from dragoman.host.view import View, ViewRefused
 
 _NO_COMMITS: Final = (
@@ -39,6 +40,19 @@ class Start(NamedTuple):
     watched: ResourceLimits | None = None
     # Which limit it has met, by what it printed and whether it failed; None: none that is known.
     excess: Callable[[str, bool], str | None] = lambda text, failed: None
+
+
+async def close_start(start: Start) -> list[str]:
+    """Close a start to its end, even if the caller is cancelled meanwhile; return what was taken back, in sentences.
+
+    The names in them, which the command has chosen, are fit to be shown.
+    """
+    closing = asyncio.ensure_future(asyncio.to_thread(start.close))
+    try:
+        return [visible_line(note) for note in await asyncio.shield(closing)]
+    except asyncio.CancelledError:
+        await closing
+        raise
 
 
 class Execution(Protocol):

@@ -39,6 +39,8 @@ from dragoman.coder.spending import Spending
 from dragoman.coder.spending import load as load_spending
 from dragoman.coder.system_prompt import family_of, system_prompt
 from dragoman.coder.toolbox import Toolbox
+from dragoman.coder.tools.background import BackgroundCommands
+from dragoman.coder.tools.background_tools import BashOutput, BashStop
 from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Tool, ToolContext
 from dragoman.coder.tools.files import is_withheld
@@ -89,13 +91,15 @@ class SessionRuntime:
         )
         patch = ApplyPatch()
         self._patch_tools: Final[list[Tool]] = [patch, *([Sandboxed(patch, self._sandbox)] if self._sandbox else [])]
-        # A helper does not talk to the user, and has no helpers.
+        self.background: Final = BackgroundCommands(coding_session.session)
+        # A helper does not talk to the user, has no helpers, and leaves nothing running behind it.
         self._own_tools: Final[list[Tool]] = [
+            *(Bash(self.background), BashOutput(self.background), BashStop(self.background)),
             *(
                 Delegate(lambda: self.model, self._prepare_helper, self._spending),
                 UpdatePlan(),
                 AskUser(),
-            )
+            ),
         ]
         # A mode for this turn alone, and whose turn it is: all who have prompted in it.
         self._turn_mode = ""
@@ -186,7 +190,7 @@ class SessionRuntime:
             budget=budget,
             spending=spending,
             queued_prompts=self._queued_prompts,
-            briefing=self._brief(self._briefing, context),
+            briefing=self._brief_with_reports(context),
         )
         _log.debug(
             "turn of session %s begins: model %s, mode %s", self.session.id[limits.SHORT_ID], model.name, self.mode()
@@ -223,6 +227,15 @@ class SessionRuntime:
     ) -> Callable[[bool], Awaitable[Sequence[ContextUserMessage]]]:
         return lambda is_new_turn: briefing.new_items(context, self._is_withheld, is_new_turn=is_new_turn)
 
+    def _brief_with_reports(self, context: Context) -> Callable[[bool], Awaitable[Sequence[ContextUserMessage]]]:
+        """Return what `_brief` does, and have the ends of background commands told behind that."""
+        brief = self._brief(self._briefing, context)
+
+        async def new_items(is_new_turn: bool) -> Sequence[ContextUserMessage]:
+            return [*await brief(is_new_turn), *map(report_item, self.background.take_reports())]
+
+        return new_items
+
     async def _warn(self, text: str) -> None:
         await session_core(self.session).record(Notice("warning", text))
 
@@ -242,7 +255,8 @@ class SessionRuntime:
             await session_core(self.session).record_note(SANDBOX, SETTLED)
 
     async def close(self) -> None:
-        """Wait until what a cancelled turn has left is discarded."""
+        """Kill the background commands, and wait until what a cancelled turn has left is discarded."""
+        await self.background.close()
         if self._sandbox is not None:
             await self._sandbox.wait_until_discarded()
 
@@ -334,6 +348,7 @@ class SessionRuntime:
         return [*self.coding_session.mcp_tools(), *patch_tools, *self._sandboxed_tools, *self._shared_tools]
 
     def _all_tools(self) -> list[Tool]:
+        """Return the tools of the session itself. Its `bash` stands behind that of helpers, and so in its place."""
         return [*self._tools(), *self._own_tools]
 
     async def _prepare_helper(self, label: str, context: Context, model: Model) -> HelperSetup:

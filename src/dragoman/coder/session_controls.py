@@ -1,4 +1,4 @@
-"""What a slash command may do with a session: compact, clear, undo, change an option, list and revoke rules."""
+"""What a slash command may do with a session: compact, clear, undo, set an option, revoke rules, end commands."""
 
 import asyncio
 from typing import TYPE_CHECKING, Final
@@ -118,3 +118,13 @@ class SessionControls:
     async def servers_text(self) -> str:
         """Return the state of the MCP servers, a line each. Waits for servers that are being started."""
         return await self._runtime.coding_session.servers_text()
+
+    def tasks(self) -> list[str]:
+        """Return a line for each background command that is known."""
+        return self._runtime.background.lines()
+
+    async def stop_task(self, id: str) -> str:
+        """End a background command, and return its line. Raises `BadInput` for an unknown id. Waits for its end."""
+        command = self._runtime.background.find(id)
+        await command.stop("stopped by the user")
+        return command.line

@@ -13,6 +13,7 @@ from dragoman.coder.identity_limits import may_answer, may_write
 from dragoman.coder.modes import MODES, asks_less
 from dragoman.coder.session_controls import SessionControls
 from dragoman.coder.slash_commands import BUILT_IN
+from dragoman.coder.tools.contract import BadInput
 from dragoman.errors import RequestFailed
 from dragoman.permissions.decision import Decision
 from dragoman.vocabulary.content import Text
@@ -41,6 +42,8 @@ async def run(name: str, arguments: str, controls: SessionControls) -> AsyncGene
                 yield yield_after
         case "mcp":
             text = await controls.servers_text()
+        case "tasks":
+            text = await _tasks(arguments, controls)
         case "undo":
             text = await _undo(controls)
         case "clear":
@@ -100,6 +103,16 @@ async def _permissions(arguments: str, controls: SessionControls) -> str:
     if not rules:
         return "Nothing is always allowed or forbidden in this session."
     return "\n".join(f"{n}. {rule.verdict} `{rule.tool}` {rule.subject}" for n, rule in enumerate(rules, 1))
+
+
+async def _tasks(arguments: str, controls: SessionControls) -> str:
+    word, _, id = arguments.partition(" ")
+    if word == "stop":
+        try:
+            return await controls.stop_task(id.strip())
+        except BadInput as error:
+            return str(error)
+    return "\n".join(f"- {line}" for line in controls.tasks()) or "Nothing runs in the background."
 
 
 async def _option(name: str, value: str, controls: SessionControls) -> tuple[OptionsChanged | None, str]:

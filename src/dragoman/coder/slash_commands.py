@@ -23,6 +23,7 @@ BUILT_IN: Final[dict[str, tuple[str, str]]] = {
     "mode": ("Show or change what the agent may do", "mode"),
     "model": ("Show or change the model", "provider/name"),
     "mcp": ("The MCP servers of this session", ""),
+    "tasks": ("List the commands that run in the background; `stop ID` ends one", "stop ID"),
     "plan": ("Make a plan and change nothing", "what to plan"),
     "undo": ("Take back the file changes of the last turn that made any", ""),
     "clear": ("Let the model forget the conversation; the transcript stays", ""),

@@ -43,6 +43,8 @@ from dragoman.vocabulary.tools import ContentItem
 STOPPED: Final = "The user has stopped this call."
 # The same call with the same input, so many times in a row, is a model that turns in circles.
 CIRCLE: Final = 3
+# A model that waits for a command calls these again and again.
+_MAY_REPEAT: Final = frozenset({"bash_output"})
 # With a longer rule, no "always" option is offered: a user would not read what it covers.
 RULE_CHARACTERS: Final = 300
 
@@ -271,7 +273,7 @@ class Toolbox:
         same = (asked.tool, asked.input)
         self._times = self._times + 1 if same == self._last else 1
         self._last = same
-        return self._times >= CIRCLE
+        return self._times >= CIRCLE and asked.tool not in _MAY_REPEAT
 
 
 def _failure(error: BadInput) -> ToolOutcome:

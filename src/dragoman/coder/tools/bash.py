@@ -1,4 +1,7 @@
-"""`bash(command, cwd?, timeout?)`: a command line in a shell of its own, shown while it runs, dead when it should be."""
+"""`bash(command, cwd?, timeout?, background?)`: a command line in a shell of its own, shown while it runs.
+
+It is dead when it should be: at its limit, when it is stopped, or with the session if it runs in the background.
+"""
 
 import asyncio
 import json
@@ -6,13 +9,16 @@ import os
 import shlex
 import signal
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dragoman.agent.terminal import DisplayTerminal
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.execution import Start
+from dragoman.coder.execution import Start, close_start
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.tools.arguments import count_input, only_known, schema, text_input
+from dragoman.coder.tools.arguments import count_input, flag_input, only_known, schema, text_input
+from dragoman.coder.tools.background import MOST_RUNNING, BackgroundCommands
+from dragoman.coder.tools.background_tools import outcome_of
+from dragoman.coder.tools.command_output import KEPT_BYTES, SHOW_SECONDS, CommandOutput
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.files import user_home
 from dragoman.coder.tools.overuse import OveruseWatch
@@ -22,40 +28,45 @@ from dragoman.host.command_rules import is_unrecoverable, paths_in, paths_of
 from dragoman.host.decoding import without_binary
 from dragoman.host.failure_text import failure_text
 from dragoman.host.paths import PathRefused
-from dragoman.host.pipes import PolledReadEnd
 from dragoman.host.process import Child
 from dragoman.host.safe_git import git_programs, runs_git, shows_changes
 from dragoman.host.secrets import is_credential
 from dragoman.host.shell import parse
-from dragoman.host.text import visible_line
 from dragoman.permissions.facts import Action, ActionKind
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.tools import ContentItem
 
 DEADLINE_SECONDS: Final = 120
+# A command in the background is looked at so long before its call ends: most mistakes show by then.
+FIRST_SECONDS: Final = 1.0
 # What takes longer is not for a conversation to wait for.
 MOST_SECONDS: Final = 3600
-# Kept for the model: the head says what was tried, the tail how it ended.
-KEPT_BYTES: Final = 1024 * 1024
-# Output is shown at most this often; a million tiny lines are a few hundred updates.
-SHOW_SECONDS: Final = 0.05
 
 
-class Bash:
-    """`bash(command, cwd?, timeout?)`, the timeout in seconds."""
+_PURPOSE: Final = (
+    "Run a command line in bash and return its output, errors included. Use it for builds, tests, linters, git and "
+    "whatever has no tool of its own; to look for files and lines use glob and grep, to read and change files the "
+    "file tools. Each call is a new shell in the working folder, or in cwd: cd and variables do not last. There is no "
+    "terminal and no input: pass -y, --no-pager and the like. A command is ended at its time limit with all that it "
+    f"started, {DEADLINE_SECONDS} seconds unless timeout says more. "
+)
+_FOREGROUND: Final = "Nothing goes on in the background. "
+_BACKGROUND: Final = (
+    "With background it is not waited for: you get an id after a second, bash_output reads on and bash_stop ends it; "
+    f"for servers, watchers and long builds, up to {MOST_RUNNING} at once, without a time limit unless timeout names "
+    "one, ended with the session. Do not write `&`: what is left when the shell ends is killed. In mode workspace-write "
+    "each command has a network of its own, so no other reaches a server there. "
+)
+_LIMITS: Final = (
+    "Long output loses its middle, so ask for little. The user may be asked first. "
+    'Example: {"command": "python -m pytest -q tests/test_api.py", "timeout": 300}'
+)
 
-    name = "bash"
-    kind = "execute"
-    does: ActionKind = "execute"
-    description = (
-        "Run a command line in bash and return its output, errors included. Use it for builds, tests, linters, git and "
-        "whatever has no tool of its own; to look for files and lines use glob and grep, to read and change files the "
-        "file tools. Each call is a new shell in the working folder, or in cwd: cd and variables do not last. There is no terminal and no input: pass -y, --no-pager and the like. A command is "
-        f"ended at its time limit with all that it started, {DEADLINE_SECONDS} seconds unless timeout says more; "
-        "nothing goes on in the background. Long output loses its middle, so ask for little. The user may be asked "
-        'first. Example: {"command": "python -m pytest -q tests/test_api.py", "timeout": 300}'
-    )
-    schema = schema(
+
+def _schema(*, background: bool) -> dict[str, Any]:
+    """Return the schema of the input, with or without `background`."""
+    flag = {"type": "boolean", "description": "return at once, and let it run on"}
+    return schema(
         ["command"],
         command={"type": "string"},
         cwd={"type": "string", "description": "the folder to run in, inside the workspace; its root if left out"},
@@ -65,10 +76,30 @@ class Bash:
             "maximum": MOST_SECONDS,
             "description": f"seconds; {DEADLINE_SECONDS} if left out",
         },
+        **({"background": flag} if background else {}),
     )
 
+
+class Bash:
+    """`bash(command, cwd?, timeout?, background?)`, the timeout in seconds."""
+
+    name = "bash"
+    kind = "execute"
+    does: ActionKind = "execute"
+
+    description = _PURPOSE + _BACKGROUND + _LIMITS
+    schema = _schema(background=True)
+
+    def __init__(self, commands: BackgroundCommands | None = None) -> None:
+        """`commands`: where those in the background are kept; None: there is no `background`."""
+        self._commands = commands
+        if commands is None:
+            self.description = _PURPOSE + _FOREGROUND + _LIMITS
+            self.schema = _schema(background=False)
+
     def check(self, call: JudgedCall) -> None:
-        only_known(call, "command", "cwd", "timeout")
+        only_known(call, *self.schema["properties"])
+        flag_input(call, "background")
         if not text_input(call, "command").strip():
             raise BadInput("bash needs 'command' as a command line that is not empty.")
         if "cwd" in call.input:
@@ -80,7 +111,8 @@ class Bash:
         line = _line_of(call, context)
         act, reason = await asyncio.to_thread(_action_of, line.judged, context)
         content = [ContentItem(Text(reason))] if reason else []
-        title = f"Unconfined: {shown_text(line.judged)}" if act.unconfined else shown_text(line.judged)
+        marks = ["Unconfined: "] * bool(act.unconfined) + ["In the background: "] * flag_input(call, "background")
+        title = "".join([*marks, shown_text(line.judged)])
         return Preview(title, [act], content=content, stamp=_stamp(line.judged, context))
 
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
@@ -92,7 +124,10 @@ class Bash:
         looks = not approved.asked and all(act.harmless for act in call.acts)
         if looks and not (await asyncio.to_thread(_action_of, line.judged, context))[0].harmless:
             raise BadInput("The configuration of git has changed meanwhile. Try again.")
-        if context.execution.terminal_of_editor():
+        commands = self._commands if flag_input(call, "background") else None
+        if commands is not None:
+            commands.check_room()
+        elif context.execution.terminal_of_editor():
             return await self._in_the_editor(line, seconds, shown, context)
         # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
         argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{line.script}"]
@@ -105,11 +140,13 @@ class Bash:
                 start = await context.execution.start(argv, asked=approved.asked)
         except WorldError as error:
             return ToolOutcome(f"The command was not run: {error}", failed=True)
+        if commands is not None:
+            return await _in_the_background(commands, line, start, count_input(call, "timeout", 1), shown, context)
         notes: Sequence[str] = ()
         try:
             outcome = await self._here(line, start, seconds, shown, context)
         finally:
-            notes = [visible_line(note) for note in await _close(start)]  # with names that the command has chosen
+            notes = await close_start(start)
             for note in notes:
                 await shown.add(note)
         return outcome._replace(text="\n".join([outcome.text, *(f"[{note}]" for note in notes)])) if notes else outcome
@@ -146,7 +183,7 @@ class Bash:
         except (StartFailed, PathRefused) as error:
             return ToolOutcome(str(error), failed=True)
         screen = context.session.terminal(line.command, line.folder or None)
-        output = _Output(child)
+        output = CommandOutput(child)
         overuse = OveruseWatch(child, start)
         try:
             await shown.update(content=[screen.item])
@@ -161,7 +198,9 @@ class Bash:
             await child.stop()
             context.guardian.leave(child.pid)
 
-    async def _follow(self, child: Child, output: "_Output", screen: DisplayTerminal, seconds: float) -> ToolOutcome:
+    async def _follow(
+        self, child: Child, output: CommandOutput, screen: DisplayTerminal, seconds: float
+    ) -> ToolOutcome:
         child.close_stdin()
         exited = asyncio.ensure_future(child.wait())
         late = asyncio.get_running_loop().time() + seconds
@@ -192,20 +231,38 @@ class Bash:
             output.text() + (f"\n[said while it was started: {stderr_text}]" if stderr_text else ""), code, name
         )
 
-    async def _show(self, output: "_Output", screen: DisplayTerminal) -> None:
+    async def _show(self, output: CommandOutput, screen: DisplayTerminal) -> None:
         fresh = output.fresh()
         if fresh:
             await screen.write(fresh)
 
 
-async def _close(start: Start) -> Sequence[str]:
-    """Close a start to its end, even if the turn is cancelled once more meanwhile."""
-    closing = asyncio.ensure_future(asyncio.to_thread(start.close))
+async def _in_the_background(
+    commands: BackgroundCommands,
+    line: "_Line",
+    start: Start,
+    seconds: float | None,
+    shown: ToolCall,
+    context: ToolContext,
+) -> ToolOutcome:
+    """Start a command and return what it prints first. One whose call is stopped meanwhile is killed."""
     try:
-        return await asyncio.shield(closing)
-    except asyncio.CancelledError:
-        await closing
+        child = context.guardian.start(start.argv, cwd=context.roots.folder, env=start.environment)
+    except (StartFailed, PathRefused) as error:
+        return ToolOutcome("\n".join([str(error), *await close_start(start)]), failed=True)
+    command = commands.begin(
+        line.judged, child, start, context.session.terminal(line.command, line.folder or None), context
+    )
+    if seconds is not None:
+        command.limit(seconds)
+    try:
+        await shown.update(content=[command.screen.item])
+        await command.wait(FIRST_SECONDS)
+    except BaseException:
+        command.kill("stopped with the call that started it")
         raise
+    outcome = outcome_of(command)
+    return outcome._replace(failed=command.has_failed) if command.has_ended else outcome
 
 
 def _ended(text: str, code: int, signal_name: str | None) -> ToolOutcome:
@@ -308,50 +365,6 @@ def _led(path: str, context: ToolContext) -> str | None:
         return context.roots.place(path).path
     except PathRefused:
         return None
-
-
-class _Output:
-    """What a command prints: head and tail kept, the rest read and thrown away."""
-
-    def __init__(self, child: Child) -> None:
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._dropped = 0
-        self._fresh = bytearray()
-        self._shown = 0
-        self._end = PolledReadEnd(child.stdout, self._take, lambda error: None)
-        self._end.resume()
-
-    def fresh(self) -> bytes:
-        """Return what came since the last time, as far as it is still worth showing."""
-        data, self._fresh = bytes(self._fresh), bytearray()
-        return data
-
-    def text(self) -> str:
-        """Return the output that is kept; of binary output a sentence."""
-        middle = f"\n[… {self._dropped} bytes cut …]\n".encode() if self._dropped else b""
-        return without_binary((bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace"))
-
-    def finish(self) -> None:
-        """Read what the exited command has left in its pipe, and wait for no more."""
-        self._end.finish()
-
-    def stop(self) -> None:
-        """Stop reading."""
-        self._end.pause()
-
-    def _take(self, data: bytes) -> None:
-        half = KEPT_BYTES // 2
-        room = half - len(self._head)
-        self._head += data[:room] if room > 0 else b""
-        self._tail += data[room:] if room > 0 else data
-        if len(self._tail) > 2 * half:
-            self._dropped += len(self._tail) - half
-            del self._tail[:-half]
-        # A screen shows the last of a flood, not all of it.
-        if self._shown < KEPT_BYTES:
-            self._fresh += data[: KEPT_BYTES - self._shown]
-            self._shown += len(data)
 
 
 def command_environment(environment: dict[str, str]) -> dict[str, str]:

@@ -18,9 +18,16 @@ class OveruseWatch:
         watch = None if start.watched is None else UsageWatch(start.watched, child.members)
         self._looking = None if watch is None else asyncio.ensure_future(self._look(watch))
 
+    def excess(self, text: str, *, failed: bool) -> str | None:
+        """Return the limit that was met, in a sentence; None: none known. `text`: what the command printed.
+
+        Call before `Start.close`.
+        """
+        return self._sentence or self._start.excess(text, failed)
+
     def with_excess(self, outcome: ToolOutcome) -> ToolOutcome:
         """Add the limit that was met, if one was, to an outcome. Call before `Start.close`."""
-        sentence = self._sentence or self._start.excess(outcome.text, outcome.failed)
+        sentence = self.excess(outcome.text, failed=outcome.failed)
         return outcome if sentence is None else outcome._replace(text=f"{outcome.text}\n[{sentence}]", failed=True)
 
     def close(self) -> None:
