@@ -91,6 +91,8 @@ class SessionRuntime:
         )
         patch = ApplyPatch()
         self._patch_tools: Final[list[Tool]] = [patch, *([Sandboxed(patch, self._sandbox)] if self._sandbox else [])]
+        # Helpers that run together ask one after the other.
+        self._questions: Final = asyncio.Lock()
         self.background: Final = BackgroundCommands(coding_session.session)
         # A helper does not talk to the user, has no helpers, and leaves nothing running behind it.
         self._own_tools: Final[list[Tool]] = [
@@ -289,7 +291,12 @@ class SessionRuntime:
                 self.mode, rules, self.rule_log.remember, fetches=self._setup.fetches, identity=self.identity
             )
             toolbox = Toolbox(
-                self._all_tools, gate, self.tool_context(), log=self.decision_log, touched=self._briefing.touch
+                self._all_tools,
+                gate,
+                self.tool_context(),
+                log=self.decision_log,
+                touched=self._briefing.touch,
+                questions=self._questions,
             )
             spending = await load_spending(self.session)
             budget = ContextBudget(context, self.session.emit, self._setup.compact_above)
@@ -355,7 +362,8 @@ class SessionRuntime:
         """Set a helper up. Only a turn has helpers, so the session is loaded."""
         assert self._loaded is not None
         briefing = self._make_briefing()
-        tools = Toolbox(self._tools, self._loaded.gate, self.tool_context(), label, self.decision_log, briefing.touch)
+        gate, log = self._loaded.gate, self.decision_log
+        tools = Toolbox(self._tools, gate, self.tool_context(), label, log, briefing.touch, self._questions)
         system = await asyncio.to_thread(system_prompt, family_of(model.name), for_helper=True)
         return HelperSetup(tools, system, self._brief(briefing, context))
 

@@ -5,6 +5,7 @@ import logging
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
 from typing import Final
 
 from msgspec import UNSET
@@ -23,7 +24,9 @@ from dragoman.coder.models.contract import ToolSpec
 from dragoman.coder.permissions import (
     DENIED,
     Approved,
+    Ask,
     JudgedCall,
+    Look,
     PermissionGate,
     digest_of,
     offers,
@@ -45,11 +48,19 @@ STOPPED: Final = "The user has stopped this call."
 CIRCLE: Final = 3
 # A model that waits for a command calls these again and again.
 _MAY_REPEAT: Final = frozenset({"bash_output"})
+# Calls that run at the same time: those that only read, and helpers, which cost a model each.
+READERS: Final = 32
+HELPERS: Final = 4
+_HELPER: Final = "agent"
 # With a longer rule, no "always" option is offered: a user would not read what it covers.
 RULE_CHARACTERS: Final = 300
 
 
 _log = logging.getLogger(__name__)
+
+
+class _MustAsk(Exception):
+    """A call needs the user's answer."""
 
 
 class Toolbox:
@@ -63,7 +74,10 @@ class Toolbox:
         label: str = "",
         log: DecisionLog | None = None,
         touched: Callable[[str], None] = lambda path: None,
+        questions: asyncio.Lock | None = None,
     ) -> None:
+        # Held while a question is open: the user is asked one thing at a time, also by helpers that run together.
+        self._questions = questions or asyncio.Lock()
         # Where every decision is kept.
         self._log = log or DecisionLog(tool_context.session)
         # Called with the real path of every file that a call reads or writes.
@@ -99,22 +113,28 @@ class Toolbox:
         return [ToolSpec(tool.name, tool.description, tool.schema) for tool in self._tools.values() if self._has(tool)]
 
     async def run(self, calls: Sequence[ContextToolCall], finished: Finished) -> None:
-        """Run them: those that only read together, the others one after the other. `finished` is given each result."""
-        together: list[ContextToolCall] = []
+        """Run them: neighbours that only read together, helpers as well, the others one after the other.
+
+        `finished` is given each result.
+        """
         tools = self._tools
 
         async def run_one(call: ContextToolCall) -> None:
             await finished(await self._run_call(call))
 
-        for call in calls:
-            tool = tools.get(call.tool)
-            if tool is not None and tool.does == "read":
-                together.append(call)
+        for at_once, group in groupby(calls, lambda call: self._at_once(tools.get(call.tool))):
+            if at_once > 1:
+                await _run_together(run_one, list(group), at_once)
                 continue
-            await _run_together(run_one, together)
-            together = []
-            await run_one(call)
-        await _run_together(run_one, together)
+            for call in group:
+                await run_one(call)
+
+    def _at_once(self, tool: Tool | None) -> int:
+        """Return how many calls of this kind may run at the same time."""
+        if tool is not None and tool.does == "read":
+            return READERS
+        # In a view commands would wait for each other, and the changes of several helpers are one question.
+        return HELPERS if tool is not None and tool.name == _HELPER and self._gate.mode != "sandbox" else 1
 
     async def _run_call(self, asked: ContextToolCall) -> ContextToolResult:
         tool = self._tools.get(asked.tool)
@@ -223,7 +243,7 @@ class Toolbox:
             is_others = answer.identity.confined and not self._gate.identity.confined
             return "allow_once" if kind == "allow_always" and is_others else kind
 
-        verdict = await self._gate.approve(call, look, ask)
+        verdict = await self._approve(call, look, ask)
         # Before it runs: what was allowed is on its way to the disk whatever comes of it.
         await self._record(verdict.decision if isinstance(verdict, Approved) else verdict, decider, tool, shown.title)
         if not isinstance(verdict, Approved):
@@ -236,6 +256,19 @@ class Toolbox:
             if act.kind in ("read", "edit"):
                 self._touched(act.subject)
         return await self._run(tool, verdict, shown)
+
+    async def _approve(self, call: JudgedCall, look: Look, ask: Ask) -> Approved | Decision:
+        """Have the gate judge a call. One that must be asked about is judged anew when no other question is open."""
+
+        async def postpone(asked: JudgedCall) -> str | None:
+            raise _MustAsk
+
+        try:
+            return await self._gate.approve(call, look, postpone)
+        except _MustAsk:
+            was_open = self._questions.locked()
+            async with self._questions:
+                return await self._gate.approve(await look() if was_open else call, look, ask)
 
     async def _run(self, tool: Tool, approved: Approved, shown: ToolCall) -> ToolOutcome:
         """Run it in a task of its own, which the user can stop without stopping the turn."""
@@ -282,11 +315,25 @@ def _failure(error: BadInput) -> ToolOutcome:
     return ToolOutcome(f"{DENIED} {error}" if isinstance(error, OutOfReach) else str(error), failed=True)
 
 
-async def _run_together(run: Callable[[ContextToolCall], Awaitable[None]], calls: Sequence[ContextToolCall]) -> None:
-    """Run the calls at the same time; where one crashes or all are cancelled, none runs on."""
-    tasks = [asyncio.ensure_future(run(call)) for call in calls]
-    if not tasks:
-        return
+async def _run_together(
+    run: Callable[[ContextToolCall], Awaitable[None]], calls: Sequence[ContextToolCall], at_once: int
+) -> None:
+    """Run the calls at the same time, so many of them; where one crashes or all are cancelled, none runs on."""
+    room = asyncio.Semaphore(at_once)
+    has_crashed = False
+
+    async def run_in_room(call: ContextToolCall) -> None:
+        nonlocal has_crashed
+        async with room:
+            if has_crashed:  # this one has its room from the crash, and is cancelled a step later
+                return
+            try:
+                await run(call)
+            except BaseException:
+                has_crashed = True
+                raise
+
+    tasks = [asyncio.ensure_future(run_in_room(call)) for call in calls]
     try:
         await asyncio.gather(*tasks)
     finally:

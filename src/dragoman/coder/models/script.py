@@ -107,7 +107,8 @@ class ScriptModel:
         self.sees: frozenset[str] = frozenset({"image", "audio"})
         self.helper_kinds = tuple(script.agents)
         self._script = script
-        self._assistants: dict[str, ScriptModel] = {}
+        # How often each assistant was asked for: the next one plays the next turn.
+        self._assistants: dict[str, int] = {}
         self._turn = -1
         self._step = 0
         self._failures = 0
@@ -119,11 +120,15 @@ class ScriptModel:
         self._failures = 0
 
     def assistant(self, name: str) -> "ScriptModel":
-        """Return a model that plays what the script has under this name; without that, nothing."""
-        if name not in self._assistants:
-            silent = Script(((),), self.window, {})
-            self._assistants[name] = ScriptModel(self._script.agents.get(name, silent))
-        return self._assistants[name]
+        """Return a model that plays the next turn of what the script has under this name; without that, nothing.
+
+        A new one each time: assistants of one name may run at the same time.
+        """
+        asked_before = self._assistants.get(name, 0)
+        self._assistants[name] = asked_before + 1
+        found = ScriptModel(self._script.agents.get(name, Script(((),), self.window, {})))
+        found._turn = asked_before - 1
+        return found
 
     def retry_seconds(self, attempt: int) -> float:
         """Return a short constant delay: a scripted failure needs no back-off."""

@@ -25,10 +25,10 @@ from msgspec import UNSET
 from dragoman.agent.session import Session, session_core
 from dragoman.agent.terminal import DisplayTerminal
 from dragoman.coder.execution import Start, close_start
-from dragoman.coder.tools.command_output import SHOW_SECONDS, CommandOutput
 from dragoman.coder.tools.contract import BadInput, ToolContext
 from dragoman.coder.tools.overuse import OveruseWatch
 from dragoman.coder.tools.result_text import title_text
+from dragoman.coder.tools.shell_output import SHOW_SECONDS, ShellOutput
 from dragoman.errors import DragomanError
 from dragoman.host.guardian import Guardian
 from dragoman.host.process import Child
@@ -57,7 +57,7 @@ class BackgroundCommand:
         self._start = start
         self._guardian = guardian
         self._changed = asyncio.Event()
-        self._output = CommandOutput(child, self._changed.set)
+        self._output = ShellOutput(child, self._changed.set)
         self._overuse = OveruseWatch(child, start)
         self._cause = ""
         self._began_at = asyncio.get_running_loop().time()

@@ -78,8 +78,8 @@ class BashStop:
     does: ActionKind = "execute"
     description = (
         "End a background command with all that it started, and return the rest of its output. Use it when you need "
-        "the command no longer, or to start it anew. It is asked to end (SIGTERM), and killed a second later; a confined "
-        "one at once. "
+        "the command no longer, or to start it anew. It is asked to end (SIGTERM) and killed a second later; a "
+        "confined one is killed at once. "
         'Example: {"id": "bg1"}'
     )
     schema = schema(["id"], id={"type": "string", "description": "what bash returned, such as bg1"})

@@ -18,11 +18,11 @@ from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import count_input, flag_input, only_known, schema, text_input
 from dragoman.coder.tools.background import MOST_RUNNING, BackgroundCommands
 from dragoman.coder.tools.background_tools import outcome_of
-from dragoman.coder.tools.command_output import KEPT_BYTES, SHOW_SECONDS, CommandOutput
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.files import user_home
 from dragoman.coder.tools.overuse import OveruseWatch
 from dragoman.coder.tools.result_text import shown_text
+from dragoman.coder.tools.shell_output import KEPT_BYTES, SHOW_SECONDS, ShellOutput
 from dragoman.errors import PeerError, StartFailed, WorldError
 from dragoman.host.command_rules import is_unrecoverable, paths_in, paths_of
 from dragoman.host.decoding import without_binary
@@ -54,8 +54,8 @@ _FOREGROUND: Final = "Nothing goes on in the background. "
 _BACKGROUND: Final = (
     "With background it is not waited for: you get an id after a second, bash_output reads on and bash_stop ends it; "
     f"for servers, watchers and long builds, up to {MOST_RUNNING} at once, without a time limit unless timeout names "
-    "one, ended with the session. Do not write `&`: what is left when the shell ends is killed. In mode workspace-write "
-    "each command has a network of its own, so no other reaches a server there. "
+    "one, ended with the session. Do not write `&`: what is left when the shell ends is killed. In mode "
+    "workspace-write each command has a network of its own, so no other reaches a server there. "
 )
 _LIMITS: Final = (
     "Long output loses its middle, so ask for little. The user may be asked first. "
@@ -183,7 +183,7 @@ class Bash:
         except (StartFailed, PathRefused) as error:
             return ToolOutcome(str(error), failed=True)
         screen = context.session.terminal(line.command, line.folder or None)
-        output = CommandOutput(child)
+        output = ShellOutput(child)
         overuse = OveruseWatch(child, start)
         try:
             await shown.update(content=[screen.item])
@@ -198,9 +198,7 @@ class Bash:
             await child.stop()
             context.guardian.leave(child.pid)
 
-    async def _follow(
-        self, child: Child, output: CommandOutput, screen: DisplayTerminal, seconds: float
-    ) -> ToolOutcome:
+    async def _follow(self, child: Child, output: ShellOutput, screen: DisplayTerminal, seconds: float) -> ToolOutcome:
         child.close_stdin()
         exited = asyncio.ensure_future(child.wait())
         late = asyncio.get_running_loop().time() + seconds
@@ -231,7 +229,7 @@ class Bash:
             output.text() + (f"\n[said while it was started: {stderr_text}]" if stderr_text else ""), code, name
         )
 
-    async def _show(self, output: CommandOutput, screen: DisplayTerminal) -> None:
+    async def _show(self, output: ShellOutput, screen: DisplayTerminal) -> None:
         fresh = output.fresh()
         if fresh:
             await screen.write(fresh)

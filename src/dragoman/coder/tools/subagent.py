@@ -1,7 +1,11 @@
-"""`agent(prompt, description, name?)`: a sub-agent with a context of its own. Its calls go through the same gate."""
+"""`agent(prompt, description, name?)`: a sub-agent with a context of its own. Its calls go through the same gate.
+
+Several may run at the same time: each has a label of its own in front of the titles of its calls.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
+from itertools import chain, count
 from typing import Any, Final, NamedTuple
 
 from dragoman.agent.session import new_id
@@ -58,7 +62,8 @@ class Delegate:
         "Give a task to a helper that has the same tools and a context of its own, and get its report. Use it for a "
         "wide search or a side task whose details you do not need; not for what two calls of yours would find. The "
         "helper sees nothing of this conversation: the prompt has to say the goal, the places you know, what it may "
-        "change and what the report must hold. The user does not see the report. "
+        "change and what the report must hold. Several calls in one response run at the same time: give each a part "
+        "of its own, and no two the same files. The user does not see the report. "
         'Example: {"description": "Find retry code", "prompt": "Find where HTTP requests are retried in src/ …"}'
     )
 
@@ -72,6 +77,8 @@ class Delegate:
         self._prepare = prepare
         # The session's: what a helper costs, the session has cost.
         self._spending = spending
+        # Those of the helpers that run now.
+        self._labels: set[str] = set()
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -92,15 +99,29 @@ class Delegate:
         return Preview(title_text(text_input(call, "description")), [Action("free")])
 
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
-        call = approved.call
-        name = str(call.input.get("name") or _NAME)
+        name = str(approved.call.input.get("name") or _NAME)
+        label = self._free_label(title_text(name[:_NAME_CHARACTERS]))
+        self._labels.add(label)
+        try:
+            return await self._work(name, label, approved.call, shown, context)
+        finally:
+            self._labels.discard(label)
+
+    def _free_label(self, name: str) -> str:
+        """Return a label that no helper has which runs now: `agent`, `agent 2` and so on."""
+        labels = chain([name], (f"{name} {number}" for number in count(2)))
+        return next(label for label in labels if label not in self._labels)
+
+    async def _work(
+        self, name: str, label: str, call: JudgedCall, shown: ToolCall, context: ToolContext
+    ) -> ToolOutcome:
         model = self._model().assistant(name)
         model.begin_turn()
         task = ContextUserMessage(new_id("task"), [Text(text_input(call, "prompt"))])
         helper_context = Context([], _record_nothing)
         report = _Report(shown)
         end = Idle(stop_reason="end_turn")
-        setup = await self._prepare(f"{title_text(name[:_NAME_CHARACTERS])}: ", helper_context, model)
+        setup = await self._prepare(f"{label}: ", helper_context, model)
         turn = loop.turn(
             model,
             helper_context,

@@ -17,7 +17,7 @@ KEPT_BYTES: Final = 1024 * 1024
 SHOW_SECONDS: Final = 0.05
 
 
-class CommandOutput:
+class ShellOutput:
     """The output of one command. Reads from its beginning until `finish` or `stop`."""
 
     def __init__(self, child: Child, on_data: Callable[[], object] = lambda: None) -> None:
@@ -33,7 +33,7 @@ class CommandOutput:
         self._end.resume()
 
     def __repr__(self) -> str:
-        return f"<CommandOutput {len(self._head) + len(self._tail)} bytes kept, {self._dropped} cut>"
+        return f"<ShellOutput {len(self._head) + len(self._tail)} bytes kept, {self._dropped} cut>"
 
     def fresh(self) -> bytes:
         """Return what came since the last time, as far as it is still worth showing."""
