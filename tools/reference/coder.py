@@ -6,6 +6,7 @@ from tools.reference.markdown import table
 def tools_page() -> str:
     from dragoman.coder.modes import MODES
     from dragoman.coder.slash_commands import BUILT_IN
+    from dragoman.coder.tools.background_tools import BashOutput, BashStop
     from dragoman.coder.tools.bash import Bash
     from dragoman.coder.tools.plan_and_ask import AskUser, UpdatePlan
     from dragoman.coder.tools.read import ReadFile
@@ -14,7 +15,8 @@ def tools_page() -> str:
     from dragoman.coder.tools.web_fetch import WebFetch
     from dragoman.coder.tools.write import EditFile, WriteFile
 
-    kinds = (ReadFile, ListFiles, Glob, Grep, WriteFile, EditFile, Bash, WebFetch, Delegate, UpdatePlan, AskUser)
+    files = (ReadFile, ListFiles, Glob, Grep, WriteFile, EditFile)
+    kinds = (*files, Bash, BashOutput, BashStop, WebFetch, Delegate, UpdatePlan, AskUser)
     # That of tool `agent` depends on the model; here it is whole.
     schemas = {one.name: agent_schema(("one", "other")) if one is Delegate else one.schema for one in kinds}
     tools = [
@@ -33,8 +35,8 @@ def tools_page() -> str:
         ),
         table(("tool", "kind", "act", "what it does"), tools),
         (
-            "After a refusal the model is told `Permission denied.` and the reason. `agent` has `name` only where a "
-            "model has several kinds of helpers."
+            "After a refusal the model is told `Permission denied.` and the reason. `agent` has `name` only where "
+            "there are [kinds of helpers](../how-to/helpers.md)."
         ),
         "## Modes",
         (

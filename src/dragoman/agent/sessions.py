@@ -259,9 +259,7 @@ class OpenSessions:
             # a kill while we do this leaves a log that is repaired in the same way the next time.
             repairs = history.repairs()
             if repairs:
-                _log.warning(
-                    "session %s was cut off; %d entries added", session_id[limits.SHORT_ID], len(repairs)
-                )
+                _log.warning("session %s was cut off; %d entries added", session_id[limits.SHORT_ID], len(repairs))
                 # `flush` raises what the callback would get.
                 log.append(repairs, lambda error: None)
                 with client_errors(session_id):

@@ -74,6 +74,7 @@ def our_setup(
         home=data_folder(),
         own_folders=own_folders(),
         commands=own_path("commands"),
+        agents=own_path("agents"),
         notes=os.path.dirname(own_path("AGENTS.md")),
         model_calls=settings.number("max_turn_requests"),
         compact_above=_part_of_window(settings.number("compact_above")),

@@ -84,6 +84,7 @@ PLACES: Final[dict[str, Callable[[], str]]] = {
     "config.toml": config_folder,
     "acp.json": config_folder,
     "commands": config_folder,
+    "agents": config_folder,
     "AGENTS.md": config_folder,
     "CLAUDE.md": config_folder,
     "GEMINI.md": config_folder,

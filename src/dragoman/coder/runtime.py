@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
@@ -19,6 +19,7 @@ from dragoman.coder.changes import Changes
 from dragoman.coder.compaction import ContextBudget
 from dragoman.coder.context import Context, ContextUserMessage, load
 from dragoman.coder.execution import DirectExecution
+from dragoman.coder.helper_kinds import HelperKind, read_helper_kinds
 from dragoman.coder.identity_limits import (
     check_folders,
     check_not_private,
@@ -91,6 +92,8 @@ class SessionRuntime:
         )
         patch = ApplyPatch()
         self._patch_tools: Final[list[Tool]] = [patch, *([Sandboxed(patch, self._sandbox)] if self._sandbox else [])]
+        # The user's own, as they were with the first prompt: the tools are the same bytes in every request.
+        self._helper_kinds: Mapping[str, HelperKind] = {}
         # Helpers that run together ask one after the other.
         self._questions: Final = asyncio.Lock()
         self.background: Final = BackgroundCommands(coding_session.session)
@@ -98,7 +101,13 @@ class SessionRuntime:
         self._own_tools: Final[list[Tool]] = [
             *(Bash(self.background), BashOutput(self.background), BashStop(self.background)),
             *(
-                Delegate(lambda: self.model, self._prepare_helper, self._spending),
+                Delegate(
+                    lambda: self.model,
+                    self._prepare_helper,
+                    self._spending,
+                    lambda: self._helper_kinds,
+                    coding_session.options.model_named,
+                ),
                 UpdatePlan(),
                 AskUser(),
             ),
@@ -287,6 +296,7 @@ class SessionRuntime:
         if self._loaded is None:
             context = await load(self.session)
             rules = await self.rule_log.load()
+            self._helper_kinds = await asyncio.to_thread(read_helper_kinds, self._setup.agents)
             gate = PermissionGate(
                 self.mode, rules, self.rule_log.remember, fetches=self._setup.fetches, identity=self.identity
             )
@@ -349,23 +359,31 @@ class SessionRuntime:
     def _command_environment(self) -> dict[str, str]:
         return command_environment(child_environment(self._setup.environment))
 
-    def _tools(self) -> list[Tool]:
-        """Return the tools that a helper has as well. Names of servers' tools cannot be ours, but ours would win."""
-        patch_tools = self._patch_tools if is_offered_to(family_of(self.model.name)) else []
+    def _tools(self, model: Model) -> list[Tool]:
+        """Return the tools that a helper with this model has as well.
+
+        Names of servers' tools cannot be ours, but ours would win.
+        """
+        patch_tools = self._patch_tools if is_offered_to(family_of(model.name)) else []
         return [*self.coding_session.mcp_tools(), *patch_tools, *self._sandboxed_tools, *self._shared_tools]
 
     def _all_tools(self) -> list[Tool]:
         """Return the tools of the session itself. Its `bash` stands behind that of helpers, and so in its place."""
-        return [*self._tools(), *self._own_tools]
+        return [*self._tools(self.model), *self._own_tools]
 
-    async def _prepare_helper(self, label: str, context: Context, model: Model) -> HelperSetup:
+    async def _prepare_helper(self, label: str, context: Context, model: Model, kind: HelperKind | None) -> HelperSetup:
         """Set a helper up. Only a turn has helpers, so the session is loaded."""
         assert self._loaded is not None
         briefing = self._make_briefing()
+
+        def tools() -> list[Tool]:
+            return [tool for tool in self._tools(model) if kind is None or kind.has(tool.name)]
+
         gate, log = self._loaded.gate, self.decision_log
-        tools = Toolbox(self._tools, gate, self.tool_context(), label, log, briefing.touch, self._questions)
+        toolbox = Toolbox(tools, gate, self.tool_context(), label, log, briefing.touch, self._questions)
         system = await asyncio.to_thread(system_prompt, family_of(model.name), for_helper=True)
-        return HelperSetup(tools, system, self._brief(briefing, context))
+        told = f"\n\n# What kind of helper you are\n\n{kind.instructions}\n" if kind and kind.instructions else ""
+        return HelperSetup(toolbox, system + told, self._brief(briefing, context))
 
     def _spending(self) -> Spending:
         assert self._loaded is not None

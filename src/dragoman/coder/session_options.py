@@ -57,6 +57,10 @@ class SessionOptions:
             self._models[name] = self._setup.models.make(name)
         return self._models[name]
 
+    def model_named(self, name: str) -> Model:
+        """Return a model by whatever name a user writes for it. Raises `RequestFailed` where it cannot be had."""
+        return self.find_model(self._setup.models.wire_name(name, str(self._session.option("model"))))
+
     def with_model(self, value: object) -> list[Option]:
         """Return the options of the session once this is its model, however its name is written.
 

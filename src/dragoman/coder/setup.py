@@ -53,7 +53,8 @@ class Setup:
 
     `environment` is this process's; commands see of it what is no secret. `home` is our data folder; empty: there is
     none. `own_folders` are our other folders, which tools and commands reach as little. `commands` is the folder of the
-    user's own commands, `notes` that of the user's own notes; empty: in `home`. `servers` has the user's own MCP
+    user's own commands, `agents` that of the user's own kinds of helpers, `notes` that of the user's own notes; empty:
+    in `home`. `servers` has the user's own MCP
     servers for a folder, `remarks` what the user should know about those that are not among them. `protected_paths` are
     files that something else starts: written only after a yes. `before_children` is called before anything is started.
     """
@@ -67,6 +68,7 @@ class Setup:
         home: str = "",
         own_folders: "Sequence[str]" = (),
         commands: str = "",
+        agents: str = "",
         notes: str = "",
         model_calls: int = MODEL_CALLS,
         compact_above: float = COMPACT_ABOVE,
@@ -87,6 +89,7 @@ class Setup:
         self.own_folders: Final = tuple(dict.fromkeys(folder for folder in (home, *own_folders) if folder))
         self.notes: Final = notes or home
         self.commands: Final = commands or (f"{home}/commands" if home else "")
+        self.agents: Final = agents or (f"{home}/agents" if home else "")
         self.model_calls: Final = model_calls
         # The part of the model's window above which the conversation is made shorter; 0: not before it is too long.
         self.compact_above: Final = compact_above

@@ -1,18 +1,12 @@
 """Slash commands: ours, and the user's own as Markdown files. What ours say, the model does not hear."""
 
-import os
-import re
 from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
-from dragoman.host.regular_file import read_regular
+from dragoman.coder.markdown_files import read_folder, split_front_matter
 from dragoman.vocabulary.options import AnyCommand, Command, CommandInput
 
-# More of the user's own are not a menu any more; a longer one is a book.
-OWN_COMMANDS: Final = 200
-OWN_BYTES: Final = 64 * 1024
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.IGNORECASE)
 _ARGUMENTS: Final = "$ARGUMENTS"
 
 BUILT_IN: Final[dict[str, tuple[str, str]]] = {
@@ -55,28 +49,10 @@ def available_commands(own: dict[str, UserCommand]) -> list[AnyCommand]:
 
 def read_user_commands(folder: str) -> dict[str, UserCommand]:
     """Return the user's commands in a folder: `NAME.md`. What cannot be read is left out. Blocks: for a thread."""
-    found: dict[str, UserCommand] = {}
-    try:
-        files = sorted(name for name in os.listdir(folder) if name.endswith(".md"))[:OWN_COMMANDS]
-    except OSError:
-        return found
-    for file in files:
-        name = file.removesuffix(".md")
-        if not _NAME.fullmatch(name) or name in BUILT_IN:
-            continue
-        try:
-            text = read_regular(os.path.join(folder, file), OWN_BYTES).decode("utf-8", "replace")
-        except OSError:
-            continue
-        found[name] = _own(name, text)
-    return found
+    return {name: _own(name, text) for name, text in read_folder(folder) if name not in BUILT_IN}
 
 
 def _own(name: str, text: str) -> UserCommand:
-    description = ""
-    if text.startswith("---\n") and "\n---\n" in text[4:]:
-        head, _, text = text[4:].partition("\n---\n")
-        fields = dict(line.partition(":")[::2] for line in head.splitlines())
-        description = fields.get("description", "").strip().strip("\"'")
+    fields, text = split_front_matter(text)
     first = next((line.strip("# ").strip() for line in text.splitlines() if line.strip()), name)
-    return UserCommand(name, description or first[:100], text.strip())
+    return UserCommand(name, fields.get("description") or first[:100], text.strip())

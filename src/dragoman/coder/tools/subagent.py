@@ -3,7 +3,7 @@
 Several may run at the same time: each has a label of its own in front of the titles of its calls.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import chain, count
 from typing import Any, Final, NamedTuple
@@ -13,12 +13,14 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder import loop
 from dragoman.coder.compaction import ContextBudget
 from dragoman.coder.context import Context, ContextUserMessage
+from dragoman.coder.helper_kinds import PLAIN, HelperKind
 from dragoman.coder.models.contract import HasHelperKinds, Model
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.spending import Spending
 from dragoman.coder.tools.arguments import only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.result_text import cut, title_text
+from dragoman.errors import RequestFailed
 from dragoman.permissions.facts import Action, ActionKind
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Notice
@@ -27,19 +29,20 @@ from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Notice
 MODEL_CALLS: Final = 50
 # What it says is shown in pieces of about this, not letter by letter.
 _PIECE: Final = 1024
-_NAME: Final = "agent"
 # Of a name, in front of the title of every call the helper makes.
 _NAME_CHARACTERS: Final = 60
 
 
-def agent_schema(kinds: Sequence[str]) -> dict[str, Any]:
-    """Return the schema of the input, where helpers are of these kinds."""
-    several = {"name": {"type": "string", "enum": list(kinds), "description": "the kind of helper"}}
+def agent_schema(kinds: Sequence[str], own: Sequence[HelperKind] = ()) -> dict[str, Any]:
+    """Return the schema of the input, where helpers are of these kinds of the model, and of these of the user's own."""
+    names = [*(kinds if len(kinds) > 1 else ()), *(kind.name for kind in own)]
+    about = "; ".join(f"{kind.name}: {kind.description}" for kind in own if kind.description)
+    text = f"the kind of helper; {about}" if about else "the kind of helper"
     return schema(
         ["prompt", "description"],
         prompt={"type": "string", "description": "the whole task; the helper sees nothing else"},
         description={"type": "string", "description": "the task in a few words"},
-        **(several if len(kinds) > 1 else {}),
+        **({"name": {"type": "string", "enum": names, "description": text}} if names else {}),
     )
 
 
@@ -70,9 +73,14 @@ class Delegate:
     def __init__(
         self,
         model: Callable[[], Model],
-        prepare: Callable[[str, Context, Model], Awaitable[HelperSetup]],
+        prepare: Callable[[str, Context, Model, HelperKind | None], Awaitable[HelperSetup]],
         spending: Callable[[], Spending] = Spending,
+        kinds: Callable[[], Mapping[str, HelperKind]] = dict,
+        model_named: Callable[[str], Model] | None = None,
     ) -> None:
+        """`kinds`: the user's own, by name; `model_named` finds the model that one of them names."""
+        self._kinds = kinds
+        self._model_named = model_named
         self._model = model
         self._prepare = prepare
         # The session's: what a helper costs, the session has cost.
@@ -82,10 +90,10 @@ class Delegate:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """`name` is in it only where there are several kinds of helpers to choose from."""
+        """`name` is in it only where there are kinds of helpers to choose from."""
         model = self._model()
         kinds = model.helper_kinds if isinstance(model, HasHelperKinds) else ()
-        return agent_schema(kinds)
+        return agent_schema(kinds, [*self._kinds().values()])
 
     def check(self, call: JudgedCall) -> None:
         only_known(call, "prompt", "description", "name")
@@ -99,7 +107,7 @@ class Delegate:
         return Preview(title_text(text_input(call, "description")), [Action("free")])
 
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
-        name = str(approved.call.input.get("name") or _NAME)
+        name = str(approved.call.input.get("name") or PLAIN)
         label = self._free_label(title_text(name[:_NAME_CHARACTERS]))
         self._labels.add(label)
         try:
@@ -115,13 +123,17 @@ class Delegate:
     async def _work(
         self, name: str, label: str, call: JudgedCall, shown: ToolCall, context: ToolContext
     ) -> ToolOutcome:
-        model = self._model().assistant(name)
+        kind = self._kinds().get(name)
+        try:
+            model = self._model_of(kind).assistant(name)
+        except RequestFailed as error:
+            return ToolOutcome(f"The model of this kind of helper cannot be used: {error.message}", failed=True)
         model.begin_turn()
         task = ContextUserMessage(new_id("task"), [Text(text_input(call, "prompt"))])
         helper_context = Context([], _record_nothing)
         report = _Report(shown)
         end = Idle(stop_reason="end_turn")
-        setup = await self._prepare(f"{label}: ", helper_context, model)
+        setup = await self._prepare(f"{label}: ", helper_context, model, kind)
         turn = loop.turn(
             model,
             helper_context,
@@ -146,6 +158,12 @@ class Delegate:
             return ToolOutcome(f"The helper failed: {end.error.message}", failed=True)
         text = cut(report.text()) or "The helper sent no report."
         return ToolOutcome(text, failed=end.stop_reason != "end_turn", raw={"stopReason": end.stop_reason})
+
+    def _model_of(self, kind: HelperKind | None) -> Model:
+        """Return the model for a helper. Raises `RequestFailed` where its kind names one that cannot be had."""
+        if kind is None or not kind.model or self._model_named is None:
+            return self._model()
+        return self._model_named(kind.model)
 
 
 class _Report:
