@@ -10,8 +10,9 @@ import pytest
 from dragoman.coder import toolbox
 from dragoman.coder.models.contract import ModelRequest, Piece, TextDelta, UsageReported
 from dragoman.coder.models.script import ScriptModel, parse
-from dragoman.vocabulary.events import Idle, ToolCallUpdate, Usage
+from dragoman.vocabulary.events import Idle, TerminalUpdate, ToolCallUpdate, Usage
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from dragoman.vocabulary.tools import Cancellable
 from tests.coder.marked_agent import SECONDS
 from tests.support.scripted_turns import RecordingModel, bash, call
 from tests.support.whole_agent import ends, events_of, whole
@@ -95,10 +96,11 @@ async def test_each_has_a_label_of_its_own(tmp_path: Path) -> None:
 
 
 class SlowUser:
-    """Says yes after a while; how many questions were open at a time."""
+    """Answers when all calls are shown; how many questions were open at a time."""
 
     def __init__(self, answer: str) -> None:
         self.titles: list[object] = []
+        self.all_shown = asyncio.Event()
         self.open = self.most = 0
         self._answer = answer
 
@@ -106,7 +108,7 @@ class SlowUser:
         self.titles.append(request.title)
         self.open += 1
         self.most = max(self.most, self.open)
-        await asyncio.sleep(0.05)  # a person: the others have come to their questions by then
+        await self.all_shown.wait()
         self.open -= 1
         return next(option for option in request.options if option.kind == self._answer)
 
@@ -115,8 +117,12 @@ async def asked_by_three(tmp_path: Path, answer: str, *commands: str) -> SlowUse
     user: Any = SlowUser(answer)
     agents = {str(n): playing(bash(command)) for n, command in enumerate(commands)}
     model = RecordingModel([*(task(name) for name in agents), {"say": "."}], agents=agents)
+    shown = set()
     async with whole(tmp_path, model.make, user=user) as (_, session):
-        await events_of(session)
+        async for event in session.prompt("go"):
+            shown |= {event.tool_call_id} if isinstance(event, ToolCallUpdate) and event.name == "bash" else set()
+            if len(shown) == len(commands):
+                user.all_shown.set()
     slow: SlowUser = user
     return slow
 
@@ -152,13 +158,14 @@ async def test_one_is_stopped_and_the_other_goes_on(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_turn_ends_all_of_them(tmp_path: Path) -> None:
-    agents = {name: playing(bash(f"touch {name}; sleep 1000")) for name in ("one", "two")}
+    agents = {name: playing(bash("sleep 1000")) for name in ("one", "two")}
     model = RecordingModel([task("one"), task("two"), {"say": "."}], [{"say": "."}], agents=agents)
     async with whole(tmp_path, model.make, mode="full-access") as (_, session):
         turn = session.prompt("go")
-        async with asyncio.timeout(SECONDS):
-            async for _ in turn:
-                if len(list(tmp_path.iterdir())) == 2:
-                    await turn.cancel()
+        running = 0
+        async for event in turn:
+            running += isinstance(event, TerminalUpdate) and isinstance(event.capabilities, Cancellable)
+            if running == 2:
+                await turn.cancel()
         await events_of(session)
     assert (turn.stop_reason, len(model.results)) == ("cancelled", 2)
