@@ -22,11 +22,11 @@ from dragoman.dialects.codec.dialect_base import (
     text_frame_head,
     with_login,
 )
-from dragoman.dialects.codec.terminal_display import without_terminals
 from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_outer
 from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, RequestMessage, ResultMessage
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices, permissions, routes, updates
+from dragoman.dialects.v1.live_terminals import output_key
 from dragoman.dialects.v1.updates import REMEMBERED, V1SessionMemory
 from dragoman.dialects.vendors.extensions import OPTION_EXTENSIONS, OptionExtension
 from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, WireError
@@ -108,6 +108,8 @@ class AgentV1(DialectBase):
         self._client = client.capabilities
         # The schema forbids the `notice` update without the capability `session.notices`.
         self._takes_notices = client.capabilities.notices
+        # How the output of display terminals is sent to a client that draws them itself; empty: as text.
+        self._output_key = output_key(client.capabilities)
         self._sessions: dict[str, V1SessionMemory] = {}
         self._prompts: dict[str, PendingPrompt] = {}  # at most one for each session: this wire cannot end two turns
         # Requests that came as `session/set_mode`: they are answered with nothing, not with all options.
@@ -195,7 +197,7 @@ class AgentV1(DialectBase):
         shown = session.calls.get(permissions.call_id(request))
         call = permissions.subject_call(request, shown.content if shown is not None else ())
         if isinstance(call.content, list):
-            call = msgspec.structs.replace(call, content=without_terminals(call.content, session.terminals))
+            call = msgspec.structs.replace(call, content=session.drawn(call.content))
         return RequestMessage(permissions.PERMISSION.method, wire.encode(permissions.encode_permission(request, call)))
 
     def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
@@ -353,7 +355,7 @@ class AgentV1(DialectBase):
             case events.Chunk():
                 return [updates.chunk(session, event)]
             case events.ToolCallUpdate() | events.ToolCallContentChunk():
-                return [updates.tool_call(session, event)]
+                return updates.tool_call(session, event)
             case events.TerminalUpdate() | events.TerminalOutputChunk():
                 return updates.terminal(session, event)
             case events.OptionsChanged():
@@ -468,7 +470,7 @@ class AgentV1(DialectBase):
     def _session(self, session_id: str) -> V1SessionMemory:
         found = self._sessions.get(session_id)
         if found is None:
-            found = self._sessions[session_id] = V1SessionMemory()
+            found = self._sessions[session_id] = V1SessionMemory(self._output_key)
         return found
 
 

@@ -17,6 +17,7 @@ from dragoman.dialects.codec.terminal_display import TerminalDisplay, without_te
 from dragoman.dialects.codec.transcriber import encode_extras
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices
+from dragoman.dialects.v1.live_terminals import LiveTerminals
 from dragoman.vocabulary import events, options, requests
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.tool_call_state import ToolCallState
@@ -40,9 +41,12 @@ _FIELDS: Final = ("status",)
 class V1SessionMemory:
     """What was sent of one session, as far as this wire needs it again."""
 
-    __slots__ = ("calls", "message_ids", "mode", "model", "notices", "plan", "running", "shown_notices", "terminals")
+    __slots__ = (
+        *("calls", "live", "message_ids", "mode", "model", "notices", "plan", "running", "shown_notices", "terminals"),
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, output_key: str = "") -> None:
+        self.live = LiveTerminals(output_key) if output_key else None  # None: the client draws no terminals of ours
         self.calls: dict[str, ToolCallState] = {}  # the ones that were announced
         self.terminals: dict[str, TerminalDisplay] = {}
         self.message_ids: dict[str, None] = {}  # ids of messages, in order
@@ -90,6 +94,14 @@ class V1SessionMemory:
                 self.calls[call_id].apply(events.ToolCallUpdate(call_id, content=None))
         unfinished = [(name, terminal) for name, terminal in self.terminals.items() if not terminal.state.has_ended]
         self.terminals = dict(unfinished[-GOING_ON:])
+        if self.live is not None:
+            self.live.shrink(self.terminals)
+
+    def drawn(self, items: Sequence[ToolContent]) -> list[ToolContent]:
+        """Return content as this wire has it: display terminals as text, or as the client's own where they are live."""
+        if self.live is not None:
+            return self.live.draw(items, self.terminals)
+        return without_terminals(items, self.terminals)
 
 
 # -- messages --------------------------------------------------------------------------------------------------------
@@ -116,43 +128,62 @@ def whole_message(session: V1SessionMemory, event: events.Message) -> Sequence[w
 # -- tool calls and their terminals ----------------------------------------------------------------------------------
 
 
-def tool_call(session: V1SessionMemory, event: events.ToolCallUpdate | events.ToolCallContentChunk) -> Any:
-    """Return the update for a call that is announced, or changed if it was.
+def tool_call(
+    session: V1SessionMemory, event: events.ToolCallUpdate | events.ToolCallContentChunk
+) -> Sequence[wire.WireValue]:
+    """Return the update for a call that is announced, or changed if it was, and those of a terminal that goes live.
 
-    Content is sent whole, also where an item was appended, with display terminals as text.
+    Content is sent whole, also where an item was appended, with display terminals as `V1SessionMemory.drawn` has them.
     """
     announced = event.tool_call_id in session.calls
     call = session.call(event.tool_call_id)
     call.apply(event)
+    live: Sequence[wire.WireValue] = ()
+    if session.live is not None:
+        if not announced and isinstance(event, events.ToolCallUpdate):
+            event = session.live.announce(event)
+        live = _live_updates(event.tool_call_id, session.live.adopt(call, session.terminals))
     if isinstance(event, events.ToolCallContentChunk):
-        whole = without_terminals(call.content, session.terminals)
+        whole = session.drawn(call.content)
         event = events.ToolCallUpdate(event.tool_call_id, content=whole, meta=event.meta, extras=event.extras)
     # A call that ends is sent with its terminals even if its content did not change: their output may have grown by
     # less than a step since they were drawn.
     elif event.content is not UNSET or (call.is_final and _shows_terminal(call.content)):
-        event = replace(event, content=without_terminals(call.content, session.terminals))
+        event = replace(event, content=session.drawn(call.content))
     # The first update of a call is `tool_call`, which requires a title; a second one would be shown as another call.
     if announced:
-        return v1.encode_call(event, w.SessionUpdateToolCallUpdate)
+        return [v1.encode_call(event, w.SessionUpdateToolCallUpdate), *live]
     if not isinstance(event.title, str):
         title = event.name if isinstance(event.name, str) else event.tool_call_id
         event = replace(event, title=title)
-    return v1.encode_call(event, w.ToolCall)
+    return [v1.encode_call(event, w.ToolCall), *live]
 
 
 def terminal(
     session: V1SessionMemory, event: events.TerminalUpdate | events.TerminalOutputChunk
 ) -> Sequence[wire.WireValue]:
-    """Return an update for every call that shows the terminal, with what is on it now; none before it has grown."""
-    if not session.terminal(event.terminal_id).apply(event):
+    """Return the updates that show what an event has changed on a terminal.
+
+    Live: what came, for the call that shows it. Else all that is on it now, for every such call, and nothing before it
+    has grown by a step.
+    """
+    display = session.terminal(event.terminal_id)
+    is_worth_drawing = display.apply(event)
+    if session.live is not None and (followed := session.live.follow(event, display)) is not None:
+        return _live_updates(*followed)
+    if not is_worth_drawing:
         return []
     updates = []
     for call_id, call in session.calls.items():
         content = call.content
         if any(isinstance(item, TerminalItem) and item.terminal_id == event.terminal_id for item in content):
-            drawn = events.ToolCallUpdate(call_id, content=without_terminals(content, session.terminals))
+            drawn = events.ToolCallUpdate(call_id, content=session.drawn(content))
             updates.append(v1.encode_call(drawn, w.SessionUpdateToolCallUpdate))
     return updates
+
+
+def _live_updates(call_id: str, metas: Sequence[dict[str, Any]]) -> Sequence[wire.WireValue]:
+    return [w.SessionUpdateToolCallUpdate(tool_call_id=call_id, meta=meta) for meta in metas]
 
 
 def _shows_terminal(content: Sequence[ToolContent]) -> bool:

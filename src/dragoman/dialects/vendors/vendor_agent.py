@@ -92,6 +92,7 @@ class VendorAgent(AgentV1):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(client, agent)
         self._takes_notices = False  # no document has the update, whatever its client names
+        self._output_key = ""  # nor a terminal that a client draws
 
     # -- requests of the client --------------------------------------------------------------------------------------
 
