@@ -268,6 +268,38 @@ def test_a_login_in_a_terminal_is_offered_only_to_who_can_run_one(version: int) 
     assert names == [["A"], ["T", "A"]]
 
 
+COMMAND_LINE = {"command": "/bin/agent", "args": ["login"], "label": "Login"}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_client_that_runs_command_lines_is_sent_those_of_terminal_logins(version: int) -> None:
+    """Zed declares `terminal-auth` and no login of the schema."""
+    methods = [TerminalAuth("t", "T", meta={"terminal-auth": COMMAND_LINE}), TerminalAuth("bare", "Bare")]
+    client = ClientHello(ClientCapabilities(meta={"terminal-auth": True}))
+    (offered,) = json.loads(encode_agent(version, AgentHello(EDITOR, auth_methods=methods), client))["authMethods"]
+    assert (offered["name"], offered["_meta"]) == ("T", {"terminal-auth": COMMAND_LINE})
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("declared", [{}, {"terminal-auth": False}, {"terminal-auth": "true"}, {"terminal-auth": {}}])
+def test_a_client_that_does_not_declare_it_is_sent_no_command_line(version: int, declared: Any) -> None:
+    with_line = {"terminal-auth": COMMAND_LINE}
+    methods: list[AuthMethod] = [
+        TerminalAuth("t", "T", meta=with_line),
+        TerminalAuth("u", "U", meta={**with_line, "mine": 1}),
+        AgentAuth("a", "A", meta=with_line),
+    ]
+    hello = AgentHello(EDITOR, auth_methods=methods)
+    found = [
+        [(method["name"], method.get("_meta")) for method in json.loads(answer)["authMethods"]]
+        for answer in (
+            encode_agent(version, hello, ClientHello(ClientCapabilities(meta=declared, auth_terminal=can)))
+            for can in (False, True)
+        )
+    ]
+    assert found == [[("A", None)], [("T", None), ("U", {"mine": 1}), ("A", None)]]
+
+
 METHODS: list[AuthMethod] = [
     AgentAuth("a", "A", "d", meta={"m": 1}, extras=Extras({"x": 1})),
     TerminalAuth("t", "T", UNSET, ["--login"], {"KEY": "value"}),

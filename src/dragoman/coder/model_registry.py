@@ -5,6 +5,7 @@ Which one is used where none is named says `models.factory.find_default_model`.
 Made cheaply at the start; what it reads, it reads with the first session.
 """
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -27,13 +28,21 @@ if TYPE_CHECKING:
 
 AGENT_LOGIN: Final = "dragoman"
 TERMINAL_LOGIN: Final = "dragoman-login"
+_PROGRAM: Final = ("-P", "-m", "dragoman.cli.main")
 METHODS: Final[list[AuthMethod]] = [
     AgentAuth(
         AGENT_LOGIN,
         "Use what is there",
         "Uses the keys in the environment or of `dragoman login`; where there is none, the demo answers",
     ),
-    TerminalAuth(TERMINAL_LOGIN, "Log in with a key", "Asks for a provider's key in a terminal", ["login"]),
+    TerminalAuth(
+        TERMINAL_LOGIN,
+        "Log in with a key",
+        "Asks for a provider's key in a terminal",
+        ["login"],
+        # For editors that run a whole command line, in the folder of the project: -P keeps its modules out.
+        meta={"terminal-auth": {"command": sys.executable, "args": [*_PROGRAM, "login"], "label": "Dragoman login"}},
+    ),
 ]
 # Those of `models.names`, which is not imported at the start.
 DEMO: Final = "demo"

@@ -1,8 +1,15 @@
 """Own what both sides exchange in `initialize`: who they are, and what each can do."""
 
+from typing import Final
+
 from msgspec import UNSET, UnsetType, field
+from msgspec.structs import replace
 
 from dragoman.vocabulary.word import Meta, Unknown, Word
+
+# A key of `_meta`. Of a client's capabilities, true: it runs whole command lines for a login. Of a terminal login: that
+# command line, `{command, args, label}`. Zed declares it, and the adapter of Claude sends it.
+COMMAND_LINE: Final = "terminal-auth"
 
 
 class Implementation(Word, frozen=True, gc=False):
@@ -87,6 +94,15 @@ class ClientHello(Word, frozen=True, gc=False):
     info: Implementation | None = None
 
 
+def without_command_lines(hello: ClientHello) -> ClientHello:
+    """Return the hello of a client that is on another machine than the agent: it cannot run the agent's programs."""
+    meta = hello.capabilities.meta or {}
+    if COMMAND_LINE not in meta:
+        return hello
+    others = {key: value for key, value in meta.items() if key != COMMAND_LINE}
+    return replace(hello, capabilities=replace(hello.capabilities, meta=others or UNSET))
+
+
 class AgentHello(Word, frozen=True, gc=False):
     """What an agent replies to `initialize`."""
 
@@ -106,6 +122,7 @@ class AgentHello(Word, frozen=True, gc=False):
 
 
 __all__ = [
+    "COMMAND_LINE",
     "AgentAuth",
     "AgentCapabilities",
     "AgentHello",
@@ -116,4 +133,5 @@ __all__ = [
     "Meta",
     "TerminalAuth",
     "UnknownAuth",
+    "without_command_lines",
 ]

@@ -23,7 +23,13 @@ from dragoman.dialects.handshake.json_fields import (
     with_unknown_fields,
     without_none,
 )
-from dragoman.dialects.handshake.logins import decode_method_1, decode_method_2, encode_method_1, encode_method_2
+from dragoman.dialects.handshake.logins import (
+    decode_method_1,
+    decode_method_2,
+    encode_method_1,
+    encode_method_2,
+    offered_methods,
+)
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, PeerMistake, VersionMismatch
 from dragoman.vocabulary.hello import (
     AgentCapabilities,
@@ -32,7 +38,6 @@ from dragoman.vocabulary.hello import (
     ClientCapabilities,
     ClientHello,
     Implementation,
-    TerminalAuth,
     UnknownAuth,
 )
 
@@ -143,8 +148,7 @@ def spoken_version(requested: int) -> int:
 
 def encode_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     """Encode the result of `initialize`."""
-    # The schema forbids to offer a terminal login to a client that has not said that it can run one.
-    methods = [m for m in hello.auth_methods if client.capabilities.auth_terminal or not isinstance(m, TerminalAuth)]
+    methods = offered_methods(hello.auth_methods, client.capabilities)
     body = _agent_hello_1(hello, methods) if version == 1 else _agent_hello_2(hello, methods)
     return msgspec.json.encode(with_unknown_fields(body, hello))
 

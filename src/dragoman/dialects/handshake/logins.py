@@ -1,8 +1,10 @@
 """Login methods, as `initialize` offers them in either version."""
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from dragoman.dialects.handshake.json_fields import (
     JsonDict,
@@ -13,11 +15,41 @@ from dragoman.dialects.handshake.json_fields import (
     text_or_unset,
     with_unknown_fields,
 )
-from dragoman.vocabulary.hello import AgentAuth, AuthMethod, TerminalAuth, UnknownAuth
+from dragoman.vocabulary.hello import (
+    COMMAND_LINE,
+    AgentAuth,
+    AuthMethod,
+    ClientCapabilities,
+    Meta,
+    TerminalAuth,
+    UnknownAuth,
+)
 
 # The two versions differ in three things: `id` became `methodId`, `type` became required, and `env` a list of pairs.
 _METHOD_1: Final = frozenset({"id", "name", "description", "_meta"})
 _METHOD_2: Final = frozenset({"methodId", "name", "description", "_meta"})
+
+
+def offered_methods(methods: Iterable[AuthMethod], client: ClientCapabilities) -> list[AuthMethod]:
+    """Return the login methods that a client can use, as it is to see them.
+
+    The schema forbids to offer a terminal login to a client that has not said that it can run one. One that runs whole
+    command lines can run a login that has one.
+    """
+    runs_command_lines = (client.meta or {}).get(COMMAND_LINE) is True
+    shown = list(methods) if runs_command_lines else [_without_command_line(method) for method in methods]
+    return [
+        method
+        for method in shown
+        if not isinstance(method, TerminalAuth) or client.auth_terminal or COMMAND_LINE in (method.meta or {})
+    ]
+
+
+def _without_command_line(method: AuthMethod) -> AuthMethod:
+    meta = method.meta or {}
+    if COMMAND_LINE not in meta:
+        return method
+    return replace(method, meta={key: value for key, value in meta.items() if key != COMMAND_LINE} or msgspec.UNSET)
 
 
 def encode_method_1(method: AgentAuth | TerminalAuth) -> JsonDict:
