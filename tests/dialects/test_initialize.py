@@ -236,7 +236,7 @@ def test_the_answer_in_version_1() -> None:
             "providers": {},
         },
         "authMethods": [{"id": "a", "name": "A", "description": "how"}],
-        "_meta": {"m": 1},
+        "_meta": {"m": 1, "steering": {"supported": True}},
     }
 
 
@@ -255,6 +255,7 @@ def test_the_answer_in_version_2() -> None:
             "providers": {},
         },
         "authMethods": [{"type": "agent", "methodId": "a", "name": "A"}],
+        "_meta": {"steering": {"supported": True}},
     }
 
 
@@ -274,7 +275,10 @@ COMMAND_LINE = {"command": "/bin/agent", "args": ["login"], "label": "Login"}
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_client_that_runs_command_lines_is_sent_those_of_terminal_logins(version: int) -> None:
     """Zed declares `terminal-auth` and no login of the schema."""
-    methods = [TerminalAuth("t", "T", meta={"terminal-auth": COMMAND_LINE}), TerminalAuth("bare", "Bare")]
+    methods: list[AuthMethod] = [
+        TerminalAuth("t", "T", meta={"terminal-auth": COMMAND_LINE}),
+        TerminalAuth("bare", "Bare"),
+    ]
     client = ClientHello(ClientCapabilities(meta={"terminal-auth": True}))
     (offered,) = json.loads(encode_agent(version, AgentHello(EDITOR, auth_methods=methods), client))["authMethods"]
     assert (offered["name"], offered["_meta"]) == ("T", {"terminal-auth": COMMAND_LINE})

@@ -133,6 +133,7 @@ class AgentCore:
                 can,
                 logout=can.logout or self.logout_handler is not None,
                 auth_status=can.auth_status or self.auth_status_handler is not None,
+                steering=can.steering or self.steering,
             ),
             self._auth_methods,
         )

@@ -15,12 +15,13 @@ from dragoman.agent.event_sink import TextSink
 from dragoman.agent.journal import session_is_busy, session_not_found
 from dragoman.agent.options import set_option
 from dragoman.agent.session import CALLER, Prompt, caller, new_id
-from dragoman.agent.session_core import QueuedPrompt, SessionCore
+from dragoman.agent.session_core import NoTurn, QueuedPrompt, SessionCore
 from dragoman.agent.sessions import OpenSessions
 from dragoman.agent.turn import RunningTurn
 from dragoman.dialects.contract import Id
 from dragoman.dialects.handshake.first_bytes import InitializeAnswer
 from dragoman.errors import (
+    CANCELLED,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     LinkClosed,
@@ -224,6 +225,7 @@ class ClientConnection:
         sessions, agent = self.sessions, self._agent
         return {
             ask.PromptRequest: self._prompt,
+            ask.SteerTurn: self._steer,
             ask.SetOption: lambda request: set_option(agent, self._open_session(request.session_id), request),
             ask.RecordNote: self._record_note,
             ask.NewSession: sessions.new,
@@ -305,23 +307,58 @@ class ClientConnection:
 
     def _prompt(self, request: ask.PromptRequest) -> Reply | Awaitable[Reply]:
         core = self._open_session(request.session_id)
+        prompt = self._checked_prompt(core, request)
+        if core.turn is None:
+            return self._begin_accepted(core, prompt)
+        if not self._agent.steering:
+            raise session_is_busy()
+        return core.queue.wait_until_accepted(prompt)
+
+    def _checked_prompt(self, core: SessionCore, request: ask.PromptRequest | ask.SteerTurn) -> Prompt:
         # Not empty: every dialect rejects an empty prompt while it decodes the request.
         prompt = Prompt(request.prompt, new_id("msg"), caller())
         # Before anything is recorded: a refused prompt leaves no trace in the log.
         for check in self._agent.prompt_checks:
             check(core.session, prompt)
-        if core.turn is None:
-            # The turn begins after this reply was enqueued: on every wire, acceptance comes before what was accepted.
-            # With a store the prompt is on disk before that. Not during a replay: a wire without message ids could take
-            # the replayed messages for this prompt's, so the reply goes first and the turn waits for the replay.
-            if core.journal is not None and (core.replay_task is None or core.replay_task.done()):
-                queued = QueuedPrompt.of(prompt)
-                return self._accepted(self._begin(core, prompt, queued.accept), queued)
-            self._begin(core, prompt, _already_accepted)
-            return ask.PromptAccepted(prompt.message_id)
+        return prompt
+
+    def _begin_accepted(self, core: SessionCore, prompt: Prompt) -> Reply | Awaitable[Reply]:
+        """Begin a turn; return the reply to its prompt."""
+        # The turn begins after this reply was enqueued: on every wire, acceptance comes before what was accepted. With
+        # a store the prompt is on disk before that. Not during a replay: a wire without message ids could take the
+        # replayed messages for this prompt's, so the reply goes first and the turn waits for the replay.
+        if core.journal is not None and (core.replay_task is None or core.replay_task.done()):
+            queued = QueuedPrompt.of(prompt)
+            return self._accepted(self._begin(core, prompt, queued.accept), queued)
+        self._begin(core, prompt, _already_accepted)
+        return ask.PromptAccepted(prompt.message_id)
+
+    def _steer(self, request: ask.SteerTurn) -> Reply | Awaitable[Reply]:
+        core = self._open_session(request.session_id)
         if not self._agent.steering:
-            raise session_is_busy()
-        return core.queue.wait_until_accepted(prompt)
+            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        prompt = self._checked_prompt(core, request)
+        if core.turn is not None:
+            return self._steered(core, prompt, core.queue.wait_until_accepted(prompt, needs_turn=request.needs_turn))
+        if request.needs_turn:
+            return _no_turn()
+        reply = self._begin_accepted(core, prompt)
+        # Without a task where the reply is there: it must be enqueued before the turn's first event.
+        return _started(prompt) if isinstance(reply, Reply) else self._steered(core, prompt, reply)
+
+    async def _steered(self, core: SessionCore, prompt: Prompt, accepted: Awaitable[Reply]) -> Reply:
+        """Wait for the place of a prompt: in the turn that ran when it came, or at the head of its own."""
+        try:
+            await accepted
+        except NoTurn:
+            return _no_turn()
+        except RequestFailed as failed:
+            if failed.code != CANCELLED:
+                raise
+            return ask.Steered("failed")  # the turn was cancelled, and the prompt has no place
+        # In the step behind the acceptance, in which the prompt's own turn has not done anything yet.
+        begins = core.turn is not None and core.turn.prompt is prompt
+        return _started(prompt) if begins else ask.Steered("injected", message_id=prompt.message_id)
 
     async def _accepted(self, turn: RunningTurn, prompt: QueuedPrompt) -> Reply:
         try:
@@ -345,7 +382,7 @@ class ClientConnection:
         if turn.cancelled or self.link.closed or self.sessions.open.get(core.id) is not core:
             core.queue.reject_all()
         # `core.turn` is not None where a prompt came in the step between the end and this callback: it began its own.
-        elif core.turn is None and (queued := core.queue.pop()) is not None:
+        elif core.turn is None and (queued := core.queue.pop_for_turn()) is not None:
             self._begin(core, queued.prompt, queued.accept)
 
     def _stop(self, session_id: str, id: str) -> Reply:
@@ -385,6 +422,14 @@ async def _asked_by(identity: Identity, reply: Awaitable[Reply]) -> Reply:
     """Wait for an answer in a task of its own, whose code knows who asked."""
     CALLER.set(identity)
     return await reply
+
+
+def _started(prompt: Prompt) -> ask.Steered:
+    return ask.Steered("startedNewTurn", message_id=prompt.message_id)
+
+
+def _no_turn() -> ask.Steered:
+    return ask.Steered(ask.PROMPT_REQUIRED, reason="noRunningTurn")
 
 
 def _already_accepted() -> None:

@@ -19,7 +19,7 @@ from dragoman.agent import checks
 from dragoman.agent.event_sink import EventSink, TextSink, check_turn, current_turn, too_late
 from dragoman.agent.permission import RememberedAnswers
 from dragoman.agent.session import Prompt, Session, new_id
-from dragoman.errors import CANCELLED, RequestFailed, UsageError
+from dragoman.errors import CANCELLED, INVALID_REQUEST, RequestFailed, UsageError
 from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
@@ -232,11 +232,12 @@ class QueuedPrompt(NamedTuple):
 
     prompt: Prompt
     reply: "asyncio.Future[PromptAccepted]"
+    needs_turn: bool = False  # it may not begin a turn of its own
 
     @classmethod
-    def of(cls, prompt: Prompt) -> "QueuedPrompt":
+    def of(cls, prompt: Prompt, *, needs_turn: bool = False) -> "QueuedPrompt":
         """Return `prompt` with a future that is not done yet. Needs a running event loop."""
-        return cls(prompt, asyncio.get_running_loop().create_future())
+        return cls(prompt, asyncio.get_running_loop().create_future(), needs_turn)
 
     def accept(self) -> None:
         """Reply that the prompt stands in the conversation."""
@@ -250,6 +251,10 @@ class QueuedPrompt(NamedTuple):
             self.reply.set_exception(RequestFailed(CANCELLED, "Cancelled") if cancelled else error)
 
 
+class NoTurn(RequestFailed):
+    """The turn that a prompt was for has ended."""
+
+
 class PromptQueue:
     """The queued prompts of one session, in order of arrival."""
 
@@ -259,15 +264,26 @@ class PromptQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    async def wait_until_accepted(self, prompt: Prompt) -> PromptAccepted:
-        """Queue a prompt and wait for its reply. `RequestFailed` if the turn is cancelled before it is accepted."""
-        queued = QueuedPrompt.of(prompt)
+    async def wait_until_accepted(self, prompt: Prompt, *, needs_turn: bool = False) -> PromptAccepted:
+        """Queue a prompt and wait for its reply. `RequestFailed` if the turn is cancelled before it is accepted.
+
+        `needs_turn`: `NoTurn` if the turn ends before.
+        """
+        queued = QueuedPrompt.of(prompt, needs_turn=needs_turn)
         self._waiting.append(queued)
         try:
             return await queued.reply
         finally:
             if queued in self._waiting:  # the request was cancelled
                 self._waiting.remove(queued)
+
+    def pop_for_turn(self) -> QueuedPrompt | None:
+        """Remove and return the oldest one that may begin a turn; answer those before it that may not with `NoTurn`."""
+        while (queued := self.pop()) is not None:
+            if not queued.needs_turn:
+                return queued
+            queued.fail(NoTurn(INVALID_REQUEST, "No turn is running"))
+        return None
 
     def pop(self) -> QueuedPrompt | None:
         """Remove and return the oldest one; None if there is none. The caller must accept or fail it."""

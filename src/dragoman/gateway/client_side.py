@@ -255,7 +255,7 @@ class ClientSide:
                 return await self._lister.list(request, self.connection.token_identity, fetch)
             case requests.CloseSession() | requests.DeleteSession():
                 return await self._close_session(request, id, request.session_id)
-            case requests.PromptRequest():
+            case requests.PromptRequest() | requests.SteerTurn():
                 return await self._prompt(request, id)
             case _:
                 return await self._forward_to_session(request, id, session_id)
@@ -276,7 +276,7 @@ class ClientSide:
             shared.agent_side.remove_session(shared)
         return reply
 
-    async def _prompt(self, request: requests.PromptRequest, id: Id) -> Reply:
+    async def _prompt(self, request: requests.PromptRequest | requests.SteerTurn, id: Id) -> Reply:
         shared = self._shared_sessions.get(request.session_id)
         if shared is None:
             # From an agent of version 1 the error would come as an event of this session, which has no subscriber. An
@@ -293,7 +293,8 @@ class ClientSide:
         if shared is None:
             raise missing(request.session_id)
         self._refuse_unreachable(shared.id)  # it may have got another folder
-        self._monitor.counts["turns"] += 1
+        if isinstance(request, requests.PromptRequest):
+            self._monitor.counts["turns"] += 1
         shared.prompted_by = self.principal
         shared.subscribe(self)
         return await self.forward(self.agent_side_of(request.session_id), request, id)

@@ -33,6 +33,7 @@ _NAMES: Final[dict[type[Request], str]] = {
     ask.GetSessionStatus: "session/status",
     ask.SetOption: "session/set_config_option",
     ask.PromptRequest: "session/prompt",
+    ask.SteerTurn: "session/steering",
 }
 
 

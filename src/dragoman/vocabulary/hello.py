@@ -60,6 +60,7 @@ class AgentCapabilities(Word, frozen=True, gc=False):
     logout: bool = False
     auth_status: bool = False
     providers: bool = False
+    steering: bool = False
 
 
 class AgentAuth(Word, frozen=True, gc=False, tag_field="type", tag="agent"):

@@ -1,5 +1,7 @@
 """Own the requests of a client to an agent, and the agent's replies to them."""
 
+from typing import Final
+
 from msgspec import UNSET, UnsetType
 
 from dragoman.vocabulary.asking import Done, Note, Reply, Request
@@ -7,6 +9,9 @@ from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import State
 from dragoman.vocabulary.options import AnyCommand, Option
 from dragoman.vocabulary.word import Unknown, Word
+
+# What a client that steers wants where no turn runs: nothing is begun, and it prompts by itself.
+PROMPT_REQUIRED: Final = "promptRequired"
 
 
 class EnvVariable(Word, frozen=True, gc=False):
@@ -196,6 +201,19 @@ class PromptRequest(Request["PromptAccepted"], frozen=True, gc=False):
     prompt: list[Content]
 
 
+class SteerTurn(Request["Steered"], frozen=True, gc=False):
+    """Words of the user for the turn that runs. Where none runs, they begin one, unless `needs_turn`."""
+
+    session_id: str
+    prompt: list[Content]
+
+    @property
+    def needs_turn(self) -> bool:
+        """Whether the client prompts by itself where no turn runs."""
+        steering = (self.meta or {}).get("steering")
+        return isinstance(steering, dict) and steering.get("idleBehavior") == PROMPT_REQUIRED
+
+
 class CancelToolCall(Request[Done], frozen=True, gc=False):
     """Stop one tool call; the turn goes on."""
 
@@ -276,6 +294,17 @@ class OptionsSet(Reply, frozen=True, gc=False):
     """The options as they are now, all of them."""
 
     config_options: list[Option]
+
+
+class Steered(Reply, frozen=True, gc=False):
+    """What became of words for a turn: injected, startedNewTurn, failed, or promptRequired with `reason`.
+
+    `message_id` is where they stand in the conversation.
+    """
+
+    outcome: str
+    reason: str | UnsetType = UNSET
+    message_id: str | UnsetType = UNSET
 
 
 class PromptAccepted(Reply, frozen=True, gc=False):

@@ -27,6 +27,7 @@ SessionMessage = (
     | requests.SetOption
     | requests.RecordNote
     | requests.PromptRequest
+    | requests.SteerTurn
     | requests.CancelToolCall
     | requests.CancelTerminal
     | requests.CancelTurn

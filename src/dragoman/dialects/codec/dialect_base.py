@@ -41,6 +41,7 @@ from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, Extension
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, ClientCapabilities
 from dragoman.vocabulary.requests import (
+    PROMPT_REQUIRED,
     ForkSession,
     ListSessions,
     Login,
@@ -48,6 +49,7 @@ from dragoman.vocabulary.requests import (
     NewSession,
     PromptRequest,
     ResumeSession,
+    SteerTurn,
 )
 from dragoman.vocabulary.services import (
     CommandSubject,
@@ -349,7 +351,7 @@ def null_as_object(result: Raw) -> "Raw | bytes":
     return b"{}" if len(result) == 4 and bytes(result) == b"null" else result
 
 
-def check_prompt(request: PromptRequest) -> None:
+def check_prompt(request: PromptRequest | SteerTurn) -> None:
     """Raise `PeerMistake` for an empty prompt."""
     if not request.prompt:
         raise PeerMistake(INVALID_PARAMS, "The prompt is empty")
@@ -373,6 +375,14 @@ def _check_command_cwd(request: RequestPermission) -> None:
         check_paths(request.subject.cwd)
 
 
+def _check_steering(request: SteerTurn) -> None:
+    check_prompt(request)
+    # Another wish than the known one would begin a turn that the client did not want.
+    steering = (request.meta or {}).get("steering")
+    if isinstance(steering, dict) and steering.get("idleBehavior", PROMPT_REQUIRED) != PROMPT_REQUIRED:
+        raise PeerMistake(INVALID_PARAMS, f"The one idleBehavior of steering is {PROMPT_REQUIRED}")
+
+
 # What the types of the wire cannot say. A table and not a `match`: most requests have nothing to be checked.
 _CHECKS: Final[dict[type[Request | Note], Callable[[Any], None]]] = {
     **dict.fromkeys(
@@ -384,6 +394,7 @@ _CHECKS: Final[dict[type[Request | Note], Callable[[Any], None]]] = {
     CreateTerminal: _check_optional_cwd,
     RequestPermission: _check_command_cwd,
     PromptRequest: check_prompt,
+    SteerTurn: _check_steering,
 }
 
 

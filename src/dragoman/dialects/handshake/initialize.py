@@ -150,6 +150,8 @@ def encode_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     """Encode the result of `initialize`."""
     methods = offered_methods(hello.auth_methods, client.capabilities)
     body = _agent_hello_1(hello, methods) if version == 1 else _agent_hello_2(hello, methods)
+    if hello.capabilities.steering:
+        hello = msgspec.structs.replace(hello, meta={_STEERING: _STEERS, **(hello.meta or {})})
     return msgspec.json.encode(with_unknown_fields(body, hello))
 
 
@@ -360,12 +362,13 @@ def decode_agent_1(body: JsonDict) -> AgentHello:
         logout=has_marker(auth, "logout"),
         auth_status=has_marker(auth, "status"),
         providers=has_marker(known, "providers"),
+        steering=_steers(body),
         meta=meta_of(known),
         extras=extras_of(known, _AGENT_1),
     )
     methods = [decode_method_1(method) for method in items(body.get("authMethods"))]
     info = implementation(body.get("agentInfo"))
-    return AgentHello(info, capabilities, without_none(methods), meta=meta_of(body), extras=extras_of(body, _HELLO))
+    return AgentHello(info, capabilities, without_none(methods), meta=_hello_meta(body), extras=extras_of(body, _HELLO))
 
 
 def _decode_agent_2(body: JsonDict) -> AgentHello:
@@ -392,11 +395,29 @@ def _decode_agent_2(body: JsonDict) -> AgentHello:
         logout=bool(methods),  # required of every agent that has a way to log in
         auth_status=has_marker(auth, "status"),
         providers=has_marker(known, "providers"),
+        steering=_steers(body),
         meta=meta_of(known),
         extras=extras_of(known, _AGENT_2),
     )
     info = implementation(body.get("info"))
-    return AgentHello(info, capabilities, methods, meta=meta_of(body), extras=extras_of(body, _HELLO))
+    return AgentHello(info, capabilities, methods, meta=_hello_meta(body), extras=extras_of(body, _HELLO))
+
+
+# An extension that both adapters advertise so, beside the capabilities (`codec/steering`).
+_STEERING: Final = "steering"
+_STEERS: Final = {"supported": True}
+
+
+def _steers(body: JsonDict) -> bool:
+    return object_field(object_field(body, "_meta"), _STEERING).get("supported") is True
+
+
+def _hello_meta(body: JsonDict) -> JsonDict | msgspec.UnsetType:
+    """Return `_meta` of an agent's answer, without what the capability `steering` says."""
+    meta = object_field(body, "_meta")
+    if meta.get(_STEERING) != _STEERS:
+        return meta_of(body)
+    return {key: value for key, value in meta.items() if key != _STEERING} or msgspec.UNSET
 
 
 # Below: the fields that each object is known to have. What is not among them is unknown, and is kept.

@@ -1,7 +1,7 @@
 """Login methods, as `initialize` offers them in either version."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,6 @@ from dragoman.vocabulary.hello import (
     AgentAuth,
     AuthMethod,
     ClientCapabilities,
-    Meta,
     TerminalAuth,
     UnknownAuth,
 )

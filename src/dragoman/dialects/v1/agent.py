@@ -22,6 +22,7 @@ from dragoman.dialects.codec.dialect_base import (
     text_frame_head,
     with_login,
 )
+from dragoman.dialects.codec.steering import steering_routes
 from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_outer
 from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, RequestMessage, ResultMessage
 from dragoman.dialects.v1 import codec as v1
@@ -98,7 +99,11 @@ class AgentV1(DialectBase):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             v1.CODEC,
-            incoming=[*with_login(routes.CLIENT_REQUESTS, agent, requests.Login), routes.LOAD, routes.RESUME],
+            incoming=[
+                *with_login(routes.CLIENT_REQUESTS, agent, requests.Login),
+                *(routes.LOAD, routes.RESUME),
+                *steering_routes(agent, w.PromptRequest),
+            ],
             outgoing=[permissions.PERMISSION, *routes.AGENT_REQUESTS],
             incoming_notes=routes.CLIENT_NOTES,
             outgoing_notes=routes.AGENT_NOTES,
@@ -207,6 +212,11 @@ class AgentV1(DialectBase):
                 return self._reply_options_set(id, request, reply)
             case requests.PromptAccepted() if isinstance(request, requests.PromptRequest):
                 return self._reply_accepted(request.session_id, reply.message_id)
+            case requests.Steered() if isinstance(request, requests.SteerTurn):
+                # The client shows its own words, as it shows a prompt: their echo is not sent.
+                if reply.message_id:
+                    self._session(request.session_id).message_ids[reply.message_id] = None
+                return super().encode_reply(id, request, msgspec.structs.replace(reply, message_id=UNSET))
             case requests.SessionOpened() if isinstance(request, _OPENING):
                 return self._reply_opened(id, request, reply)
             case _ if isinstance(request, (requests.CloseSession, requests.DeleteSession)):

@@ -135,7 +135,7 @@ class LiveTerminals:
         text = live.pieces.decode(output, final=ends)
         if replaces and live.has_output:
             text = ERASE + text
-        metas = [
+        metas: list[dict[str, Any]] = [
             {self._key: {"terminal_id": live.call_id, "data": text[at : at + PIECE]}}
             for at in range(0, len(text), PIECE)
         ]
@@ -143,6 +143,10 @@ class LiveTerminals:
         if status is not None and ends:
             live.has_ended = True
             code, signal = sane_exit(status).exit_code, status.signal
-            ending = {"exit_code": code if code is not UNSET else None, "signal": signal or None}
-            metas.append({EXIT: {"terminal_id": live.call_id, **ending}})
+            ending = {
+                "terminal_id": live.call_id,
+                "exit_code": None if code is UNSET else code,
+                "signal": signal or None,
+            }
+            metas.append({EXIT: ending})
         return metas

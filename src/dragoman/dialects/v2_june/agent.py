@@ -277,6 +277,7 @@ def _open_call(session: updates.V1SessionMemory, event: events.ToolCallUpdate) -
     """Return the update of a call with its own kind and status, and null for the fields that are cleared."""
     # Before `updates.tool_call`, which notes the call as announced. Null in an announcement would clear nothing.
     announced = event.tool_call_id in session.calls
+    encoded: Any
     (encoded,) = updates.tool_call(session, event)
     cleared = {name: None for name in _CLEARED if announced and getattr(event, name) is None}
     return replace(encoded, **_words(event), **cleared)
