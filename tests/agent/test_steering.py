@@ -9,6 +9,7 @@ import pytest
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session, session_core
 from dragoman.store.sqlite import SqliteStore
+from dragoman.vocabulary.identity import Identity
 from tests.support.messages import Message, prompt, texts, updates
 from tests.support.served_agent import opened, served
 from tests.support.waiting import until
@@ -23,11 +24,13 @@ class Listener:
     def __init__(self, **settings: Any) -> None:
         self.go_on = asyncio.Event()
         self.sessions: list[Session] = []
+        self.identities: list[Identity] = []
         self.agent = Agent("listener", **{"steering": True, **settings})
         self.agent.prompt(self._answer)
 
     async def _answer(self, session: Session, prompt: Prompt) -> None:
         self.sessions.append(session)
+        self.identities.append(prompt.identity)
         await session.say(f"<{prompt.text}>")
         if prompt.text == "wait":
             await self.go_on.wait()

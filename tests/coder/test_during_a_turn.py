@@ -23,6 +23,8 @@ from dragoman.vocabulary.requests import (
     GetSessionStatus,
     PromptAccepted,
     PromptRequest,
+    Steered,
+    SteerTurn,
 )
 from dragoman.vocabulary.tools import Cancellable, ExitStatus
 from tests.support.conversation import conversation
@@ -177,3 +179,30 @@ async def test_one_terminal_can_be_stopped_and_its_call_ends_by_itself(tmp_path:
         e.exit_status for e in events if isinstance(e, TerminalUpdate) and isinstance(e.exit_status, ExitStatus)
     ]
     assert status.signal == "SIGKILL"
+
+
+async def test_a_client_of_version_1_steers_a_running_turn(tmp_path: Path) -> None:
+    """It is answered when the words have their place, and not sent them again: it shows them itself."""
+    steps = [
+        {"call": "bash", "input": {"command": "until test -e go; do sleep 0.01; done"}},
+        {"say": "b"},
+    ]
+    store = SqliteStore(tmp_path / "store")
+    async with whole(tmp_path, scripted(steps), mode="full-access", store=store, protocol=1) as (client, session):
+        assert client.agent.capabilities.steering
+        turn = session.prompt("go")
+        events = []
+        steering: asyncio.Future[Any] | None = None
+        async for event in turn:
+            events.append(event)
+            if isinstance(event, ToolCallUpdate) and event.status == "in_progress":
+                steering = asyncio.ensure_future(client.ask(SteerTurn(session.id, [Text("and this")])))
+                await client.ask(GetSessionStatus(session.id))  # behind it: the words have been heard
+                (tmp_path / "go").touch()
+        assert steering is not None
+        assert await steering == Steered("injected")
+        assert turn.stop_reason == "end_turn"
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+    assert [event.content for event in events if isinstance(event, UserMessage)] == [[Text("go")]]
+    asked = [item for item in conversation(read(entries)) if isinstance(item, ContextUserMessage)]
+    assert asked[-1].content == [Text("and this")]

@@ -39,7 +39,7 @@ from dragoman.link import Link
 from dragoman.vocabulary import requests
 from dragoman.vocabulary.asking import Done, Note, R, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, OptionsChanged
-from dragoman.vocabulary.hello import AgentHello, ClientHello, without_command_lines
+from dragoman.vocabulary.hello import AgentHello, ClientHello, for_shared_agent
 from dragoman.vocabulary.identity import Identity, needs_in, with_identity, without_ours
 from dragoman.vocabulary.session_ids import session_of, with_session
 
@@ -185,7 +185,7 @@ class ClientSide:
         if not self.may("prompt"):
             # A token that only reads must not be asked for files or terminals: the agent is not told that it could be.
             hello = hello_to_read(hello)
-        hello = without_command_lines(without_ours(hello))
+        hello = for_shared_agent(without_ours(hello))
         # Kept for further agents of this connection, where each session has its own, and for restarts.
         self.hello = hello
         self.agent_side = await self._pool.start(self, hello)

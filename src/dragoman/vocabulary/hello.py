@@ -10,6 +10,10 @@ from dragoman.vocabulary.word import Meta, Unknown, Word
 # A key of `_meta`. Of a client's capabilities, true: it runs whole command lines for a login. Of a terminal login: that
 # command line, `{command, args, label}`. Zed declares it, and the adapter of Claude sends it.
 COMMAND_LINE: Final = "terminal-auth"
+# The same, true: the client draws display terminals itself from `_meta` of tool calls, and appends their output. Zed
+# declares the second and clients of JetBrains the first; one that declares both gets the first.
+TERMINAL_KEYS: Final = ("terminal_output_delta", "terminal_output")
+_OF_ONE_CLIENT: Final = frozenset({COMMAND_LINE, *TERMINAL_KEYS})
 
 
 class Implementation(Word, frozen=True, gc=False):
@@ -95,12 +99,15 @@ class ClientHello(Word, frozen=True, gc=False):
     info: Implementation | None = None
 
 
-def without_command_lines(hello: ClientHello) -> ClientHello:
-    """Return the hello of a client that is on another machine than the agent: it cannot run the agent's programs."""
+def for_shared_agent(hello: ClientHello) -> ClientHello:
+    """Return the hello of a client for an agent that other clients see too, and that may be on another machine.
+
+    Its logins run where the client is not, and what is sent of a terminal in `_meta` alone other clients cannot draw.
+    """
     meta = hello.capabilities.meta or {}
-    if COMMAND_LINE not in meta:
+    if _OF_ONE_CLIENT.isdisjoint(meta):
         return hello
-    others = {key: value for key, value in meta.items() if key != COMMAND_LINE}
+    others = {key: value for key, value in meta.items() if key not in _OF_ONE_CLIENT}
     return replace(hello, capabilities=replace(hello.capabilities, meta=others or UNSET))
 
 
@@ -124,6 +131,7 @@ class AgentHello(Word, frozen=True, gc=False):
 
 __all__ = [
     "COMMAND_LINE",
+    "TERMINAL_KEYS",
     "AgentAuth",
     "AgentCapabilities",
     "AgentHello",
@@ -134,5 +142,5 @@ __all__ = [
     "Meta",
     "TerminalAuth",
     "UnknownAuth",
-    "without_command_lines",
+    "for_shared_agent",
 ]

@@ -23,16 +23,13 @@ from msgspec.structs import replace
 from dragoman.dialects.codec.terminal_display import TerminalDisplay, without_terminals
 from dragoman.dialects.v1.codec import sane_exit
 from dragoman.vocabulary import events
-from dragoman.vocabulary.hello import ClientCapabilities
+from dragoman.vocabulary.hello import TERMINAL_KEYS, ClientCapabilities
 from dragoman.vocabulary.state import output_bytes
 from dragoman.vocabulary.tool_call_state import ToolCallState
 from dragoman.vocabulary.tools import ClientTerminalItem, ExitStatus, TerminalItem, ToolContent
 
 INFO: Final = "terminal_info"
 EXIT: Final = "terminal_exit"
-# What a client declares, and the key of its output. Both append; a client of JetBrains declares the second, and gets
-# that one also where it declares both.
-OUTPUT_KEYS: Final = ("terminal_output_delta", "terminal_output")
 # Characters of output in one update: of binary output each byte may take six in JSON.
 PIECE: Final = 64 * 1024
 # Output that replaces what was sent, which can only be appended to: erase the screen and what was scrolled away.
@@ -42,7 +39,7 @@ ERASE: Final = "\x1b[H\x1b[2J\x1b[3J"
 def output_key(client: ClientCapabilities) -> str:
     """Return the key under which this client is sent output; empty: it draws no terminals of ours."""
     meta = client.meta or {}
-    return next((key for key in OUTPUT_KEYS if meta.get(key) is True), "")
+    return next((key for key in TERMINAL_KEYS if meta.get(key) is True), "")
 
 
 class LiveTerminal:
