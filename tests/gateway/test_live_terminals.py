@@ -27,7 +27,7 @@ async def test_of_two_clients_of_a_session_each_is_sent_what_it_can_draw(spoken:
             await terminal.write("x" * 2000)
 
     asked = hello(1)
-    asked["params"]["clientCapabilities"] = {"_meta": {"terminal_output": True, "mine": 1}}
+    asked["params"]["clientCapabilities"] = {"_meta": {"terminal_output": True, "jetbrains": {"air": {}}, "mine": 1}}
     async with gateway(agent, tmp_path, versions=(spoken,)) as served, raw_http(served, 1, greet=False) as raw:
         raw.connection = (await raw.post(asked)).headers["Acp-Connection-Id"]
         assert await raw.open() == 200

@@ -13,7 +13,9 @@ COMMAND_LINE: Final = "terminal-auth"
 # The same, true: the client draws display terminals itself from `_meta` of tool calls, and appends their output. Zed
 # declares the second and clients of JetBrains the first; one that declares both gets the first.
 TERMINAL_KEYS: Final = ("terminal_output_delta", "terminal_output")
-_OF_ONE_CLIENT: Final = frozenset({COMMAND_LINE, *TERMINAL_KEYS})
+# What JetBrains AIR declares is in an object under this key.
+JETBRAINS: Final = "jetbrains"
+_OF_ONE_CLIENT: Final = frozenset({COMMAND_LINE, JETBRAINS, *TERMINAL_KEYS})
 
 
 class Implementation(Word, frozen=True, gc=False):
@@ -102,7 +104,8 @@ class ClientHello(Word, frozen=True, gc=False):
 def for_shared_agent(hello: ClientHello) -> ClientHello:
     """Return the hello of a client for an agent that other clients see too, and that may be on another machine.
 
-    Its logins run where the client is not, and what is sent of a terminal in `_meta` alone other clients cannot draw.
+    Its logins run where the client is not; and what an agent sends in `_meta` instead of in the fields of the protocol,
+    such as output and failures, the other clients would miss. The gateway encodes it for the clients that declare it.
     """
     meta = hello.capabilities.meta or {}
     if _OF_ONE_CLIENT.isdisjoint(meta):
@@ -131,6 +134,7 @@ class AgentHello(Word, frozen=True, gc=False):
 
 __all__ = [
     "COMMAND_LINE",
+    "JETBRAINS",
     "TERMINAL_KEYS",
     "AgentAuth",
     "AgentCapabilities",

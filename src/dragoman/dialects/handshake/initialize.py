@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from dragoman.dialects.handshake.air import advertised_to
 from dragoman.dialects.handshake.json_fields import (
     JsonDict,
     as_object,
@@ -32,6 +33,7 @@ from dragoman.dialects.handshake.logins import (
 )
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, PeerMistake, VersionMismatch
 from dragoman.vocabulary.hello import (
+    JETBRAINS,
     AgentCapabilities,
     AgentHello,
     AuthMethod,
@@ -152,6 +154,9 @@ def encode_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     body = _agent_hello_1(hello, methods) if version == 1 else _agent_hello_2(hello, methods)
     if hello.capabilities.steering:
         hello = msgspec.structs.replace(hello, meta={_STEERING: _STEERS, **(hello.meta or {})})
+    # Not where the agent behind a bridge has its own: the client's declaration has reached it.
+    if version == 1 and JETBRAINS not in (hello.meta or {}) and (meta := advertised_to(client.capabilities)):
+        hello = msgspec.structs.replace(hello, meta={**meta, **(hello.meta or {})})
     return msgspec.json.encode(with_unknown_fields(body, hello))
 
 

@@ -25,8 +25,9 @@ from dragoman.dialects.codec.dialect_base import (
 from dragoman.dialects.codec.steering import steering_routes
 from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_outer
 from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, RequestMessage, ResultMessage
+from dragoman.dialects.handshake import air
 from dragoman.dialects.v1 import codec as v1
-from dragoman.dialects.v1 import notices, permissions, routes, updates
+from dragoman.dialects.v1 import notices, permissions, routes, session_failures, updates
 from dragoman.dialects.v1.live_terminals import output_key
 from dragoman.dialects.v1.updates import REMEMBERED, V1SessionMemory
 from dragoman.dialects.vendors.extensions import OPTION_EXTENSIONS, OptionExtension
@@ -115,6 +116,7 @@ class AgentV1(DialectBase):
         self._takes_notices = client.capabilities.notices
         # How the output of display terminals is sent to a client that draws them itself; empty: as text.
         self._output_key = output_key(client.capabilities)
+        self._air = air.declared_by(client.capabilities)
         self._sessions: dict[str, V1SessionMemory] = {}
         self._prompts: dict[str, PendingPrompt] = {}  # at most one for each session: this wire cannot end two turns
         # Requests that came as `session/set_mode`: they are answered with nothing, not with all options.
@@ -258,7 +260,11 @@ class AgentV1(DialectBase):
         encoded: Any = reply.config_options
         if isinstance(reply.config_options, list):
             encoded = self._encode_options(reply.config_options)
-        outs: list[Out] = [ResultMessage(id, self.encode_opened(reply, kind, encoded))]
+        outs: list[Out] = []
+        if kind is w.LoadSessionResponse and air.LOAD_REPLAY_END in self._air:
+            whole = w.SessionInfoUpdate(meta=air.with_air(None, air.LOAD_REPLAY_END, True))
+            outs.extend(self._notify(session_id, [whole]))
+        outs.append(ResultMessage(id, self.encode_opened(reply, kind, encoded)))
         # Version 2 has the commands in the answer. Here they are an update, which must come behind it: before it, the
         # client of a new session does not know the id.
         if reply.available_commands:
@@ -468,7 +474,11 @@ class AgentV1(DialectBase):
         # After a turn of text alone there is nothing to drop.
         if session.calls or session.terminals or len(session.message_ids) > REMEMBERED:
             session.shrink()
-        # Version 1 has no stop reason for a failure; an error answer is what its clients show as one.
+        # Version 1 has no stop reason for a failure; an error answer is what its clients show as one, unless they have
+        # declared a record for it.
+        if event.stop_reason == "error" and air.SESSION_FAILURE in self._air:
+            turn = pending.message_id or f"{self.salt}{pending.id}"
+            return [ResultMessage(pending.id, self.encode_end(session_failures.recorded_end(event, turn)))]
         if event.stop_reason == "error":
             return self.encode_failed_turn(session_id, pending.id, failure_of(event.error))
         return [ResultMessage(pending.id, self.encode_end(event))]

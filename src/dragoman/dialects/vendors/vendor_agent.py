@@ -93,6 +93,7 @@ class VendorAgent(AgentV1):
         super().__init__(client, agent)
         self._takes_notices = False  # no document has the update, whatever its client names
         self._output_key = ""  # nor a terminal that a client draws
+        self._air = frozenset[str]()
 
     # -- requests of the client --------------------------------------------------------------------------------------
 
