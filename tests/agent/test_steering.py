@@ -54,6 +54,7 @@ def outcome(answer: Message) -> Message:
     return {key: value for key, value in found.items() if key != "messageId"}
 
 
+@pytest.mark.requirement("ED5")
 @versions
 async def test_words_for_a_running_turn_are_injected_when_the_agent_takes_them(version: int) -> None:
     listener = Listener()
@@ -68,6 +69,7 @@ async def test_words_for_a_running_turn_are_injected_when_the_agent_takes_them(v
         await until(lambda: texts(wire.heard) == ["<wait>", "+more"])
 
 
+@pytest.mark.requirement("ED5")
 @versions
 @pytest.mark.parametrize("stored", [False, True])
 async def test_words_without_a_turn_begin_one(version: int, stored: bool, tmp_path: Path) -> None:
@@ -101,6 +103,7 @@ async def test_words_that_the_turn_did_not_take_begin_the_next_one(version: int)
         await until(lambda: texts(wire.heard) == ["<deaf>", "<more>"])
 
 
+@pytest.mark.requirement("ED5")
 @versions
 async def test_words_that_need_a_turn_begin_none(version: int) -> None:
     listener = Listener()
@@ -119,6 +122,7 @@ async def test_words_that_need_a_turn_begin_none(version: int) -> None:
         await until(lambda: texts(wire.heard) == ["<deaf>", "<later>"])
 
 
+@pytest.mark.requirement("ED5")
 @versions
 async def test_words_for_a_turn_that_is_cancelled_have_failed(version: int) -> None:
     listener = Listener()

@@ -20,6 +20,7 @@ def calls(folder: Path, meta: Any, *options: str) -> list[Any]:
     return [update for update in said if str(update.get("sessionUpdate")).startswith("tool_call")]
 
 
+@pytest.mark.requirement("ED1")
 def test_a_command_is_live_from_its_announcement_to_its_exit(tmp_path: Path) -> None:
     found = calls(tmp_path, {"terminal_output": True}, "--mode", "full-access")
     call = found[0]["toolCallId"]
@@ -34,6 +35,7 @@ def test_a_command_is_live_from_its_announcement_to_its_exit(tmp_path: Path) -> 
     assert found[-1]["status"] == "failed"
 
 
+@pytest.mark.requirement("ED4")
 def test_an_editor_that_declares_nothing_is_sent_text_and_no_meta(tmp_path: Path) -> None:
     found = calls(tmp_path, {}, "--mode", "full-access")
     assert [update["_meta"] for update in found if "_meta" in update] == []
@@ -41,6 +43,7 @@ def test_an_editor_that_declares_nothing_is_sent_text_and_no_meta(tmp_path: Path
     assert item["content"]["text"].endswith("one\n\n[exit code 3]")
 
 
+@pytest.mark.requirement("ED3")
 def test_the_command_line_of_the_login_is_one_that_can_be_run(tmp_path: Path) -> None:
     with Editor(tmp_path) as editor:
         hello = editor.result("initialize", {**HELLO[1], "clientCapabilities": {"_meta": {"terminal-auth": True}}})
@@ -53,6 +56,7 @@ def test_the_command_line_of_the_login_is_one_that_can_be_run(tmp_path: Path) ->
     assert (shown.returncode, "login" in shown.stdout) == (0, True)
 
 
+@pytest.mark.requirement("ED3")
 @pytest.mark.parametrize("capabilities", [{}, {"auth": {"terminal": True}}])
 def test_an_editor_that_declares_nothing_is_sent_no_command_line(tmp_path: Path, capabilities: Any) -> None:
     with Editor(tmp_path) as editor:

@@ -85,6 +85,7 @@ def test_what_an_agent_behind_a_bridge_tells_air_passes_as_it_is() -> None:
 # -- the end of a replay ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("ED8")
 def test_the_end_of_a_replay_is_sent_before_the_session_is_open() -> None:
     end, answer = loaded(agent_of(1, AIR))
     assert isinstance(end, NotificationMessage)
@@ -99,6 +100,7 @@ def test_a_session_that_is_opened_without_a_replay_has_no_end_of_one() -> None:
     assert len(agent.encode_reply(1, request, requests.SessionOpened("s"))) == 1
 
 
+@pytest.mark.requirement("ED4")
 @not_declared
 def test_a_client_that_has_not_declared_it_is_sent_no_end_of_a_replay(air: Any) -> None:
     assert len(loaded(agent_of(1, declaring(air)))) == 1
@@ -107,6 +109,7 @@ def test_a_client_that_has_not_declared_it_is_sent_no_end_of_a_replay(air: Any) 
 # -- the failure of a turn -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("ED7")
 @pytest.mark.parametrize(
     ("failure", "category", "actions"),
     [
@@ -133,6 +136,7 @@ def test_a_failure_without_words_has_a_title_all_the_same(failure: Any) -> None:
     assert meta["jetbrains"]["air"]["sessionFailure"]["title"] == "The turn has failed."
 
 
+@pytest.mark.requirement("ED4")
 @not_declared
 def test_a_client_that_has_not_declared_it_is_sent_the_error(air: Any) -> None:
     failure = events.Failure(-32603, "no")

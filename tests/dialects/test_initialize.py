@@ -272,6 +272,7 @@ def test_a_login_in_a_terminal_is_offered_only_to_who_can_run_one(version: int) 
 COMMAND_LINE = {"command": "/bin/agent", "args": ["login"], "label": "Login"}
 
 
+@pytest.mark.requirement("ED3")
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_client_that_runs_command_lines_is_sent_those_of_terminal_logins(version: int) -> None:
     """Zed declares `terminal-auth` and no login of the schema."""
@@ -284,6 +285,7 @@ def test_a_client_that_runs_command_lines_is_sent_those_of_terminal_logins(versi
     assert (offered["name"], offered["_meta"]) == ("T", {"terminal-auth": COMMAND_LINE})
 
 
+@pytest.mark.requirement("ED4")
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("declared", [{}, {"terminal-auth": False}, {"terminal-auth": "true"}, {"terminal-auth": {}}])
 def test_a_client_that_does_not_declare_it_is_sent_no_command_line(version: int, declared: Any) -> None:

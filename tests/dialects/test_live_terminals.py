@@ -48,6 +48,7 @@ def end(code: int | None, signal: str | None = None) -> dict[str, Any]:
 TERMINAL = [{"type": "terminal", "terminalId": "c"}]
 
 
+@pytest.mark.requirement("ED1")
 def test_a_command_is_announced_with_a_terminal_then_shows_it_then_appends_then_ends() -> None:
     assert updates_of(
         zed(),
@@ -75,6 +76,7 @@ def test_a_command_is_announced_with_a_terminal_then_shows_it_then_appends_then_
     ]
 
 
+@pytest.mark.requirement("ED4")
 @pytest.mark.parametrize(
     "meta",
     [{}, {"terminal_output": False}, {"terminal_output": {}}, {"terminal_output": "true"}, {"terminal_output": None}],
@@ -94,6 +96,7 @@ def test_a_vendor_dialect_has_no_live_terminals(name: str) -> None:
     assert "terminal_" not in repr(outs)
 
 
+@pytest.mark.requirement("ED2")
 def test_a_client_of_jetbrains_is_sent_the_output_under_its_own_key() -> None:
     both = zed({"terminal_output": True, "terminal_output_delta": True})
     assert updates_of(both, COMMAND, SHOWS, chunk(b"a"))[2:] == [output("a", "terminal_output_delta")]

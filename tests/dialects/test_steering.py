@@ -27,6 +27,7 @@ def decoded(version: int, params: Any, agent: AgentHello = AGENT) -> Any:
     return agent_of(version, agent=agent).decode_request(1, STEERING, Raw(text(params)))
 
 
+@pytest.mark.requirement("ED5")
 @versions
 def test_an_agent_with_steering_advertises_it_and_a_client_reads_that(version: int) -> None:
     info = Implementation("a", "1")
@@ -88,6 +89,7 @@ def test_a_client_may_want_no_turn_to_be_begun(version: int, meta: Any, needs_tu
     assert decoded(version, {**PARAMS, "_meta": meta}).needs_turn is needs_turn
 
 
+@pytest.mark.requirement("ED5")
 @pytest.mark.parametrize(
     ("version", "sent"), [(1, {"outcome": "injected"}), (2, {"outcome": "injected", "messageId": "m"})]
 )

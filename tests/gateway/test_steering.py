@@ -33,6 +33,7 @@ async def test_a_running_turn_is_steered_and_a_new_one_begun(client: int, agent:
             assert "user_message_chunk" not in updates(raw.heard)
 
 
+@pytest.mark.requirement("ED6")
 @pytest.mark.parametrize("version", [1, 2])
 async def test_the_agent_knows_in_whose_name_a_turn_is_steered(version: int, tmp_path: Path) -> None:
     listener = Listener()
@@ -49,6 +50,7 @@ async def test_the_agent_knows_in_whose_name_a_turn_is_steered(version: int, tmp
     assert bugs == []
 
 
+@pytest.mark.requirement("ED6")
 async def test_a_token_that_may_only_read_steers_nothing(tmp_path: Path) -> None:
     listener = Listener()
     async with gateway(listener.agent, tmp_path) as served, raw_http(served, 1) as raw:

@@ -21,8 +21,9 @@ _ADVERTISED: Final = (SESSION_FAILURE,)
 
 def declared_by(client: ClientCapabilities) -> frozenset[str]:
     """Return the names that a client has declared; none where its declaration is malformed."""
-    air = _air_of(client)
-    version, names = (air or {}).get("version"), (air or {}).get("capabilities")
+    air = _air_of(client) or {}
+    version: Any = air.get("version")
+    names = air.get("capabilities")
     # `type`: true is an `int` in Python and no version; 1.0 is the same number as 1 in JSON.
     is_whole = type(version) is int or (isinstance(version, float) and version.is_integer())
     if not is_whole or version < VERSION or not isinstance(names, list):
