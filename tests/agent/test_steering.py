@@ -164,3 +164,19 @@ async def test_an_author_may_serve_the_method_without_steering() -> None:
         session_id = await opened(wire)
         wire.say(steer(2, session_id))
         assert (await wire.answer(2))["result"] == {"outcome": "mine"}
+
+
+@versions
+@pytest.mark.parametrize("first", ["wait", ""], ids=["running", "idle"])
+async def test_steering_may_be_called_off_in_the_read_that_brings_it(version: int, first: str, tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    listener = Listener(store=store)
+    async with served(listener.agent, version) as wire:
+        session_id = await opened(wire)
+        if first:
+            wire.say(prompt(2, session_id, first))
+            await until(lambda: f"<{first}>" in texts(wire.heard))
+        wire.say(steer(3, session_id), {"method": "$/cancel_request", "params": {"requestId": 3}})
+        assert (await wire.answer(3))["error"]["code"] == -32800
+        listener.go_on.set()
+    await store.close()

@@ -7,6 +7,7 @@ being opened is held, and leaves right behind that answer.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, Final
 
 from dragoman import limits
@@ -309,7 +310,8 @@ class ClientConnection:
         core = self._open_session(request.session_id)
         prompt = self._checked_prompt(core, request)
         if core.turn is None:
-            return self._begin_accepted(core, prompt)
+            accepted = self._begin_accepted(core, prompt)
+            return ask.PromptAccepted(prompt.message_id) if accepted is None else accepted()
         if not self._agent.steering:
             raise session_is_busy()
         return core.queue.wait_until_accepted(prompt)
@@ -322,16 +324,16 @@ class ClientConnection:
             check(core.session, prompt)
         return prompt
 
-    def _begin_accepted(self, core: SessionCore, prompt: Prompt) -> Reply | Awaitable[Reply]:
-        """Begin a turn; return the reply to its prompt."""
+    def _begin_accepted(self, core: SessionCore, prompt: Prompt) -> Callable[[], Awaitable[Reply]] | None:
+        """Begin a turn; return what waits until its prompt is accepted. None: it is accepted now."""
         # The turn begins after this reply was enqueued: on every wire, acceptance comes before what was accepted. With
         # a store the prompt is on disk before that. Not during a replay: a wire without message ids could take the
         # replayed messages for this prompt's, so the reply goes first and the turn waits for the replay.
         if core.journal is not None and (core.replay_task is None or core.replay_task.done()):
             queued = QueuedPrompt.of(prompt)
-            return self._accepted(self._begin(core, prompt, queued.accept), queued)
+            return partial(self._accepted, self._begin(core, prompt, queued.accept), queued)
         self._begin(core, prompt, _already_accepted)
-        return ask.PromptAccepted(prompt.message_id)
+        return None
 
     def _steer(self, request: ask.SteerTurn) -> Reply | Awaitable[Reply]:
         core = self._open_session(request.session_id)
@@ -339,17 +341,20 @@ class ClientConnection:
             raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
         prompt = self._checked_prompt(core, request)
         if core.turn is not None:
-            return self._steered(core, prompt, core.queue.wait_until_accepted(prompt, needs_turn=request.needs_turn))
+            queue = partial(core.queue.wait_until_accepted, prompt, needs_turn=request.needs_turn)
+            return self._steered(core, prompt, queue)
         if request.needs_turn:
             return _no_turn()
-        reply = self._begin_accepted(core, prompt)
-        # Without a task where the reply is there: it must be enqueued before the turn's first event.
-        return _started(prompt) if isinstance(reply, Reply) else self._steered(core, prompt, reply)
+        accepted = self._begin_accepted(core, prompt)
+        # Without a task where it is accepted: the reply must be enqueued before the turn's first event.
+        return _started(prompt) if accepted is None else self._steered(core, prompt, accepted)
 
-    async def _steered(self, core: SessionCore, prompt: Prompt, accepted: Awaitable[Reply]) -> Reply:
+    # A function and not a coroutine: the request may be cancelled before its task has begun, and Python warns of a
+    # coroutine that never ran.
+    async def _steered(self, core: SessionCore, prompt: Prompt, accepted: Callable[[], Awaitable[Reply]]) -> Reply:
         """Wait for the place of a prompt: in the turn that ran when it came, or at the head of its own."""
         try:
-            await accepted
+            await accepted()
         except NoTurn:
             return _no_turn()
         except RequestFailed as failed:
