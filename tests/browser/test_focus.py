@@ -8,7 +8,7 @@ from .test_page import enter, prompt
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
 
-RUN = {"call": "bash", "input": {"command": "true"}}
+RUN = {"call": "bash", "input": {"command": "touch x"}}
 VALUE = "document.querySelector('#prompt').value"
 GONE = "document.querySelector('#question').hidden"
 LONG = {"say": "word ", "repeat": 2000, "delay_ms": 20}

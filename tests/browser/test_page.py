@@ -331,7 +331,7 @@ async def test_what_is_to_be_judged_is_seen_without_scrolling_sideways(page: Tab
     (tmp_path / "work" / "a.txt").write_text("two\n")
     edit = {**EDIT, "input": {**EDIT["input"], "new_string": "safe" + " " * 900 + "rm -rf /" + "x" * 900 + BLANK}}  # type: ignore[dict-item]
     plan = [{"content": "a", "status": "completed choice allow", "priority": "low"}]
-    async with serve([edit, {"call": "bash", "input": {"command": "echo " + "y" * 900}}]) as served:
+    async with serve([edit, {"call": "bash", "input": {"command": "touch " + "y" * 900}}]) as served:
         await enter(page, served)
         await prompt(page, "go")
         for what in ("#question .patch .line.added", "#question pre.exact"):
@@ -355,7 +355,7 @@ async def test_on_a_telephone_nothing_is_wider_than_the_screen(page: Tab, serve:
     await page.resize(390, 800, phone=True)
     await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     fits = "document.documentElement.scrollWidth <= innerWidth && document.body.scrollWidth <= innerWidth"
-    async with serve([{"say": wide}, EDIT, {"call": "bash", "input": {"command": "echo " + "y" * 400}}]) as served:
+    async with serve([{"say": wide}, EDIT, {"call": "bash", "input": {"command": "touch " + "y" * 400}}]) as served:
         await page.go(address(served))
         await page.until(f"!document.querySelector('#login').hidden && {fits}")
         await enter(page, served)
@@ -387,7 +387,7 @@ async def test_on_a_telephone_nothing_is_wider_than_the_screen(page: Tab, serve:
 async def test_the_end_is_followed_after_a_question_until_the_user_scrolls_up(page: Tab, serve: Serve) -> None:
     long = {"say": "line\n\n", "repeat": 60}
     slow = {"say": "more\n\n", "repeat": 20, "delay_ms": 10}
-    asked = {"call": "bash", "input": {"command": "true"}}
+    asked = {"call": "bash", "input": {"command": "touch x"}}
     turn = [long, asked, slow, asked, long]
     end = "(({ scrollTop, clientHeight, scrollHeight }) => scrollTop + clientHeight >= scrollHeight - 2)"
     at_the_end = f"{end}(document.querySelector('#transcript'))"
@@ -407,12 +407,12 @@ async def test_the_end_is_followed_after_a_question_until_the_user_scrolls_up(pa
         await page.call("Input.dispatchMouseEvent", type="mouseWheel", x=600, y=200, deltaX=0, deltaY=-900)
         await page.until(f"!{at_the_end}")
         await prompt(page, "again")  # who says something looks at the end again
-        await page.until_text("#question", "true")
+        await page.until_text("#question", "touch x")
         await page.until(at_the_end)
         await page.call("Input.dispatchMouseEvent", type="mouseWheel", x=600, y=100, deltaX=0, deltaY=-900)
         await page.until(f"!{at_the_end}")
         await page.click("#question [data-option=allow_once]")
-        await page.until_text("#question", "true")
+        await page.until_text("#question", "touch x")
         assert await page.js(at_the_end) is False
 
 

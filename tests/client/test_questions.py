@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from dragoman.vocabulary.services import Elicit, PermissionOption, RequestPermission
+from dragoman.client.permission_handler import PermissionHandler
+from dragoman.client.permission_policy import PermissionPolicy
+from dragoman.vocabulary.services import (
+    FEEDBACK,
+    Elicit,
+    PermissionAnswer,
+    PermissionOption,
+    RequestPermission,
+    Selected,
+)
 from tests.client.raw_agent import connected, new_session
 from tests.support.messages import Message
 from tests.support.versions import both_versions
@@ -236,3 +245,16 @@ async def test_files_and_extensions_are_lent_where_they_are_given() -> None:
         assert written == [("/b", "c")]
         agent.say({"id": "p", "method": "_ping", "params": {"n": 1}})
         assert (await agent.answer("p"))["result"] == {"n": 1}
+
+
+@both_versions
+async def test_what_the_user_wrote_to_a_no_is_sent_beside_it(version: int) -> None:
+    async def refuse(request: RequestPermission) -> PermissionAnswer:
+        return PermissionAnswer(Selected("no"), meta={FEEDBACK: "use pnpm"})
+
+    permissions = PermissionHandler(PermissionPolicy("read"), ["/"], refuse)
+    async with connected(version, permission=permissions) as (client, agent):
+        await new_session(client, agent)
+        agent.say(permission(version))
+        answer = await agent.answer("q")
+    assert answer["result"] == chosen("no") | {"_meta": {FEEDBACK: "use pnpm"}}

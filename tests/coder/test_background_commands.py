@@ -239,11 +239,10 @@ async def test_long_output_is_bounded_and_a_reader_goes_on_where_it_was(tmp_path
     assert model.results[2] == "(no new output)\n[bg1: ended with exit code 0]"
 
 
-@pytest.mark.parametrize("mode", ["ask", "workspace-write"])
-async def test_it_is_asked_about_as_any_command_and_said_to_run_on(tmp_path: Path, mode: str) -> None:
+async def test_it_is_asked_about_as_any_command_and_said_to_run_on(tmp_path: Path) -> None:
     user = User("reject_once")
     model = RecordingModel([in_background("touch new"), {"say": "."}])
-    async with whole(tmp_path, model.make, mode=mode, user=user) as (_, session):
+    async with whole(tmp_path, model.make, mode="ask", user=user) as (_, session):
         await events_of(session)
     assert [asked.title for asked in user.asked] == ["In the background: touch new"]
     assert list(tmp_path.iterdir()) == []
@@ -259,7 +258,9 @@ async def test_helpers_and_the_sandbox_have_none(tmp_path: Path) -> None:
     sandboxed = RecordingModel([call("sandbox_bash", command="touch new", background=True), {"say": "."}])
     async with whole(tmp_path, sandboxed.make, mode="sandbox", home=tmp_path / "home") as (_, session):
         await events_of(session)
-    assert sandboxed.results == ["sandbox_bash has no argument 'background'; it takes command, cwd, timeout."]
+    assert sandboxed.results == [
+        "sandbox_bash has no argument 'background'; it takes command, cwd, timeout, unconfined."
+    ]
 
 
 @pytest.mark.parametrize("mode", ["full-access", "workspace-write"])

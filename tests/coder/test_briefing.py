@@ -60,7 +60,7 @@ async def test_the_first_request_has_environment_and_mode_before_the_prompt(tmp_
     assert f"Working folder: {tmp_path}" in facts["environment"]
     assert "Git: not a repository" in facts["environment"]
     assert f"At the top of {tmp_path}: README.md, src/" in facts["environment"]
-    assert facts["mode"] == 'The mode is now "ask": asks before it writes, runs or fetches.'
+    assert facts["mode"] == 'The mode is now "ask": asks before it writes, fetches or runs what does more than look.'
 
 
 async def test_branch_and_changes_of_git_are_told(tmp_path: Path) -> None:

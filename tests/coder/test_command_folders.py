@@ -101,6 +101,6 @@ async def test_only_what_looks_inside_runs_unasked_in_another_folder(
     (work / "sub" / "a.txt").write_text("text\n")
     user = User("reject_once")
     model = RecordingModel([bash(command, cwd="sub")])
-    async with whole(work, model.make, mode="workspace-write", user=user) as (_, session):
+    async with whole(work, model.make, mode="ask", user=user) as (_, session):
         await events_of(session)
     assert len(user.asked) == questions

@@ -72,7 +72,7 @@ async def test_no_command_makes_git_run_something_later(tmp_path: Path, attack: 
 
 
 def test_one_allowed_command_of_a_real_agent_leaves_nothing_that_git_runs(tmp_path: Path) -> None:
-    """As a user has it: `dragoman acp`, `make -s test`, a yes; then `git status` by hand, everywhere."""
+    """As a user has it: `dragoman acp`, `make -s test`; then `git status` by hand, everywhere."""
     need("make")
     need("bwrap")
     work = repository(tmp_path / "work")
@@ -91,7 +91,7 @@ def test_one_allowed_command_of_a_real_agent_leaves_nothing_that_git_runs(tmp_pa
     with Editor(work, script, "--mode", "workspace-write", env={"DRAGOMAN_HOME": str(tmp_path / "home")}) as editor:
         editor.open()
         asked, told = answer_questions(editor, agree)
-    assert len(asked) == 2
+    assert asked == []
     for folder in (work, *(path for path in work.rglob("*") if path.is_dir() and ".git" not in path.parts)):
         git(folder, "status")
     assert not (tmp_path / "ran").exists()
@@ -109,11 +109,6 @@ async def test_a_client_that_leaves_while_a_command_runs_leaves_nothing_behind(t
     with Editor(work, turns([loop]), "--mode", "workspace-write", env=home) as editor:
         editor.open()
         editor.send({"id": 7000, "method": "session/prompt", "params": editor.words("go")})
-        while (message := editor.read()).get("method") != "session/request_permission":
-            pass
-        chosen = next(option for option in message["params"]["options"] if option["kind"] == "allow_once")
-        answer = {"outcome": {"outcome": "selected", "optionId": chosen["optionId"]}}
-        editor.send({"id": message["id"], "result": answer})
         await until((work / "ready").exists)
         editor.leave()
     assert list((work / "sub").iterdir()) == []
@@ -179,20 +174,20 @@ async def test_what_is_read_only_is_not_replaced_by_moving_a_folder_above_it(tmp
     work = tmp_path / "work"
     for folder in ("pkg/deep", "large/.vscode", "conf/real"):
         (work / folder).mkdir(parents=True)
-    (work / "pkg" / "deep" / ".envrc").write_text("mine")
+    (work / "pkg" / "deep" / ".mcp.json").write_text("mine")
     (work / "large" / ".vscode" / "tasks.json").write_bytes(b"mine" * 1_000_000)
     (work / "conf" / "real" / "zed").write_text("mine")
     (work / "conf" / "alias").symlink_to("real")
     (work / ".zed").symlink_to("conf/alias/zed")
     (work / ".idea").symlink_to("missing/idea")
     commands = [
-        "mv pkg was; mkdir -p pkg/deep; echo evil > pkg/deep/.envrc",
+        "mv pkg was; mkdir -p pkg/deep; echo evil > pkg/deep/.mcp.json",
         "mv large was2; mkdir -p large/.vscode; echo evil > large/.vscode/tasks.json",
         "mv conf was3; mkdir -p conf/real; echo evil > conf/real/zed; ln -s real conf/alias",
         "mkdir missing; echo evil > missing/idea",
     ]
     results = await allowed(work, *commands)
-    assert (work / "pkg" / "deep" / ".envrc").read_text() == "mine"
+    assert (work / "pkg" / "deep" / ".mcp.json").read_text() == "mine"
     assert (work / "large" / ".vscode" / "tasks.json").read_bytes()[:5] == b"minem"
     assert (work / ".zed").read_text() == "mine"
     assert not (work / ".idea").exists()

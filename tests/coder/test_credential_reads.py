@@ -167,7 +167,7 @@ async def test_a_command_that_only_looks_sees_none_where_it_names_none(project: 
 
 async def test_a_rule_about_a_command_does_not_cover_one(project: Path) -> None:
     user = User("allow_always", "reject_once")
-    steps = [call("bash", command="cat plain.txt"), {"say": "x"}, call("bash", command="cat .env")]
+    steps = [call("bash", command="cat ../plain.txt"), {"say": "x"}, call("bash", command="cat .env")]
     events = await told(project, *steps, user=user)
     assert (len(user.asked), CANARY in shown(events)) == (2, False)
 

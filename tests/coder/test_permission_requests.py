@@ -111,7 +111,9 @@ def test_who_was_killed_has_not_said_yes(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("F2")
 @once
-def test_a_fresh_agent_asks_for_every_write_and_every_command(tmp_path: Path, version: int) -> None:
+def test_a_fresh_agent_asks_for_every_write_and_every_command_that_may_do_more_than_read(
+    tmp_path: Path, version: int
+) -> None:
     """Over the wire, with the default settings."""
     (tmp_path / "old.txt").write_text("old\n")
     steps = apart(
@@ -126,7 +128,7 @@ def test_a_fresh_agent_asks_for_every_write_and_every_command(tmp_path: Path, ve
     with Editor(tmp_path, turns(steps), version=version) as editor:
         editor.open()
         asked, _ = answer_questions(editor, lambda question: {"result": {"outcome": {"outcome": "cancelled"}}})
-        assert len(asked) == 5
+        assert len(asked) == 4  # `ls` is not one
     assert not (tmp_path / "a.txt").exists()
     assert (tmp_path / "old.txt").read_text() == "old\n"
 
@@ -196,9 +198,9 @@ DISGUISES = [
 @pytest.mark.requirement("F6")
 async def test_always_for_one_command_is_no_yes_to_what_looks_like_it(tmp_path: Path) -> None:
     user = User("allow_always", "reject_once")
-    model = RecordingModel(apart([bash("git status"), bash("git status"), *map(bash, DISGUISES)]))
+    model = RecordingModel(apart([bash("git status .."), bash("git status"), *map(bash, DISGUISES)]))
     async with whole(tmp_path, model.make, user=user) as (_, session):
         await events_of(session)
-    assert [one.subject.tool_call.raw_input["command"] for one in user.asked] == ["git status", *DISGUISES]  # type: ignore[union-attr,index]
+    assert [one.subject.tool_call.raw_input["command"] for one in user.asked] == ["git status ..", *DISGUISES]  # type: ignore[union-attr,index]
     assert model.results[2:] == ["Permission denied. The user said no."] * len(DISGUISES)
     assert not (tmp_path / "x").exists()

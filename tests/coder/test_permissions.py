@@ -3,7 +3,16 @@
 import pytest
 
 from dragoman.coder.modes import MODES
-from dragoman.coder.permissions import NOES, Approved, JudgedCall, PermissionGate, decide_call, offers, rules_for
+from dragoman.coder.permissions import (
+    NOES,
+    Approved,
+    JudgedCall,
+    PermissionGate,
+    UserAnswer,
+    decide_call,
+    offers,
+    rules_for,
+)
 from dragoman.permissions.decision import Decision
 from dragoman.permissions.facts import Action
 from dragoman.permissions.rule import PermissionRule
@@ -13,6 +22,8 @@ READ = JudgedCall("1", "read_file", {"path": "a"}, [Action("read", "/w/a")])
 WRITE = JudgedCall("2", "write_file", {"path": "a", "content": "x"}, [Action("edit", "/w/a")])
 HOOK = JudgedCall("2", "write_file", {"path": ".git/hooks/x"}, [Action("edit", "/w/.git/hooks/x", guarded=True)])
 BASH = JudgedCall("3", "bash", {"command": "make"}, [Action("execute", "make")])
+KEPT_IN = JudgedCall("3", "bash", {"command": "make"}, [Action("execute", "make", confined=True)])
+FREED = JudgedCall("3", "bash", {}, [Action("execute", "make", guarded=True, unconfined="needs it", confined=True)])
 LOOK = JudgedCall("3", "bash", {"command": "ls"}, [Action("execute", "ls", harmless=True)])
 FETCH = JudgedCall("4", "web_fetch", {"url": "https://example.com"}, [Action("fetch", "example.com")])
 FOREIGN = JudgedCall("5", "mcp__x__read", {}, [Action("foreign", "mcp__x__read")])
@@ -28,6 +39,8 @@ CALLS = {
     "protected": HOOK,
     "command": BASH,
     "look": LOOK,
+    "confined": KEPT_IN,
+    "unconfined": FREED,
     "network": FETCH,
     "foreign": FOREIGN,
     "free": PLAN,
@@ -35,13 +48,20 @@ CALLS = {
     "unknown": UNKNOWN_TOOL,
 }
 TABLE = {
-    "read-only": "read allow, write deny, protected deny, command deny, look deny, network deny, foreign deny",
-    "plan": "read allow, write deny, protected deny, command deny, look deny, network deny, foreign deny",
-    "ask": "read allow, write ask, protected ask, command ask, look ask, network ask, foreign ask",
-    "workspace-write": "read allow, write allow, protected ask, command ask, look allow, network ask, foreign ask",
-    "safe": "read allow, write ask, protected ask, command deny, look deny, network deny, foreign deny",
-    "sandbox": "read deny, write deny, protected deny, command deny, look deny, network deny, foreign deny",
-    "full-access": "read allow, write allow, protected allow, command allow, look allow, network allow, foreign allow",
+    "read-only": "read allow, write deny, protected deny, command deny, look deny, confined deny, unconfined deny, "
+    "network deny, foreign deny",
+    "plan": "read allow, write deny, protected deny, command deny, look deny, confined deny, unconfined deny, "
+    "network deny, foreign deny",
+    "ask": "read allow, write ask, protected ask, command ask, look allow, confined ask, unconfined ask, "
+    "network ask, foreign ask",
+    "workspace-write": "read allow, write allow, protected ask, command ask, look allow, confined allow, "
+    "unconfined ask, network ask, foreign ask",
+    "safe": "read allow, write ask, protected ask, command deny, look deny, confined deny, unconfined deny, "
+    "network deny, foreign deny",
+    "sandbox": "read deny, write deny, protected deny, command deny, look deny, confined deny, unconfined deny, "
+    "network deny, foreign deny",
+    "full-access": "read allow, write allow, protected allow, command allow, look allow, confined allow, "
+    "unconfined allow, network allow, foreign allow",
 }
 ALWAYS = "free allow, ruin deny, unknown deny"
 
@@ -178,7 +198,7 @@ async def test_always_to_a_confined_command_does_not_count_where_it_would_run_un
 async def test_a_yes_to_a_confined_command_is_asked_again_if_it_would_run_unconfined_by_then() -> None:
     user = User("allow_once", "reject_once", mode="workspace-write")
 
-    async def ask(call: JudgedCall) -> str | None:
+    async def ask(call: JudgedCall) -> UserAnswer:
         user.mode = "ask"
         return await user.ask(call)
 
@@ -209,9 +229,9 @@ class User:
     async def _keep(self, rule: PermissionRule) -> None:
         self.kept.append(rule)
 
-    async def ask(self, call: JudgedCall) -> str | None:
+    async def ask(self, call: JudgedCall) -> UserAnswer:
         self.asked += 1
-        return self._answers.pop(0)
+        return UserAnswer(self._answers.pop(0))
 
     async def look(self) -> JudgedCall:
         return self.world.pop(0) if len(self.world) > 1 else self.world[0]
@@ -297,12 +317,12 @@ async def test_a_call_that_changes_while_it_is_asked_for_does_not_run() -> None:
 async def test_what_becomes_stricter_while_asking_wins(stricter: str) -> None:
     user = User("allow_always")
 
-    async def ask(call: JudgedCall) -> str:
+    async def ask(call: JudgedCall) -> UserAnswer:
         if stricter == "mode":
             user.mode = "read-only"
         else:
             user.rules.append(PermissionRule("reject", tool="bash", subject="make …"))
-        return "allow_always"
+        return UserAnswer("allow_always")
 
     assert await user.gate.approve(BASH, user.look, ask) == Decision(
         "deny", "it was forbidden meanwhile", "policy", option="allow_always"
@@ -336,9 +356,9 @@ def test_a_page_is_fetched_unasked_only_where_that_was_said() -> None:
 async def test_after_so_many_noes_no_question_is_asked_any_more() -> None:
     asked = []
 
-    async def no(call: JudgedCall) -> str:
+    async def no(call: JudgedCall) -> UserAnswer:
         asked.append(call)
-        return "reject_once"
+        return UserAnswer("reject_once")
 
     async def remember(rule: PermissionRule) -> None:
         raise AssertionError
@@ -367,8 +387,8 @@ async def test_an_answer_that_is_a_rule_already_is_kept_once() -> None:
     async def look() -> JudgedCall:
         return twice
 
-    async def always(call: JudgedCall) -> str:
-        return "allow_always"
+    async def always(call: JudgedCall) -> UserAnswer:
+        return UserAnswer("allow_always")
 
     assert isinstance(await gate.approve(twice, look, always), Approved)
     assert kept == gate.rules

@@ -43,5 +43,5 @@ async def test_a_server_shows_its_state_and_no_argument_of_its_command() -> None
 
 
 def test_an_execution_shows_the_mode_and_how_many_roots(tmp_path: Path) -> None:
-    execution = DirectExecution(None, Roots([str(tmp_path)]), lambda: "ask", {"KEY": "a-secret"}, "")  # type: ignore[arg-type]
+    execution = DirectExecution(None, Roots([str(tmp_path)]), lambda: "ask", {"KEY": "a-secret"}, "")
     assert repr(execution) == "<DirectExecution mode ask, 1 roots>"

@@ -13,7 +13,7 @@ from tests.support.scripted_turns import RecordingModel, apart, bash, call
 from tests.support.whole_agent import User, ends, events_of, whole
 
 
-async def asked_for(folder: Path, *commands: str, mode: str = "workspace-write", first: str = "") -> list[str]:
+async def asked_for(folder: Path, *commands: str, mode: str = "ask", first: str = "") -> list[str]:
     """The commands that were asked for, of those that the user rejects; one before them is agreed to for ever."""
     user = User(*(["allow_always"] if first else []), "reject_once")
     found: list[str] = []
@@ -79,9 +79,11 @@ async def test_no_command_that_can_do_more_than_read_runs_without_a_question(tmp
 
 
 @pytest.mark.requirement("H1")
-@pytest.mark.parametrize("name", ["find . -name a", "sed -n 1p a", "git status", "sort a", "ls", "tree", "file a"])
+@pytest.mark.parametrize(
+    "name", ["find .. -name a", "sed -n 1p ../a", "git status ..", "sort ../a", "ls ..", "file ../a"]
+)
 async def test_always_for_a_plain_form_is_no_yes_to_the_others(tmp_path: Path, name: str) -> None:
-    """Under an allow rule for the bare name."""
+    """Under an allow rule for the bare name, which comes from an answer about a path outside."""
     (tmp_path / "a").write_text("a\n")
     program = name.split(maxsplit=1)[0]
     others = [command for command in MORE_THAN_READING if command.split()[0] == program]
@@ -182,7 +184,7 @@ async def test_what_does_not_show_is_asked_for_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("H5")
-@pytest.mark.parametrize("command", ["echo 'a  b' \"c\" d\\ e", "printf '%s|' a 'b c'; echo", "echo x\\\ny"])
+@pytest.mark.parametrize("command", ["echo 'a  b' \"c\" d\\ e $X", "printf '%s|' a 'b c' $X; echo", "echo x\\\ny$X"])
 async def test_what_is_displayed_is_what_runs(tmp_path: Path, command: str) -> None:
     """The title, given to a shell, prints what the call printed."""
     user = User("allow_once")
@@ -241,8 +243,8 @@ async def test_a_program_of_the_workspace_does_not_pass_for_one_of_the_system(
     async with whole(work, model.make, user=user, mode=mode) as (_, session):
         await events_of(session)
     # What the user has just said yes to may be theirs; what runs on the strength of a rule or a mode may not.
-    unasked = model.results[1 if mode == "ask" else 0 : 2] + model.results[3:]
-    assert not any("hijacked" in result for result in unasked)
+    assert not any("hijacked" in result for result in model.results)
+    assert user.asked == []
 
 
 @pytest.mark.requirement("H7")

@@ -63,15 +63,15 @@ async def test_a_mode_is_enforced_without_a_question(tmp_path: Path, mode: str) 
     assert ends(events) == [("bash", "failed")]
 
 
-async def test_looking_needs_no_question_where_writing_needs_none(tmp_path: Path) -> None:
+async def test_commands_need_no_question_where_writing_needs_none(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     user = User("reject_once")
     commands = ["cat a", "ls | wc -l", "cat /etc/passwd", "cat a > b"]
     steps = [{"call": "bash", "input": {"command": command}} for command in commands]
     async with whole(tmp_path, scripted(steps), user=user, mode="workspace-write") as (_, session):
         events = await events_of(session)
-    assert [status for _, status in ends(events)] == ["completed", "completed", "failed", "failed"]
-    assert [question.title for question in user.asked] == ["cat /etc/passwd", "cat a > b"]
+    assert [status for _, status in ends(events)] == ["completed"] * 4
+    assert user.asked == []
 
 
 @pytest.mark.requirement("G9", "G10")

@@ -16,12 +16,21 @@ RECORDED = json.loads((Path(__file__).parent / "verdicts.json").read_text())
 # Stricter by now, and as the call that stands behind it: to be harmless does not outweigh that a yes is needed. No tool
 # of ours makes such an action.
 STRICTER = {f"{kind} guarded harmless": f"{kind} guarded" for kind in ("execute", "fetch", "foreign")}
+# And only a command can be harmless.
+STRICTER |= {f"{kind} harmless": kind for kind in ("fetch", "foreign")}
+
+
+def looked_at_unasked(row: str) -> str:
+    """The verdicts on a command that only reads: mode ask, the third, asks about it no more."""
+    return " ".join(f"{modes[:2]}{modes[2].replace('?', 'a')}{modes[3:]}" for modes in row.split())
 
 
 @pytest.mark.parametrize("name", own_calls())
 def test_a_call_of_our_own_tools_has_its_recorded_verdicts(name: str) -> None:
     recorded = RECORDED["own"][STRICTER.get(name, name)]
     expected = {rules: recorded.get(rules, recorded["no rules"]) for rules in OWN_RULES}
+    if name == "execute harmless":
+        expected = {rules: looked_at_unasked(row) for rules, row in expected.items()}
     assert {rules: own_row(own_calls()[name], rules) for rules in OWN_RULES} == expected
 
 

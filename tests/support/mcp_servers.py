@@ -11,7 +11,7 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder.mcp import Config, McpServers, McpServerStatus
 from dragoman.coder.mcp.servers import allow_all
 from dragoman.coder.mcp.settings import McpTimeouts
-from dragoman.coder.permissions import Approved, JudgedCall, PermissionGate
+from dragoman.coder.permissions import Approved, JudgedCall, PermissionGate, UserAnswer
 from dragoman.coder.tools.contract import Tool, ToolContext, ToolOutcome
 from dragoman.host.guardian import Guardian
 from dragoman.permissions.rule import PermissionRule
@@ -80,9 +80,9 @@ class Bench:
             seen = await tool.preview(call, NO_DESK)
             return call._replace(acts=seen.acts, stamp=seen.stamp)
 
-        async def ask(call: JudgedCall) -> str:
+        async def ask(call: JudgedCall) -> UserAnswer:
             self.asked.append(call.tool)
-            return self.answer
+            return UserAnswer(self.answer)
 
         approved = await PermissionGate(lambda: "ask", self.rules, remember).approve(await look(), look, ask)
         assert isinstance(approved, Approved)

@@ -181,14 +181,22 @@ class Permission:
     `option` is the option that was chosen; None: none of those that were offered. `identity` is the user who answered.
 
     `remembered`: it was given to an earlier question of this session, and the user was not asked now.
+
+    `feedback` is what the user wrote to a no, as it came: it may have characters that do not show. Empty: nothing.
     """
 
     def __init__(
-        self, option: PermissionOption | None, identity: Identity = LOCAL, *, remembered: bool = False
+        self,
+        option: PermissionOption | None,
+        identity: Identity = LOCAL,
+        *,
+        remembered: bool = False,
+        feedback: str = "",
     ) -> None:
         self.option: Final = option
         self.identity: Final = identity
         self.remembered: Final = remembered
+        self.feedback: Final = "" if self else feedback
 
     def __bool__(self) -> bool:
         return self.option is not None and self.option.allows
@@ -312,7 +320,8 @@ async def _ask_permission(core: "SessionCore", request: RequestPermission, needs
     except PeerError:
         # Refused, or answered with what cannot be read: that is no yes, and says of no client that it answered.
         return Permission(None, Identity() if shared else LOCAL)
-    return Permission(chosen(reply, request), identity_in(reply) if shared else LOCAL)
+    identity = identity_in(reply) if shared else LOCAL
+    return Permission(chosen(reply, request), identity, feedback=reply.feedback)
 
 
 async def ask_form(core: "SessionCore", message: str, schema: dict[str, object]) -> dict[str, object] | None:

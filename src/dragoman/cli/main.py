@@ -33,6 +33,7 @@ COMMANDS: Final = (
     "login",
     "logout",
     "trust",
+    "permissions",
     "agents",
     "config",
     "doctor",

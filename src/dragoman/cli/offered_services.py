@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         WriteTextFile,
     )
 
-    Ask = Callable[[RequestPermission], Awaitable[PermissionOption | str | None]]
+    Ask = Callable[[RequestPermission], Awaitable[PermissionOption | PermissionAnswer | str | None]]
 
 # How often a person wants to see something new.
 _REFRESH_SECONDS: Final = 0.2

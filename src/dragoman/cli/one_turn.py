@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dragoman.client.conversation import Conversation, Turn
     from dragoman.vocabulary.content import Content
     from dragoman.vocabulary.events import AnyEvent, Usage
-    from dragoman.vocabulary.services import PermissionOption, RequestPermission
+    from dragoman.vocabulary.services import PermissionAnswer, PermissionOption, RequestPermission
 
 # With those of `errors` the exit codes of `dragoman run`, a promise to scripts: its `--help` lists them.
 OK: Final = 0
@@ -237,10 +237,15 @@ class OneTurn:
             stack, sys.stderr, self._screen.ask, size, secret_word(), self._hold, folder=self._folder
         )
 
-    async def _ask(self, questions: "TerminalQuestions", request: "RequestPermission") -> "PermissionOption | None":
+    async def _ask(
+        self, questions: "TerminalQuestions", request: "RequestPermission"
+    ) -> "PermissionOption | PermissionAnswer | None":
+        from dragoman.vocabulary.services import PermissionOption
+
         self._event_text.on_question(request)
         option = await questions.permission(request)
-        if (option is None or not option.allows) and len(self._refusals) < _REFUSALS:
+        is_yes = isinstance(option, PermissionOption) and option.allows
+        if not is_yes and len(self._refusals) < _REFUSALS:
             self._refusals.append({"what": request.title, "reason": "you said no"})
         return option
 

@@ -29,19 +29,22 @@ from dragoman.permissions.decision import Decision, PathPosition
 from dragoman.permissions.facts import CallFacts
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.services import (
+    FEEDBACK,
     CreateTerminal,
     Dismissed,
     PermissionAnswer,
     PermissionOption,
     ReadTextFile,
     RequestPermission,
+    Selected,
     ToolCallSubject,
     WriteTextFile,
     rejection,
 )
 from dragoman.vocabulary.tools import Location
 
-Ask = Callable[[RequestPermission], Awaitable["PermissionOption | str | None"]]
+# The chosen option or its id, or an answer with the user's words beside it; None is a no.
+Ask = Callable[[RequestPermission], Awaitable["PermissionOption | PermissionAnswer | str | None"]]
 # A file as it is now; None if there is none.
 Look = Callable[[], Awaitable[bytes | None]]
 
@@ -149,13 +152,17 @@ class PermissionHandler:
         shown = self._with_real_places(request)
         writes = await asyncio.to_thread(self._granted_writes.shown_by, shown)
         try:
-            option = await self._ask_person(shown, ask)
+            chosen = await self._ask_person(shown, ask)
         except RequestCancelled:
             return PermissionAnswer(Dismissed())
+        option, feedback = chosen.option, chosen.feedback
         is_allowed = option is not None and option.allows
         if is_allowed:
             self._granted_writes.add(writes)
         self._record(request, decision, is_allowed=is_allowed, by="user", option=option)
+        if feedback and not is_allowed:
+            outcome = rejection(request) if option is None else Selected(option.option_id)
+            return PermissionAnswer(outcome, meta={FEEDBACK: feedback})
         return option
 
     async def permits(
@@ -203,10 +210,11 @@ class PermissionHandler:
         for _ in range(_SHOWN_AGAIN):
             before = await look()
             question = question_about(request, before, shell=self._shell, cwd=self._roots.cwd)
-            option = await self._ask_person(question, ask)
+            chosen = await self._ask_person(question, ask)
+            option, feedback = chosen.option, chosen.feedback
             if option is None or not option.allows:
                 self._record(request, decision, is_allowed=False, by="user", option=option)
-                return "the user said no"
+                return f"the user said no: {feedback}" if feedback else "the user said no"
             if await look() == before:
                 self._record(request, decision, is_allowed=True, by="user", option=option)
                 return None
@@ -289,14 +297,14 @@ class PermissionHandler:
             return f"allow {self.policy.allow}"
         return "deny"
 
-    async def _ask_person(self, request: RequestPermission, ask: Ask) -> PermissionOption | None:
+    async def _ask_person(self, request: RequestPermission, ask: Ask) -> "_Chosen":
         """Return what the user chooses. A question that is repeated meanwhile, or after a no, gets that answer."""
         key = (request.session_id, call_facts(request, self._shell))
         while key in self._asking:
             await asyncio.wait([self._asking[key]])
         if key in self._refusals:
             self.refused += 1
-            return None
+            return _Chosen()
         if self._is_dismissed:
             raise _cancelled()
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -313,7 +321,7 @@ class PermissionHandler:
             self.refused += 1
             self._refusals[key] = None
             limits.evict_oldest(self._refusals, _REMEMBERED)
-        return option
+        return reply
 
     def _inside(self, path: str) -> bool:
         return self._place(path) is not None
@@ -420,9 +428,10 @@ def allow_option(request: RequestPermission) -> PermissionOption | None:
 
 
 class _Chosen(Reply, frozen=True, gc=False):
-    """What a person has chosen of what was offered."""
+    """What a person has chosen of what was offered, and wrote to a no."""
 
     option: PermissionOption | None = None
+    feedback: str = ""
 
 
 _DISMISSED: Final = Done()
@@ -434,8 +443,12 @@ def _cancelled() -> RequestCancelled:
 
 async def _ask_for_reply(request: RequestPermission, ask: Ask) -> Reply:
     answer = await ask(request)
+    feedback = ""
+    if isinstance(answer, PermissionAnswer):
+        feedback = answer.feedback
+        answer = answer.outcome.option_id if isinstance(answer.outcome, Selected) else None
     wanted = answer.option_id if isinstance(answer, PermissionOption) else answer
-    return _Chosen(next((option for option in request.options if option.option_id == wanted), None))
+    return _Chosen(next((option for option in request.options if option.option_id == wanted), None), feedback)
 
 
 async def _nothing() -> bytes | None:

@@ -18,6 +18,7 @@ Fields, in this order:
   turn was cancelled meanwhile; or null
 - `by`: `user` (a question was put; no answer is a no), `rule` (a remembered answer), `mode` (the mode's own table),
   `policy` (what stands above modes: a limit of the token, a call that never runs, a question that was not settled)
+- `feedback`: only with content, and only where the user wrote something to a no: those words
 """
 
 from asyncio import CancelledError
@@ -67,7 +68,7 @@ class DecisionLog:
         self, decision: Decision, identity: Identity, *, mode: str, tool: str, kind: str, title: str
     ) -> None:
         """Keep a decision that allowed or denied. `kind` says what sort of call it is, `title` what was shown."""
-        entry = {
+        entry: dict[str, object] = {
             "time": self._clock().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "session": self._session.id,
             "principal": identity.principal,
@@ -80,6 +81,8 @@ class DecisionLog:
             "rule": self._rule(decision),
             "by": decision.by,
         }
+        if decision.feedback and self._content:
+            entry["feedback"] = decision.feedback[:_TEXT_CHARACTERS]
         await session_core(self._session).record_note(DECISION, entry)
 
     @asynccontextmanager

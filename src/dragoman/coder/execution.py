@@ -6,18 +6,21 @@ whether a call may run: `permissions` has decided that before.
 
 import asyncio
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from dragoman.agent.session import Session
 from dragoman.host.confined_command import ConfinedCommand
+from dragoman.host.confinement_trial import escape_found
 from dragoman.host.credential_files import credential_files
 from dragoman.host.git_layer import tracked_files
+from dragoman.host.home_view import HomeView, home_view
 from dragoman.host.paths import PathRefused, Place, Roots, is_inside
 from dragoman.host.programs import path_outside
 from dragoman.host.resources import ResourceLimits
 from dragoman.host.safe_git import git_settings, safe_git_environment, writes_git
-from dragoman.host.sandbox import confine, probe
+from dragoman.host.sandbox import SandboxRefused, check_roots, confine, probe
 from dragoman.host.secrets import confined_environment, credential_paths
 from dragoman.host.shell import parse
 from dragoman.host.text import visible_line
@@ -27,6 +30,9 @@ _NO_COMMITS: Final = (
     "It runs unconfined, as you do: there is no bubblewrap on this machine, and under Landlock alone a confined "
     "command cannot write in .git."
 )
+
+
+_WANTED: Final = "It runs unconfined, as you do. The model says why: {reason}"
 
 
 class Start(NamedTuple):
@@ -61,8 +67,8 @@ class Execution(Protocol):
     def files_of_editor(self) -> bool:
         """Return whether files are read and written through the client."""
 
-    def terminal_of_editor(self) -> bool:
-        """Return whether commands run in a terminal of the client's."""
+    def terminal_of_editor(self, *, looks: bool = False) -> bool:
+        """Return whether commands run in a terminal of the client's; `looks`: those of `start_looking`."""
 
     async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
         """Return how to start a command; `asked`: the user has just approved it. Raise `WorldError` if it cannot be
@@ -72,13 +78,23 @@ class Execution(Protocol):
         """Return how to start a command that runs without a question because it only reads. Raise `WorldError` as
         `start` does."""
 
+    def cannot_look(self) -> str:
+        """Return why `start_looking` would refuse a command in these roots; empty: it would not. Blocks."""
+
+    async def start_confined(self, argv: Sequence[str]) -> Start:
+        """Return how to start a command that runs without a question because it is confined, whatever the mode is by
+        now. Raise `WorldError` as `start` does."""
+
+    def keeps_confined(self) -> bool:
+        """Return whether commands need no question because they run confined, and that was tried out. Blocks."""
+
     def start_unconfined(self, argv: Sequence[str]) -> Start:
         """Return how to start a command without confinement, after the user approved what `needs_freedom` said."""
 
-    def needs_freedom(self, command: str) -> str:
+    def needs_freedom(self, command: str, wanted: str = "") -> str:
         """Return why a command cannot do its work in the confinement of the mode; empty: it can, or is not confined.
 
-        Blocks.
+        `wanted` is what the model says about that; empty: it does not want to leave the confinement. Blocks.
         """
 
 
@@ -87,7 +103,7 @@ class DirectExecution:
 
     def __init__(
         self,
-        session: Session,
+        session: Session | None,
         roots: Roots,
         mode: Callable[[], str],
         environment: Mapping[str, str],
@@ -96,8 +112,9 @@ class DirectExecution:
         protected_paths: Sequence[str] = (),
         private: Sequence[str] = (),
     ) -> None:
-        """`limits`: what a confined command may have; None: what `resources` thinks is right. `private`: what it may
-        not see, beside our data and where keys are kept."""
+        """`session` has the client that lends a terminal; None: there is none. `limits`: what a confined command may
+        have; None: what `resources` thinks is right. `private`: what it may not see, beside our data and where keys are
+        kept."""
         self._protected_paths = protected_paths
         self._limits = limits
         self._private = private
@@ -113,8 +130,10 @@ class DirectExecution:
     def files_of_editor(self) -> bool:
         return True
 
-    def terminal_of_editor(self) -> bool:
-        return self._session.client.terminal and self._mode() != "workspace-write"
+    def terminal_of_editor(self, *, looks: bool = False) -> bool:
+        # What runs there is confined by nothing.
+        is_confined = self._confines_looking() if looks else self._mode() == "workspace-write"
+        return self._session is not None and self._session.client.terminal and not is_confined
 
     async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
         environment = self._environment if asked else self._outside()
@@ -122,20 +141,48 @@ class DirectExecution:
             return Start(list(argv), environment, lambda: ())
         return await self._confined(argv, environment, writable=self._roots.real)
 
+    async def start_confined(self, argv: Sequence[str]) -> Start:
+        # The whole PATH, with the programs of the workspace: they are confined as the command is.
+        return await self._confined(argv, self._environment, writable=self._roots.real, asked=False)
+
+    def keeps_confined(self) -> bool:
+        if self._mode() != "workspace-write" or self._refused(writable=self._roots.real):
+            return False
+        return not escape_found(self._home or tempfile.gettempdir())
+
     async def start_looking(self, argv: Sequence[str]) -> Start:
         environment = self._outside()
-        if self._mode() != "workspace-write":
+        if not self._confines_looking():
             return Start(list(argv), safe_git_environment(environment), lambda: ())
         # What only looks needs no writing, whatever git or another program makes of the files it finds.
         start = await self._confined(argv, environment, readable=self._roots.real)
         return start._replace(environment=safe_git_environment(start.environment))
 
+    def cannot_look(self) -> str:
+        return self._refused(readable=self._roots.real) if self._confines_looking() else ""
+
+    def _refused(self, *, writable: Sequence[str] = (), readable: Sequence[str] = ()) -> str:
+        """Return why no command can be confined in these roots; empty: it can. Blocks."""
+        try:
+            hidden = [*hidden_from_commands(self._home, self._environment), *self._private]
+            check_roots(probe(), self._roots.folder, writable=writable, readable=readable, hidden=hidden)
+        except (SandboxRefused, PathRefused) as error:
+            return str(error)
+        return ""
+
+    def _confines_looking(self) -> bool:
+        """Return whether a command that runs without a question because it only reads is kept to reading."""
+        return self._mode() != "full-access"
+
     def start_unconfined(self, argv: Sequence[str]) -> Start:
         return Start(list(argv), self._environment, lambda: ())
 
-    def needs_freedom(self, command: str) -> str:
-        is_without_layers = self._mode() == "workspace-write" and probe().level == "landlock"
-        return _NO_COMMITS if is_without_layers and writes_git(parse(command)) else ""
+    def needs_freedom(self, command: str, wanted: str = "") -> str:
+        if self._mode() != "workspace-write":
+            return ""
+        if probe().level == "landlock" and writes_git(parse(command)):
+            return _NO_COMMITS
+        return _WANTED.format(reason=wanted) if wanted and probe().level is not None else ""
 
     def _outside(self) -> dict[str, str]:
         """Return the environment for a command that runs without a question: no program of the workspace is found."""
@@ -151,27 +198,40 @@ class DirectExecution:
         *,
         writable: Sequence[str] = (),
         readable: Sequence[str] = (),
+        asked: bool = True,
     ) -> Start:
+        hidden = await asyncio.to_thread(self._hidden, not writable, asked)
+        home = await asyncio.to_thread(self._home_view, [*writable, *readable], hidden)
         box = await asyncio.to_thread(
             confine,
             argv,
             cwd=self._roots.folder,
             writable=writable,
-            readable=readable,
-            hidden=await asyncio.to_thread(self._hidden, not writable),
+            readable=[*readable, *home.folders],
+            shown_files=home.files,
+            hidden=[*hidden, home.hidden] if home.hidden else hidden,
             protected_paths=self._protected_paths,
             quarantine=os.path.join(self._home, "quarantine") if self._home else "",
             limits=self._limits,
         )
         return _confined(box, environment)
 
-    def _hidden(self, looks: bool) -> list[str]:
+    def _home_view(self, roots: Sequence[str], hidden: Sequence[str]) -> HomeView:
+        """Return what is seen of the user's home folder. Under Landlock alone what is known to hold keys is hidden."""
+        if probe().level != "bubblewrap":
+            return HomeView("")
+        real = [os.path.realpath(path) for path in hidden]
+        return home_view(_user_home(self._environment), roots, real)
+
+    def _hidden(self, looks: bool, asked: bool) -> list[str]:
         """Return what a command may not read.
 
         One that was not asked about reads no credentials of the workspace either.
         """
         hidden = [*hidden_from_commands(self._home, self._environment), *self._private]
-        return hidden + (credential_files(self._roots.real, _user_home(self._environment)) if looks else [])
+        if looks:
+            return hidden + credential_files(self._roots.real, _user_home(self._environment))
+        return hidden if asked else hidden + untracked_credentials(self._roots.real, self._environment)
 
 
 # A git that only looks writes its index anew, because the files of a copy have other times. That would be a change to
@@ -204,16 +264,25 @@ class SandboxExecution:
     def files_of_editor(self) -> bool:
         return False
 
-    def terminal_of_editor(self) -> bool:
+    def terminal_of_editor(self, *, looks: bool = False) -> bool:
         return False
 
     async def start_looking(self, argv: Sequence[str]) -> Start:
         return await self.start(argv, asked=False)
 
+    async def start_confined(self, argv: Sequence[str]) -> Start:
+        return await self.start(argv, asked=False)
+
+    def keeps_confined(self) -> bool:
+        return True
+
+    def cannot_look(self) -> str:
+        return ""
+
     def start_unconfined(self, argv: Sequence[str]) -> Start:
         raise ViewRefused("Nothing leaves the sandbox.")
 
-    def needs_freedom(self, command: str) -> str:
+    def needs_freedom(self, command: str, wanted: str = "") -> str:
         return ""
 
     async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
@@ -235,13 +304,8 @@ class SandboxExecution:
         """Return the credentials of the workspace.
 
         Nothing is asked before the end of the turn, so none is read before it.
-
-        Those that git tracks are not among them. They are in the repository for all to read, and git could not add or
-        commit anything while one is hidden.
         """
-        found = credential_files(self._view.roots, _user_home(self._environment))
-        tracked = frozenset[str]().union(*map(tracked_files, self._view.roots)) if found else frozenset()
-        return [path for path in found if path not in tracked]
+        return untracked_credentials(self._view.roots, self._environment)
 
 
 class ViewRoots(Roots):
@@ -288,6 +352,16 @@ class ViewPlace(Place):
     def path(self) -> str:
         """The whole path, as the user knows it."""
         return self.shown_path
+
+
+def untracked_credentials(roots: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Return the credentials of a workspace, but for those that git tracks. Blocks.
+
+    These are in the repository for all to read, and git could not add or commit anything while one is hidden.
+    """
+    found = credential_files(roots, _user_home(environment))
+    tracked = frozenset[str]().union(*map(tracked_files, roots)) if found else frozenset()
+    return [path for path in found if path not in tracked]
 
 
 def hidden_from_commands(home: str, environment: Mapping[str, str]) -> list[str]:

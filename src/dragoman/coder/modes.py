@@ -19,11 +19,17 @@ _ONLY_READS: Final = PolicyTable("allow", "deny", "deny", "deny", "deny")
 MODES: Final[dict[str, Mode]] = {
     "read-only": Mode("Read only", "Looks at files, changes nothing", _ONLY_READS),
     "plan": Mode("Plan", "Looks at files and makes a plan", _ONLY_READS),
-    "ask": Mode("Ask", "Asks before it writes, runs or fetches", PolicyTable("allow", "ask", "ask", "ask", "ask")),
+    "ask": Mode(
+        "Ask",
+        "Asks before it writes, fetches or runs what does more than look",
+        PolicyTable("allow", "ask", "ask", "ask", "ask", allows_read_only_commands=True),
+    ),
     "workspace-write": Mode(
         "Workspace write",
-        "Writes in the workspace, asks before it runs",
-        PolicyTable("allow", "allow", "ask", "ask", "ask", allows_read_only_commands=True),
+        "Writes in the workspace and runs confined commands, asks for the rest",
+        PolicyTable(
+            *("allow", "allow", "ask", "ask", "ask"), allows_read_only_commands=True, allows_confined_commands=True
+        ),
     ),
     "safe": Mode("Safe", "Asks before it writes, runs nothing", PolicyTable("allow", "ask", "deny", "deny", "deny")),
     "sandbox": Mode(
@@ -39,7 +45,7 @@ MODES: Final[dict[str, Mode]] = {
 }
 
 
-# Where commands run as the user does, confined by nothing.
+# Where commands that were asked about, or are not, run as the user does, confined by nothing.
 UNCONFINED: Final = frozenset({"ask", "full-access"})
 
 
@@ -51,8 +57,9 @@ def asks_less(new: str, old: str) -> bool:
     """
     if new not in MODES or old not in MODES:
         return True
-    marks = product(get_args(ActionKind), (False, True), (False, True))
-    actions = (Action(kind, guarded=guarded, harmless=harmless) for kind, guarded, harmless in marks)
+    flags = (False, True)
+    marks = product(get_args(ActionKind), flags, flags, flags)
+    actions = (Action(kind, guarded=guarded, harmless=looks, confined=kept) for kind, guarded, looks, kept in marks)
     allowed = [action for action in actions if MODES[new].policy.verdict_on(action) == "allow"]
     return not all(_happens_unasked(MODES[old].policy, action) for action in allowed)
 

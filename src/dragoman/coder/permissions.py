@@ -5,6 +5,7 @@ meant for the future are the rules (`dragoman.permissions`). What a tool calls i
 display and decides nothing.
 """
 
+import asyncio
 import json
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,6 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from dragoman.coder.kept_rules import KeptRule, KeptRules, KeptRulesFailed, RuleScope
 from dragoman.coder.modes import MODES, UNCONFINED
 from dragoman.host.command_rules import covers, is_list_of_programs, prefixes
 from dragoman.host.shell import parse
@@ -77,8 +79,21 @@ class Approved:
 _KEY: Final = object()
 # Looks at the world as it is now: the call with its acts and its stamp.
 Look = Callable[[], Awaitable[JudgedCall]]
-# Asks the user: the answer's kind, or None for no answer. Only "allow_once" and "allow_always" are a yes.
-Ask = Callable[[JudgedCall], Awaitable[str | None]]
+
+
+class UserAnswer(NamedTuple):
+    """What the user said: the kind of the option, None for no answer. Only "allow_once" and "allow_always" are a yes.
+
+    `feedback` is what the user wrote to a no, with hidden characters spelled out. `scope` is how far an "always" or a
+    "never" reaches.
+    """
+
+    kind: str | None
+    feedback: str = ""
+    scope: RuleScope = "session"
+
+
+Ask = Callable[[JudgedCall], Awaitable[UserAnswer]]
 
 
 def offers(mode: str, kind: ActionKind) -> bool:
@@ -121,14 +136,29 @@ def leaves_confinement(identity: Identity) -> str:
     return f"{token_text} may not leave the confinement, and this would"
 
 
-def refusal_text(reason: str) -> str:
-    """Return the result of a refused call, for the model. `reason` is that of a `Decision`."""
+def refusal_text(decision: Decision) -> str:
+    """Return the result of a refused call, for the model: that it was refused, why, and what the user wrote to it."""
+    reason = decision.reason
     sentence = _FOR_MODEL.get(reason) or f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
-    return f"{DENIED} {sentence}" if reason else DENIED
+    return f"{DENIED} {sentence}{quoted(decision.feedback)}" if reason else DENIED
+
+
+def quoted(feedback: str) -> str:
+    """Return what the user wrote to a no, marked as the user's in each of its lines; empty if there is nothing."""
+    lines = "".join(f"\n> {line}" for line in feedback.splitlines())
+    return f" The user wrote:{lines}" if lines else ""
+
+
+async def _discard(text: str) -> None:
+    """Tell nothing."""
 
 
 class PermissionGate:
-    """Approves calls, by the mode and the user. Remembers answers: some for the turn, some for the session."""
+    """Approves calls, by the mode and the user. Remembers answers: for the turn, the session, the project, everywhere.
+
+    Rules that outlive the session are the user's at this machine. Of another identity they hold back calls, and allow
+    none.
+    """
 
     def __init__(
         self,
@@ -138,9 +168,23 @@ class PermissionGate:
         *,
         fetches: bool = False,
         identity: Callable[[], Identity] = lambda: LOCAL,
+        kept: KeptRules | None = None,
+        project: Callable[[], str] = lambda: "",
+        warn: Callable[[str], Awaitable[None]] = _discard,
     ) -> None:
-        """`identity` is whose turn it is."""
+        """`identity` is whose turn it is, `kept` the rules that outlive the session; None: there is no place for them.
+
+        `project` is where the session works, by the path that its rules are kept under. It blocks. `warn` tells the
+        user that a rule could not be kept.
+        """
         self.rules: Final = rules
+        self._kept = kept
+        self._find_project = project
+        self._warn = warn
+        # What `_refresh` has found: the project, its rules, and why they cannot be known.
+        self._project = ""
+        self._kept_rules: tuple[KeptRule, ...] = ()
+        self._kept_failure = ""
         self._fetches = fetches
         self._identity = identity
         self._mode = mode
@@ -157,6 +201,18 @@ class PermissionGate:
         """Whose turn it is."""
         return self._identity()
 
+    @property
+    def keeps_rules(self) -> bool:
+        """Whether an answer can be kept beyond the session: by the user at this machine alone."""
+        return self._kept is not None and self.identity == LOCAL
+
+    async def kept_rules(self) -> Sequence[KeptRule]:
+        """Return the kept rules that count in this project. Raises `KeptRulesFailed`."""
+        await self._refresh()
+        if self._kept_failure:
+            raise KeptRulesFailed(self._kept_failure)
+        return self._kept_rules
+
     def begin_turn(self) -> None:
         """Forget the refusals of the turn before."""
         self._refused.clear()
@@ -164,6 +220,7 @@ class PermissionGate:
     async def approve(self, call: JudgedCall, look: Look, ask: Ask) -> Approved | Decision:
         """Return the approved call, or why it may not run."""
         for _ in range(_ASKED_AGAIN):
+            await self._refresh()
             decision = self._decide(call)
             if decision.verdict == "deny":
                 return decision
@@ -175,34 +232,76 @@ class PermissionGate:
                 return Decision("deny", _MANY_NOES, "policy")
             was_unconfined = self.mode in UNCONFINED
             answer = await ask(call)
-            if answer not in ("allow_once", "allow_always"):
+            if answer.kind not in ("allow_once", "allow_always"):
                 self._refused.add(_thing(call))
-                if answer == "reject_always":
-                    await self._learn("reject", call)
-                return Decision("deny", _SAID_NO if answer else _NO_ANSWER, "user", option=answer)
+                if answer.kind == "reject_always":
+                    await self._learn("reject", call, answer.scope)
+                reason = _SAID_NO if answer.kind or answer.feedback else _NO_ANSWER
+                return Decision("deny", reason, "user", option=answer.kind, feedback=answer.feedback)
             # What was shown is what runs: the file, the mode or a rule may have changed while the user thought.
             now = await look()
+            await self._refresh()
             is_freed = not was_unconfined and self.mode in UNCONFINED and _runs_command(call)
             if digest_of(now) != digest_of(call) or is_freed:
                 call = now
                 continue
             if self._decide(now).verdict == "deny":
-                return Decision("deny", _FORBIDDEN_MEANWHILE, "policy", option=answer)
-            if answer == "allow_always":
-                await self._learn("allow", call)
-            return Approved(now, Decision("allow", "you said yes", "user", option=answer), _KEY)
+                return Decision("deny", _FORBIDDEN_MEANWHILE, "policy", option=answer.kind)
+            if answer.kind == "allow_always":
+                await self._learn("allow", call, answer.scope)
+            return Approved(now, Decision("allow", "you said yes", "user", option=answer.kind), _KEY)
         return Decision("deny", _DOES_NOT_STAND_STILL, "policy")
 
     def _decide(self, call: JudgedCall) -> Decision:
-        return decide_call(call, self.mode, self.rules, fetches=self._fetches, identity=self.identity)
+        if self._kept_failure:
+            return Decision("deny", self._kept_failure, "policy")
+        kept = {one.rule: one for one in self._kept_rules if one.rule.effect != "allow" or self.keeps_rules}
+        rules = [*self.rules, *kept]
+        decision = decide_call(call, self.mode, rules, fetches=self._fetches, identity=self.identity)
+        if decision.reason == _NEVER and (rule := decision.rules[0]) in kept and rule not in self.rules:
+            return decision._replace(reason=_kept_reason(kept[rule]))
+        return decision
 
-    async def _learn(self, effect: Literal["allow", "reject"], call: JudgedCall) -> None:
+    async def _refresh(self) -> None:
+        """Look whether the kept rules have changed."""
+        if self._kept is None:
+            return
+        try:
+            self._project, rules = await asyncio.to_thread(self._look_up, self._kept)
+        except KeptRulesFailed as error:
+            self._kept_failure = str(error)
+        else:
+            self._kept_rules, self._kept_failure = rules, ""
+
+    def _look_up(self, kept: KeptRules) -> tuple[str, tuple[KeptRule, ...]]:
+        project = self._find_project()
+        return project, tuple(one for one in kept.rules() if one.counts_in(project))
+
+    async def _learn(self, effect: Literal["allow", "reject"], call: JudgedCall, scope: RuleScope) -> None:
         is_confined = self.identity.confined or (_runs_command(call) and self.mode not in UNCONFINED)
-        for found in rules_for(call, effect):
-            rule = replace(found, confined=effect == "allow" and is_confined)
+        rules = [replace(found, confined=effect == "allow" and is_confined) for found in rules_for(call, effect)]
+        if scope != "session" and self.keeps_rules and await self._keep(rules, scope):
+            return
+        for rule in rules:
             if rule not in self.rules:
                 self.rules.append(rule)
                 await self._remember(rule)
+
+    async def _keep(self, rules: Sequence[PermissionRule], scope: RuleScope) -> bool:
+        """Keep rules beyond the session; return whether that was done. If not, they count for the session."""
+        assert self._kept is not None
+        try:
+            await asyncio.to_thread(self._kept.add, self._project if scope == "project" else "", rules)
+        except KeptRulesFailed as error:
+            await self._warn(f"Your answer counts for this session only: {error}.")
+            return False
+        await self._refresh()
+        return True
+
+
+def _kept_reason(kept: KeptRule) -> str:
+    where = "for this project" if kept.project else "for every project"
+    return f"the user's rule {where} says never to {kept.rule.tool} `{kept.rule.subject}`"
 
 
 def _runs_command(call: JudgedCall) -> bool:

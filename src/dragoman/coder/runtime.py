@@ -27,6 +27,7 @@ from dragoman.coder.identity_limits import (
     nearest_mode,
 )
 from dragoman.coder.kept_results import KeptResults
+from dragoman.coder.kept_rules import KeptRules, project_of
 from dragoman.coder.models.contract import Model
 from dragoman.coder.permissions import PermissionGate
 from dragoman.coder.prompt_content import content_for_model, unseen_notice
@@ -298,7 +299,14 @@ class SessionRuntime:
             rules = await self.rule_log.load()
             self._helper_kinds = await asyncio.to_thread(read_helper_kinds, self._setup.agents)
             gate = PermissionGate(
-                self.mode, rules, self.rule_log.remember, fetches=self._setup.fetches, identity=self.identity
+                self.mode,
+                rules,
+                self.rule_log.remember,
+                fetches=self._setup.fetches,
+                identity=self.identity,
+                kept=KeptRules(self._setup.home) if self._setup.home else None,
+                project=self._project,
+                warn=self._warn,
             )
             toolbox = Toolbox(
                 self._all_tools,
@@ -355,6 +363,10 @@ class SessionRuntime:
         if self._pinned_roots is None or self._pinned_roots.given != tuple(self.session.roots):
             self._pinned_roots = Roots(self.session.roots)
         return self._pinned_roots
+
+    def _project(self) -> str:
+        """Return the path that this project's rules are kept under. Blocks."""
+        return project_of(self._roots().real[0], self._setup.environment.get("HOME") or os.path.expanduser("~"))
 
     def _command_environment(self) -> dict[str, str]:
         return command_environment(child_environment(self._setup.environment))

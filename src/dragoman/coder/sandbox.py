@@ -41,6 +41,7 @@ from dragoman.host.paths import Roots
 from dragoman.host.resources import ResourceLimits
 from dragoman.host.sandbox import probe
 from dragoman.host.scratch_dir import ScratchDir
+from dragoman.host.text import visible
 from dragoman.host.view import View, ViewChange, ViewRefused
 from dragoman.permissions.decision import Decision
 from dragoman.permissions.facts import Action, ActionKind
@@ -173,11 +174,12 @@ class Sandbox:
                     answer = await self._session.ask_permission(title, tool=shown, options=_ONCE, needs=needs)
                 is_yes = bool(answer) and may_answer(answer.identity, needs)
                 chosen = answer.option.kind if answer.option else None
-                decision = Decision("allow" if is_yes else "deny", "", "user", option=chosen)
+                feedback = visible(answer.feedback)
+                decision = Decision("allow" if is_yes else "deny", "", "user", option=chosen, feedback=feedback)
                 await self._record(decision, answered_by(answer, self._identity()), shown.title)
                 if not is_yes:
                     await _end(asked, ["Not applied; the workspace is as it was."], applied=0)
-                    return refused_report(changes)
+                    return refused_report(changes, feedback)
             for shown in asked:
                 await shown.start()
             await session_core(self._session).record_note(SANDBOX, APPLYING)

@@ -13,6 +13,7 @@ from typing import Final
 
 from dragoman.agent.session import new_id
 from dragoman.coder.context import NOT_THE_USER, ContextUserMessage
+from dragoman.coder.permissions import quoted
 from dragoman.coder.tools.result_text import title_text
 from dragoman.host.view import Conflict, ViewChange
 from dragoman.vocabulary.content import Text
@@ -53,9 +54,10 @@ def applied_report(changes: Sequence[ViewChange]) -> str:
     return _with_lines(head, _change_lines(changes))
 
 
-def refused_report(changes: Sequence[ViewChange]) -> str:
-    """Say that the user did not agree."""
-    return _with_lines(f"The user did not agree to the changes in the sandbox. {_GONE}", _change_lines(changes))
+def refused_report(changes: Sequence[ViewChange], feedback: str = "") -> str:
+    """Say that the user did not agree, and what the user wrote to that."""
+    head = f"The user did not agree to the changes in the sandbox. {_GONE}"
+    return _with_lines(head, _change_lines(changes)) + quoted(feedback).replace(" ", "\n", 1)
 
 
 def unasked_report(changes: Sequence[ViewChange], reasons: Sequence[str]) -> str:

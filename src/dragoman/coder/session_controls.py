@@ -1,6 +1,7 @@
 """What a slash command may do with a session: compact, clear, undo, set an option, revoke rules, end commands."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from dragoman.coder.changes import Undone
 from dragoman.coder.compaction import Compaction
 from dragoman.coder.decision_log import DecisionLog
 from dragoman.coder.identity_limits import allowed_modes, check_mode
+from dragoman.coder.kept_rules import KeptRule
 from dragoman.coder.models.contract import Model
 from dragoman.coder.session_options import is_option
 from dragoman.coder.slash_commands import UserCommand
@@ -79,6 +81,11 @@ class SessionControls:
     async def rules(self) -> list[PermissionRule]:
         """Return what is always allowed or forbidden in this session."""
         return list((await self._runtime.load()).gate.rules)
+
+    async def kept_rules(self) -> Sequence[KeptRule]:
+        """Return the rules that outlive the session, as far as they are the identity's. Raises `KeptRulesFailed`."""
+        gate = (await self._runtime.load()).gate
+        return await gate.kept_rules() if gate.keeps_rules else ()
 
     async def revoke(self, index: int) -> PermissionRule:
         """Revoke the rule at this place of `rules`, and return it."""

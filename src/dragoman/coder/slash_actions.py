@@ -10,6 +10,7 @@ from dragoman.agent.session import session_core
 from dragoman.coder.compaction import Compaction
 from dragoman.coder.decision_log import answered_by
 from dragoman.coder.identity_limits import may_answer, may_write
+from dragoman.coder.kept_rules import KeptRulesFailed
 from dragoman.coder.modes import MODES, asks_less
 from dragoman.coder.session_controls import SessionControls
 from dragoman.coder.slash_commands import BUILT_IN
@@ -100,9 +101,26 @@ async def _permissions(arguments: str, controls: SessionControls) -> str:
             )
         rule = await controls.revoke(int(number) - 1)
         return f"Revoked: {rule}"
-    if not rules:
-        return "Nothing is always allowed or forbidden in this session."
-    return "\n".join(f"{n}. {rule.verdict} `{rule.tool}` {rule.subject}" for n, rule in enumerate(rules, 1))
+    lines = [f"{n}. {rule.verdict} `{rule.tool}` {rule.subject}" for n, rule in enumerate(rules, 1)]
+    if not lines:
+        lines.append("Nothing is always allowed or forbidden in this session.")
+    return "\n".join([*lines, *await _kept_rules(controls)])
+
+
+async def _kept_rules(controls: SessionControls) -> list[str]:
+    """Return the rules that outlive the session in lines; none where there are none."""
+    try:
+        kept = await controls.kept_rules()
+    except KeptRulesFailed as error:
+        return ["", f"Nothing is allowed, because {error}."]
+    lines = [
+        f"- {one.id}: {one.rule.verdict} `{one.rule.tool}` {one.rule.subject}, "
+        f"{'in this project' if one.project else 'everywhere'}"
+        for one in kept
+    ]
+    return (
+        ["", "Kept beyond the session; `dragoman permissions remove ID` takes one away:", "", *lines] if lines else []
+    )
 
 
 async def _tasks(arguments: str, controls: SessionControls) -> str:

@@ -19,6 +19,7 @@ from dragoman.coder.context import ContextToolCall, ContextToolResult
 from dragoman.coder.decision_log import DecisionLog, answered_by
 from dragoman.coder.identity_limits import may_answer
 from dragoman.coder.kept_results import RESULT_CHARACTERS
+from dragoman.coder.kept_rules import RuleScope
 from dragoman.coder.loop import Finished
 from dragoman.coder.models.contract import ToolSpec
 from dragoman.coder.permissions import (
@@ -28,6 +29,7 @@ from dragoman.coder.permissions import (
     JudgedCall,
     Look,
     PermissionGate,
+    UserAnswer,
     digest_of,
     offers,
     refusal_text,
@@ -36,6 +38,7 @@ from dragoman.coder.permissions import (
 from dragoman.coder.tools.contract import BadInput, OutOfReach, Preview, Tool, ToolContext, ToolOutcome
 from dragoman.coder.tools.result_text import cut, shown_text, title_text
 from dragoman.errors import LinkClosed
+from dragoman.host.text import visible
 from dragoman.permissions.decision import Decision
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Text
@@ -144,7 +147,7 @@ class Toolbox:
             outcome = ToolOutcome(f"There is no tool {asked.tool}.", failed=True)
         elif not self._has(tool):
             decision = Decision("deny", f"mode {self._gate.mode} does not allow it")
-            outcome = ToolOutcome(refusal_text(decision.reason), failed=True, raw={"reason": decision.reason})
+            outcome = ToolOutcome(refusal_text(decision), failed=True, raw={"reason": decision.reason})
             await self._record(decision, self._gate.identity, tool, self._label + title_text(asked.tool))
         elif self._repeats(asked):
             text = f"{asked.tool} was called with the same input {CIRCLE} times in a row, and was stopped"
@@ -228,27 +231,30 @@ class Toolbox:
 
         decider = self._gate.identity
 
-        async def ask(asked: JudgedCall) -> str | None:
+        async def ask(asked: JudgedCall) -> UserAnswer:
             nonlocal decider
             needs = Needs(self._gate.mode, leave=any(act.guarded for act in asked.acts))
             mode, title = self._gate.mode, shown.title
+            options = choices(asked, keeps=self._gate.keeps_rules)
             async with self._log.asking(decider, mode=mode, tool=tool.name, kind=tool.kind, title=title):
-                answer = await self.session.ask_permission(title, tool=shown, options=choices(asked), needs=needs)
+                answer = await self.session.ask_permission(title, tool=shown, options=options, needs=needs)
             decider = answered_by(answer, decider)
             # A yes counts from those who could do it themselves; a gateway has asked no others.
             if answer and not may_answer(answer.identity, needs):
-                return None
+                return UserAnswer(None)
             kind = answer.option.kind if answer.option else None
             # Who is confined says yes to a confined call, and not to what others may do with it later.
             is_others = answer.identity.confined and not self._gate.identity.confined
-            return "allow_once" if kind == "allow_always" and is_others else kind
+            kind = "allow_once" if kind == "allow_always" and is_others else kind
+            scope = scope_of(answer.option.option_id) if answer.option else "session"
+            return UserAnswer(kind, visible(answer.feedback), scope)
 
         verdict = await self._approve(call, look, ask)
         # Before it runs: what was allowed is on its way to the disk whatever comes of it.
         await self._record(verdict.decision if isinstance(verdict, Approved) else verdict, decider, tool, shown.title)
         if not isinstance(verdict, Approved):
             # The reason is told: without it the model would try the same in other words.
-            text = refusal_text(verdict.reason)
+            text = refusal_text(verdict)
             if shown.showed:
                 await shown.add(text)
             return ToolOutcome(text, failed=True, raw={"reason": verdict.reason})
@@ -260,7 +266,7 @@ class Toolbox:
     async def _approve(self, call: JudgedCall, look: Look, ask: Ask) -> Approved | Decision:
         """Have the gate judge a call. One that must be asked about is judged anew when no other question is open."""
 
-        async def postpone(asked: JudgedCall) -> str | None:
+        async def postpone(asked: JudgedCall) -> UserAnswer:
             raise _MustAsk
 
         try:
@@ -342,12 +348,59 @@ async def _run_together(
         await asyncio.wait(tasks)
 
 
-def choices(call: JudgedCall) -> list[PermissionOption]:
-    """Return what the user can answer. "Always" says what it covers and for how long; what cannot be read gets none."""
+# How far an "always" or a "never" reaches, by the end of its option's id. The session is the first of its kind, as some
+# clients choose the first.
+_SCOPES: Final[dict[RuleScope, tuple[str, str]]] = {
+    "session": ("", "for this session"),
+    "project": ("_project", "in this project"),
+    "everywhere": ("_everywhere", "everywhere"),
+}
+
+
+def scope_of(option_id: str) -> RuleScope:
+    """Return how far the answer with this option reaches."""
+    for scope, (ending, _) in _SCOPES.items():
+        if ending and option_id.endswith(ending):
+            return scope
+    return "session"
+
+
+def choices(call: JudgedCall, *, keeps: bool = False) -> list[PermissionOption]:
+    """Return what the user can answer. "Always" says what it covers and for how long; what cannot be read gets none.
+
+    `keeps`: an answer can be kept beyond the session.
+    """
     rules = " and ".join(f"`{rule.subject}`" for rule in rules_for(call, "allow"))
     if not rules or len(rules) > RULE_CHARACTERS or shown_text(rules) != rules or "\n" in rules:
         return [option for option in YES_OR_NO if not option.kind.endswith("_always")]
-    return [
-        replace(option, name=f"{option.name} {rules} for this session") if option.kind.endswith("_always") else option
-        for option in YES_OR_NO
-    ]
+    found: list[PermissionOption] = []
+    for option in YES_OR_NO:
+        if not option.kind.endswith("_always"):
+            found.append(option)
+            continue
+        for scope in scopes_for(call) if keeps else _SESSION:
+            ending, words = _SCOPES[scope]
+            name = f"{option.name} {rules} {words}"
+            found.append(replace(option, option_id=option.option_id + ending, name=name))
+    return found
+
+
+_SESSION: Final[tuple[RuleScope, ...]] = ("session",)
+
+
+def scopes_for(call: JudgedCall) -> tuple[RuleScope, ...]:
+    """Return how far an answer about a call can reach.
+
+    What is about a file is for the session: a rule for one file is not worth a longer list of answers.
+    """
+    if any(act.is_of_file for act in call.acts):
+        return _SESSION
+    subjects = [rule.subject for rule in rules_for(call, "allow")]
+    is_local = any(_names_program_by_path(one) for one in subjects)
+    return ("session", "project") if is_local else ("session", "project", "everywhere")
+
+
+def _names_program_by_path(subject: str) -> bool:
+    """Return whether a command begins with a path from the working folder: another program in each project."""
+    program = subject.split(maxsplit=1)[0] if subject.split() else ""
+    return "/" in program and not program.startswith("/")

@@ -34,6 +34,7 @@ class Mounts(NamedTuple):
     pinned: Sequence[tuple[str, str]] = ()  # folders that may not be moved away, source first
     fixed: Sequence[tuple[str, str]] = ()  # what may not be changed, source first
     layers: Sequence[Bind] = ()  # what is shown in the place of other things, in this order
+    shown_files: Sequence[str] = ()  # files in what is hidden that can be read
 
 
 def arguments(mounts: Mounts, *, network: bool, cwd: str, room: int = 0) -> list[str]:
@@ -52,6 +53,7 @@ def arguments(mounts: Mounts, *, network: bool, cwd: str, room: int = 0) -> list
         *(word for path in FRESH if _is_real_folder(path) for word in (*temporary, path)),
         *(_resolver() if network else []),
         *_hides(mounts, inside=False),
+        *(word for path in mounts.shown_files for word in ("--ro-bind", path, path)),
         *(word for root, source in mounts.readable.items() for word in ("--ro-bind", source, root)),
         *(word for root, source in mounts.writable.items() for word in ("--bind", source, root)),
         *(word for path, source in sorted(_pins(mounts).items()) for word in ("--bind", source, path)),
@@ -100,7 +102,7 @@ def _around_roots(mounts: Mounts) -> list[str]:
         path
         for path in mounts.hidden
         if _is_real_folder(path)
-        and any(root != path and is_inside(root, path) for root in roots)
+        and any(root != path and is_inside(root, path) for root in (*roots, *mounts.shown_files))
         and not any(is_inside(path, root) for root in roots)
         and not _is_hidden_already(path, None, mounts.hidden)
     ]

@@ -62,16 +62,18 @@ def launcher_argv(
     *,
     writable: Iterable[str],
     hidden: Sequence[str],
+    roots: Sequence[str] = (),
     limits: ProcessLimits,
     layered: bool,
     shown: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Return the words to put before the command. `layered`: Landlock works in bubblewrap on this machine.
 
-    `shown` are folders with their device and number, as `1:2`: where another one stands there the command is not run.
+    `roots` are seen where they lie in what is `hidden`. `shown` are folders with their device and number, as `1:2`:
+    where another one stands there the command is not run.
     """
     shown = shown or {}
-    if not layered or not _is_visible(hidden):
+    if not layered or not _is_visible(hidden, roots):
         words = [word for path, number in shown.items() for word in (path, number)]
         return ["/bin/sh", "-c", f'{_CHECK_SHOWN}{limits.shell()} && exec "$@"', "sh", *words, "--"]
     policy = {
@@ -84,10 +86,16 @@ def launcher_argv(
     return [_python(), "-I", "-S", "-c", _text(), json.dumps(policy)]
 
 
-def _is_visible(hidden: Sequence[str]) -> bool:
+def _is_visible(hidden: Sequence[str], roots: Sequence[str]) -> bool:
     """Return whether our interpreter and its library are there inside."""
     needed = (_python(), os.path.realpath(os.path.dirname(os.__file__)))
-    return not any(is_inside(path, folder) for path in needed for folder in (*FRESH, *hidden))
+    return not any(_is_hidden(path, folder, roots) for path in needed for folder in (*FRESH, *hidden))
+
+
+def _is_hidden(path: str, folder: str, roots: Sequence[str]) -> bool:
+    """Return whether a path is in a folder that is hidden, and in no root that is shown in it again."""
+    shown = any(is_inside(path, root) and is_inside(root, folder) and root != folder for root in roots)
+    return is_inside(path, folder) and not shown
 
 
 def _python() -> str:

@@ -94,6 +94,7 @@ def confine(
     writable: Sequence[str] = (),
     readable: Sequence[str] = (),
     hidden: Sequence[str] = (),
+    shown_files: Sequence[str] = (),
     protected: Sequence[str] | None = None,
     protected_paths: Sequence[str] = (),
     quarantine: str = "",
@@ -105,7 +106,8 @@ def confine(
 ) -> ConfinedCommand:
     """Return the command line for a command that may write in `writable` only; `SandboxRefused` if it cannot be made.
 
-    `hidden` can be neither read nor written, nor what always is (`secrets.SYSTEM_SECRETS`). What is protected by its
+    `hidden` can be neither read nor written, nor what always is (`secrets.SYSTEM_SECRETS`); `shown_files` are files in
+    what is hidden that can be read all the same, as roots in it can (bubblewrap only). What is protected by its
     name or as a git folder, and `protected_paths`, stays as it is (`workspace_watch`); what the command leaves of that
     kind goes to a folder below `quarantine`. `protected`, if given, is all there is instead: names relative to each
     writable root. `views` and `enter` are the `sources` and `enter` of a `view.View`: what to show in
@@ -115,17 +117,9 @@ def confine(
     `secrets.confined_environment` leaves of the environment and `ConfinedCommand.environment` beside it.
     """
     confinement = confinement or probe()
-    if confinement.level is None:
-        raise SandboxRefused(f"Commands cannot be confined on this machine. {' '.join(confinement.lacks)}")
-    writable, readable = _outermost(writable), _outermost(readable)
-    cwd = os.path.realpath(cwd)
-    if not any(is_inside(cwd, root) for root in (*writable, *readable)):
-        raise SandboxRefused(f"{cwd} is outside of the workspace.")
+    roots = check_roots(confinement, cwd, writable=writable, readable=readable, hidden=hidden)
+    writable, readable, cwd, secret = roots
     views = {os.path.realpath(root): view for root, view in (views or {}).items()}
-    secret = list(dict.fromkeys(os.path.realpath(path) for path in (*hidden, *SYSTEM_SECRETS)))
-    for root in (*writable, *readable):
-        if root in secret:
-            raise SandboxRefused(f"{root} cannot be a workspace: it holds secrets.")
     program, wanted = confinement.bubblewrap, limits or default_limits()
     if program is None and views:
         raise SandboxRefused(f"A view of the workspace needs bubblewrap. {_INSTALL}")
@@ -140,7 +134,9 @@ def confine(
         if program is None:
             return _by_landlock(argv, writable, readable, secret, names, network, wanted, watched)
         looked_at = {root: root for root in views} if enter else {}
-        mounts = Mounts(_sources(writable, views), _sources(readable, views), secret, looked_at)
+        mounts = Mounts(
+            _sources(writable, views), _sources(readable, views), secret, looked_at, shown_files=shown_files
+        )
         layered = confinement.layered
         return _by_bubblewrap(
             program, argv, mounts, names, network, cwd, enter, limits=wanted, layered=layered, watched=watched
@@ -149,6 +145,37 @@ def confine(
         if watched is not None:
             shutil.rmtree(watched.scratch, ignore_errors=True)
         raise
+
+
+class _CheckedRoots(NamedTuple):
+    """What a command is shown, by real paths: roots of which none is inside of another, and what is hidden."""
+
+    writable: list[str]
+    readable: list[str]
+    cwd: str
+    hidden: list[str]
+
+
+def check_roots(
+    confinement: Confinement,
+    cwd: str,
+    *,
+    writable: Sequence[str] = (),
+    readable: Sequence[str] = (),
+    hidden: Sequence[str] = (),
+) -> _CheckedRoots:
+    """Raise `SandboxRefused` for roots that no command can be confined in. The arguments are those of `confine`."""
+    if confinement.level is None:
+        raise SandboxRefused(f"Commands cannot be confined on this machine. {' '.join(confinement.lacks)}")
+    writable, readable = _outermost(writable), _outermost(readable)
+    cwd = os.path.realpath(cwd)
+    if not any(is_inside(cwd, root) for root in (*writable, *readable)):
+        raise SandboxRefused(f"{cwd} is outside of the workspace.")
+    secret = list(dict.fromkeys(os.path.realpath(path) for path in (*hidden, *SYSTEM_SECRETS)))
+    for root in (*writable, *readable):
+        if root in secret:
+            raise SandboxRefused(f"{root} cannot be a workspace: it holds secrets.")
+    return _CheckedRoots(writable, readable, cwd, secret)
 
 
 def probe(*, again: bool = False) -> Confinement:
@@ -312,7 +339,12 @@ def _by_bubblewrap(
     # Bubblewrap finds what it shows by names, and a link can be put above a root until it does.
     shown = {path: _number_of(path) for path in _shown_by_name(full)} if not enter else {}
     limited = launcher_argv(
-        writable=own, hidden=mounts.hidden, limits=command_limits.process, layered=layered, shown=shown
+        writable=own,
+        hidden=mounts.hidden,
+        roots=[*mounts.readable, *mounts.writable],
+        limits=command_limits.process,
+        layered=layered,
+        shown=shown,
     )
     info_options = ["--info-fd", "8"] if watched else []
     line += [*enter, program, "--seccomp", "9", *info_options, *user, *words, "--", *limited, *argv]

@@ -35,7 +35,8 @@ _QUESTIONS: Final = {
 class Decision(NamedTuple):
     """The verdict, and why. `rules` are those that decided, `option` the kind of the given answer.
 
-    `reason` is empty where the table of the policy alone has denied: its owner has the words for that.
+    `reason` is empty where the table of the policy alone has denied: its owner has the words for that. `feedback` is
+    what the user wrote to a no, with hidden characters spelled out.
     """
 
     verdict: Verdict
@@ -43,6 +44,7 @@ class Decision(NamedTuple):
     by: DecidedBy = "mode"
     rules: tuple[PermissionRule, ...] = ()
     option: str | None = None
+    feedback: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ class Action(NamedTuple):
     `paths_in_workspace` are the paths that a command reads, as it names them, and that lie in the workspace.
     `unconfined` is why a command would run without the confinement that its mode promises: only after a yes to this
     very call. `portable`: it is not known that bash reads the command. `is_known`: an agent may say that it does such a
-    thing and not to what; then there is no subject.
+    thing and not to what; then there is no subject. `confined`: a command that will be kept in its confinement whatever
+    mode there is when it runs, and the confinement was tried out.
     """
 
     kind: ActionKind
@@ -30,6 +31,7 @@ class Action(NamedTuple):
     unconfined: str = ""
     portable: bool = False
     is_known: bool = True
+    confined: bool = False
 
     @property
     def is_of_file(self) -> bool:

@@ -1,6 +1,7 @@
 """Own the requests of an agent to a client, and the replies: permission, questions, files and terminals."""
 
-from typing import Literal, NamedTuple, overload
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, overload
 
 from msgspec import UNSET, UnsetType
 
@@ -74,10 +75,22 @@ class UnknownOutcome(Unknown, frozen=True, gc=False, tag_field="outcome", tag="?
     """An outcome this release does not know. It is a no."""
 
 
+# The key of `_meta`, beside the outcome of a permission, of what the user wrote to a no.
+FEEDBACK: Final = "dragoman/feedback"
+# More is a prompt, and no reason.
+FEEDBACK_CHARACTERS: Final = 2_000
+
+
 class PermissionAnswer(Reply, frozen=True, gc=False):
     """What the user decided."""
 
     outcome: Selected | Dismissed | UnknownOutcome
+
+    @property
+    def feedback(self) -> str:
+        """What the user wrote beside the answer, cut at `FEEDBACK_CHARACTERS`; empty: nothing that can be read."""
+        value = self.meta.get(FEEDBACK) if isinstance(self.meta, Mapping) else None
+        return value.strip()[:FEEDBACK_CHARACTERS] if isinstance(value, str) else ""
 
 
 class SessionScope(Word, frozen=True, gc=False, tag_field="scope", tag="session"):

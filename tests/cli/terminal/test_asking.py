@@ -11,12 +11,16 @@ from dragoman.cli.terminal.forms import ask_form, ask_question
 from dragoman.cli.terminal.questions import Keyboard, TerminalQuestions
 from dragoman.client.ask_user import UserQuestion
 from dragoman.vocabulary.services import (
+    FEEDBACK,
     CommandSubject,
+    Dismissed,
     Elicit,
     ElicitationAnswer,
     Form,
+    PermissionAnswer,
     PermissionOption,
     RequestPermission,
+    Selected,
     SessionScope,
     Url,
 )
@@ -234,7 +238,7 @@ async def test_questions_wait_for_each_other(person: Person) -> None:
     first, second = (RequestPermission("s", title, options) for title in ("First", "Second"))
     person.lines = ["y", "n"]
     answers = await asyncio.gather(person.asker.permission(first), person.asker.permission(second))
-    assert [answer.option_id for answer in answers if answer is not None] == ["yes", "no"]
+    assert list(answers) == options
     assert person.seen.index("y or n") < person.seen.index("Second")
 
 
@@ -253,3 +257,22 @@ async def test_endless_nonsense_is_no_answer(person: Person) -> None:
     person.lines = ["what?"] * 100
     assert await person.asker.ask(["Well?"], "say", {"right": 1}.get) is None
     assert person.lines  # it stopped asking
+
+
+@pytest.mark.parametrize("typed", ["n use pnpm", "no, use pnpm", "3: use pnpm", "N  use pnpm"])
+async def test_words_behind_a_no_go_with_it(person: Person, typed: str) -> None:
+    person.lines = [typed]
+    answer = await person.asker.permission(RequestPermission("s", "npm i", [YES, ALWAYS, NO]))
+    assert answer == PermissionAnswer(Selected("no"), meta={FEEDBACK: "use pnpm"})
+
+
+async def test_words_behind_a_yes_are_no_answer(person: Person) -> None:
+    person.lines = ["y but with pnpm", "2 please", "n"]
+    assert await person.asker.permission(RequestPermission("s", "npm i", [YES, ALWAYS, NO])) == NO
+    assert person.seen.count("That is no answer") == 2
+
+
+async def test_words_behind_a_no_go_with_it_where_no_option_says_no(person: Person) -> None:
+    person.lines = ["n use pnpm"]
+    answer = await person.asker.permission(RequestPermission("s", "npm i", [YES]))
+    assert answer == PermissionAnswer(Dismissed(), meta={FEEDBACK: "use pnpm"})

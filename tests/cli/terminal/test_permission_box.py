@@ -158,7 +158,7 @@ def test_the_number_of_an_answer_that_cannot_be_chosen_means_nothing_else() -> N
     assert asked.lines[-4:] == [
         "1  yes, this once",
         "2  (not for this)",
-        "3  no",
+        "3  no; write what to do instead behind it",
         "4  no, and do not ask again",
     ]
     assert [asked.chosen(number) for number in "1234"] == [once, None, no, never]

@@ -49,7 +49,7 @@ from dragoman.coder.model_registry import DEMO
 from dragoman.errors import DragomanError, LinkClosed, RequestFailed, UsageError
 from dragoman.host.failure_text import failure_text
 from dragoman.vocabulary.events import AnyEvent, CommandsChanged
-from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from dragoman.vocabulary.services import PermissionAnswer, PermissionOption, RequestPermission
 
 # How long a word with a slash waits for an agent that has not announced any command yet.
 ANNOUNCE_SECONDS: Final = 2.0
@@ -138,7 +138,9 @@ class ChatSession:
         self._client = await connect_to(stack, target, self._folder, self._offer, self._arguments, settings)
         self._greeted = True
 
-    async def _ask(self, asker: TerminalQuestions, request: RequestPermission) -> PermissionOption | None:
+    async def _ask(
+        self, asker: TerminalQuestions, request: RequestPermission
+    ) -> PermissionOption | PermissionAnswer | None:
         self._screen.event_text.on_question(request)
         return await asker.permission(request)
 

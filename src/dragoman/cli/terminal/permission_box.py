@@ -8,6 +8,7 @@ What does not fit on the screen is shown when the person asks for it (`v`, in `q
 after that. What has hidden characters cannot be allowed for ever, and what is not known here whole can only be refused.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -43,9 +44,11 @@ NAME_CHARACTERS: Final = 400
 _MEANINGS: Final = {
     "allow_once": "yes, this once",
     "allow_always": "yes, and do not ask again",
-    "reject_once": "no",
+    "reject_once": "no; write what to do instead behind it",
     "reject_always": "no, and do not ask again",
 }
+# An answer, and more behind it.
+_WITH_WORDS: Final = re.compile(r"(\w+)[\s,;:.]+(\S.*)")
 _YES: Final = ("y", "yes")
 _NO: Final = ("n", "no")
 _WORDS: Final = (
@@ -136,6 +139,19 @@ class PermissionBox(NamedTuple):
         if option is not None and (reason := self.closed.get(self.options.index(option))):
             return f"That cannot be chosen: {reason}."
         return f"That is no answer; type {self.keys}."
+
+    def split_feedback(self, words: str) -> tuple[str, str]:
+        """Return an answer, and the words behind it where it is a no: `n use pnpm`, `3: not in src`.
+
+        Words behind anything else are no answer at all: a yes with words could be meant otherwise.
+        """
+        found = _WITH_WORDS.fullmatch(words.strip())
+        if found is None:
+            return words, ""
+        answer, feedback = found.groups()
+        option = self.chosen(answer)
+        is_no = self.refuses(answer) or (option is not None and option.kind in ("reject_once", "reject_always"))
+        return (answer, feedback) if is_no else (words, "")
 
     def refuses(self, words: str) -> bool:
         """Return whether an answer is a no to a request that offers no option for it: then none is chosen."""

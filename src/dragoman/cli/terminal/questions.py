@@ -20,7 +20,14 @@ from typing import Final, Literal, TextIO, TypeVar
 from dragoman.cli.terminal.permission_box import MOST_ROWS, frame_rows, question, screen_rows, whole_question
 from dragoman.cli.terminal.turn_screen import colours_wanted
 from dragoman.cli.terminal.viewer import Pager, find_pager, show_in
-from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from dragoman.vocabulary.services import (
+    FEEDBACK,
+    PermissionAnswer,
+    PermissionOption,
+    RequestPermission,
+    Selected,
+    rejection,
+)
 
 T = TypeVar("T")
 
@@ -117,6 +124,12 @@ def _plain(row: str) -> str:
     return _COLOUR.sub("", row)
 
 
+def _with_feedback(request: RequestPermission, option: PermissionOption | None, feedback: str) -> PermissionAnswer:
+    """Return a no with the user's words."""
+    outcome = rejection(request) if option is None else Selected(option.option_id)
+    return PermissionAnswer(outcome, meta={FEEDBACK: feedback})
+
+
 def _set(ready: "asyncio.Future[None]") -> None:
     if not ready.done():
         ready.set_result(None)
@@ -169,8 +182,8 @@ class TerminalQuestions:
         pager = partial(find_pager, os.environ, [folder])
         return cls(keyboard, write, size, word, hold, coloured=coloured, find_pager=pager)
 
-    async def permission(self, request: RequestPermission) -> PermissionOption | None:
-        """Ask the user and return the chosen option; None if no answer came."""
+    async def permission(self, request: RequestPermission) -> PermissionOption | PermissionAnswer | None:
+        """Ask the user and return the chosen option, or a no with the user's words; None if no answer came."""
         return await self._ask_alone(self._ask_permission(request))
 
     async def ask(self, lines: list[str], how: str, parse: "Callable[[str], T | None]") -> "T | None":
@@ -200,7 +213,7 @@ class TerminalQuestions:
         finally:
             self._on_hold(False)
 
-    async def _ask_permission(self, request: RequestPermission) -> PermissionOption | None:
+    async def _ask_permission(self, request: RequestPermission) -> PermissionOption | PermissionAnswer | None:
         asked = question(request, *self._size())
         shown = await self._show(self._rows(asked.lines), can_view=asked.hides)
         for _ in range(ATTEMPTS if asked.options else 1):
@@ -213,9 +226,10 @@ class TerminalQuestions:
                 asked = question(request, *self._size(), viewed=True)
                 shown = await self._show(self._rows(asked.lines), can_view=asked.hides)
                 continue
-            option = asked.chosen(words)
-            if option is not None or asked.refuses(words):
-                return option
+            answer, feedback = asked.split_feedback(words)
+            option = asked.chosen(answer)
+            if option is not None or asked.refuses(answer):
+                return _with_feedback(request, option, feedback) if feedback else option
             self._write(f"║ {asked.instead(words)}\n")
         return None
 

@@ -18,7 +18,7 @@ from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import count_input, flag_input, only_known, schema, text_input
 from dragoman.coder.tools.background import MOST_RUNNING, BackgroundCommands
 from dragoman.coder.tools.background_tools import outcome_of
-from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
+from dragoman.coder.tools.contract import BadInput, CommandPlace, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.files import user_home
 from dragoman.coder.tools.overuse import OveruseWatch
 from dragoman.coder.tools.result_text import shown_text
@@ -31,7 +31,8 @@ from dragoman.host.paths import PathRefused
 from dragoman.host.process import Child
 from dragoman.host.safe_git import git_programs, runs_git, shows_changes
 from dragoman.host.secrets import is_credential
-from dragoman.host.shell import parse
+from dragoman.host.shell import Parsed, Unparsed, parse
+from dragoman.host.text import visible_line
 from dragoman.permissions.facts import Action, ActionKind
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.tools import ContentItem
@@ -41,6 +42,8 @@ DEADLINE_SECONDS: Final = 120
 FIRST_SECONDS: Final = 1.0
 # What takes longer is not for a conversation to wait for.
 MOST_SECONDS: Final = 3600
+# More of the model's reason is not read by a user.
+_REASON_CHARACTERS: Final = 500
 
 
 _PURPOSE: Final = (
@@ -76,6 +79,12 @@ def _schema(*, background: bool) -> dict[str, Any]:
             "maximum": MOST_SECONDS,
             "description": f"seconds; {DEADLINE_SECONDS} if left out",
         },
+        unconfined={
+            "type": "string",
+            "description": "Why the command needs the network, or to write outside of the workspace. Only in mode "
+            "workspace-write, where a command has neither, and best after it has failed for want of it: the user is "
+            "asked whether it may run unconfined, and shown this.",
+        },
         **({"background": flag} if background else {}),
     )
 
@@ -104,12 +113,14 @@ class Bash:
             raise BadInput("bash needs 'command' as a command line that is not empty.")
         if "cwd" in call.input:
             text_input(call, "cwd")
+        _wanted_freedom(call)
         if (count_input(call, "timeout", 1) or 0) > MOST_SECONDS:
             raise BadInput(f"bash takes a 'timeout' of up to {MOST_SECONDS} seconds.")
 
     async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
         line = _line_of(call, context)
-        act, reason = await asyncio.to_thread(_action_of, line.judged, context)
+        wanted = _wanted_freedom(call)
+        act, reason = await asyncio.to_thread(command_action, line.judged, context, wanted)
         content = [ContentItem(Text(reason))] if reason else []
         marks = ["Unconfined: "] * bool(act.unconfined) + ["In the background: "] * flag_input(call, "background")
         title = "".join([*marks, shown_text(line.judged)])
@@ -122,12 +133,13 @@ class Bash:
         if line.judged != call.acts[0].subject or _stamp(line.judged, context) != call.stamp:
             raise BadInput("A path in the command leads elsewhere than when it was shown.")
         looks = not approved.asked and all(act.harmless for act in call.acts)
-        if looks and not (await asyncio.to_thread(_action_of, line.judged, context))[0].harmless:
+        if looks and not (await asyncio.to_thread(command_action, line.judged, context))[0].harmless:
             raise BadInput("The configuration of git has changed meanwhile. Try again.")
+        is_unasked = not approved.asked and all(act.confined for act in call.acts)
         commands = self._commands if flag_input(call, "background") else None
         if commands is not None:
             commands.check_room()
-        elif context.execution.terminal_of_editor():
+        elif not is_unasked and context.execution.terminal_of_editor(looks=looks):
             return await self._in_the_editor(line, seconds, shown, context)
         # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
         argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{line.script}"]
@@ -136,6 +148,8 @@ class Bash:
                 start = context.execution.start_unconfined(argv)
             elif looks:
                 start = await context.execution.start_looking(argv)
+            elif is_unasked:
+                start = await context.execution.start_confined(argv)
             else:
                 start = await context.execution.start(argv, asked=approved.asked)
         except WorldError as error:
@@ -299,16 +313,29 @@ def _line_of(call: JudgedCall, context: ToolContext) -> _Line:
         raise BadInput(str(error)) from None
 
 
-def _action_of(command: str, context: ToolContext) -> tuple[Action, str]:
+def _wanted_freedom(call: JudgedCall) -> str:
+    """Return why the model wants a command to run unconfined; empty: it does not."""
+    if call.input.get("unconfined") is None:
+        return ""
+    return visible_line(text_input(call, "unconfined").strip())[:_REASON_CHARACTERS]
+
+
+def command_action(command: str, context: CommandPlace, wanted: str = "") -> tuple[Action, str]:
     """Return what running it is, and why that is more than it looks like, if it is.
 
-    Blocks: looks at git's configuration.
+    `wanted` is why the model wants to leave the confinement. Blocks: looks at git's configuration.
     """
     act = _act(command, context)
     parsed = parse(command)
+    if wanted:
+        act = act._replace(harmless=False)
+    if act.harmless and (reason := context.execution.cannot_look()):
+        return act._replace(harmless=False), f"It only looks, and nothing here would keep it to that: {reason}"
     if not act.harmless:
-        reason = context.execution.needs_freedom(command)
-        return (act._replace(guarded=True, unconfined=reason), reason) if reason else (act, "")
+        reason = context.execution.needs_freedom(command, wanted)
+        if reason:
+            return act._replace(guarded=True, unconfined=reason), reason
+        return act._replace(confined=_needs_no_question(parsed, context)), ""
     if not runs_git(parsed):
         return act, ""
     try:
@@ -316,14 +343,26 @@ def _action_of(command: str, context: ToolContext) -> tuple[Action, str]:
     except PathRefused as error:
         raise BadInput(str(error)) from None
     reason = git_programs(folder, context.roots.real, context.environment, diffs=shows_changes(parsed))
-    return (
-        (act._replace(harmless=False), f"Git may do more here than look at the workspace: {reason}.")
-        if reason
-        else (act, "")
-    )
+    if not reason:
+        return act, ""
+    # Not even confined without a question: it would show what another repository holds, or run what the workspace says.
+    return act._replace(harmless=False), f"Git may do more here than look at the workspace: {reason}."
 
 
-def _act(command: str, context: ToolContext) -> Action:
+def _needs_no_question(parsed: Parsed | Unparsed, context: CommandPlace) -> bool:
+    """Return whether a command runs confined, and is not known to read credentials: those are hidden unless it asks."""
+    home = user_home(context)
+    named = [led for path in paths_of(parsed) or () for one in _names_in(path) if (led := _led(one, context))]
+    reads_credentials = any(is_credential(path, home, is_folder=os.path.isdir(path)) for path in named)
+    return not reads_credentials and context.execution.keeps_confined()
+
+
+def _names_in(path: str) -> set[str]:
+    """Return the paths that a word may mean: in `HEAD:.env` the one for git is behind the colon."""
+    return {path, path.rpartition(":")[2] or path}
+
+
+def _act(command: str, context: CommandPlace) -> Action:
     """Return the action of running a command, judged by its text."""
     parsed = parse(command)
     blocked_reason = is_unrecoverable(command)
@@ -348,16 +387,13 @@ def _stamp(command: str, context: ToolContext) -> str:
     return json.dumps([folder, *(_led(path, context) for path in paths_in(parse(command)))])
 
 
-def _is_free_to_read(path: str, context: ToolContext, home: str) -> bool:
-    """Return whether a path leads inside, and to no credentials.
-
-    In `HEAD:.env` the path for git is behind the colon.
-    """
-    led = [_led(one, context) for one in {path, path.rpartition(":")[2] or path}]
+def _is_free_to_read(path: str, context: CommandPlace, home: str) -> bool:
+    """Return whether a path leads inside, and to no credentials."""
+    led = [_led(one, context) for one in _names_in(path)]
     return all(one is not None and not is_credential(one, home, is_folder=os.path.isdir(one)) for one in led)
 
 
-def _led(path: str, context: ToolContext) -> str | None:
+def _led(path: str, context: CommandPlace) -> str | None:
     """Return where a path leads, if that is inside."""
     try:
         return context.roots.place(path).path

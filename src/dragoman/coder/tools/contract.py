@@ -70,6 +70,17 @@ class ToolContext(NamedTuple):
     sees: frozenset[str] = frozenset()
 
 
+class CommandPlace(Protocol):
+    """Where a command would run, as far as that decides what it is: part of a `ToolContext`."""
+
+    @property
+    def roots(self) -> Roots: ...
+    @property
+    def environment(self) -> Mapping[str, str]: ...
+    @property
+    def execution(self) -> Execution: ...
+
+
 class Tool(Protocol):
     """A tool that the model can call."""
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import text_input
-from dragoman.coder.tools.contract import BadInput, OutOfReach, ToolContext
+from dragoman.coder.tools.contract import BadInput, CommandPlace, OutOfReach, ToolContext
 from dragoman.errors import RequestFailed
 from dragoman.host.decoding import decode_text, describe_binary, is_binary_text
 from dragoman.host.failure_text import failure_text
@@ -101,7 +101,7 @@ def reading(path: str, context: ToolContext) -> Action:
     return Action("read", path, guarded=is_credential(path, user_home(context), is_folder=os.path.isdir(path)))
 
 
-def user_home(context: ToolContext) -> str:
+def user_home(context: CommandPlace) -> str:
     """Return the user's home folder, as it really is, by which `is_credential` judges what is in this workspace."""
     return home_for(context.roots.real, os.path.realpath(context.environment.get("HOME") or os.path.expanduser("~")))
 

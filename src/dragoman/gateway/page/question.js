@@ -104,6 +104,8 @@ export class Questions {
 
   permission(id, params) {
     const choices = make("div", { class: "choices" });
+    const why = make("input", { type: "text", class: "why", maxlength: "2000", "aria-label": "what to do instead",
+      placeholder: "With a no: what to do instead" });
     params.options.forEach((option, index) => {
       const effect = String(option.kind).startsWith("allow") ? "allow" : SIGNS[option.kind] ? "reject" : "other";
       const button = make("button", { type: "button", class: `choice ${effect}`, "data-option": option.optionId },
@@ -111,10 +113,14 @@ export class Questions {
         make("span", { title: visible(option.name) }, `${SIGNS[option.kind] ?? "?"} ${visible(option.name)}`), " ",
         // The name is the agent's; what the button does is said in our words.
         make("span", { class: "faint meaning" }, `(${MEANINGS[option.kind] ?? "something else"})`));
-      button.addEventListener("click", () =>
-        this.answer(id, { outcome: { outcome: "selected", optionId: option.optionId } }));
+      button.addEventListener("click", () => {
+        const outcome = { outcome: { outcome: "selected", optionId: option.optionId } };
+        const feedback = effect === "reject" ? why.value.trim() : "";
+        this.answer(id, feedback ? { ...outcome, _meta: { "dragoman/feedback": feedback } } : outcome);
+      });
       choices.append(button);
     });
+    choices.append(why);
     const description = params.description ? make("p", { class: "plain" }, visible(params.description)) : null;
     return [this.head(params.sessionId, params.title), make("div", { class: "subject" }, description, ...this.subject(params)), choices]
       .filter(Boolean);
