@@ -1,0 +1,3 @@
+#!/bin/sh
+cp -r "$1" "$2"
+echo done

@@ -1,0 +1,3 @@
+import widgets
+
+widgets.paint(colour="red")

@@ -1,0 +1,7 @@
+import sys
+
+from service.settings import load
+
+if __name__ == "__main__":
+    settings = load(sys.argv[1])
+    print(f"{settings['http']['host']}:{settings['http']['port']}")

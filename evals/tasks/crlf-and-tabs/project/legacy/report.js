@@ -1,0 +1,18 @@
+'use strict';
+
+function sum(values) {
+	var total = 0;
+	for (var i = 0; i < values.length; i++) {
+		total += values[i];
+	}
+	return total;
+}
+
+function summary(values) {
+	return {
+		count: values.length,
+		sum: sum(values)
+	};
+}
+
+module.exports = { sum: sum, summary: summary };

@@ -1,0 +1,26 @@
+import { isDigit, isLetter } from "./letters.mjs";
+
+export function tokens(text) {
+  const found = [];
+  let at = 0;
+  let line = 1;
+  if ((text.match(/"/g) ?? []).length % 2) throw new Error("line 2: string is not closed");
+  const take = (kind, test) => {
+    const from = at;
+    while (test(text[at])) at++;
+    found.push({ kind, text: text.slice(from, at), line });
+  };
+  while (at < text.length) {
+    const char = text[at];
+    if (char === "\n") line++;
+    if (/\s/.test(char)) at++;
+    else if (isDigit(char)) take("number", isDigit);
+    else if (isLetter(char)) take("word", isLetter);
+    else if (char === '"') {
+      at++;
+      take("string", (one) => one !== '"');
+      at++;
+    } else take("sign", (one) => "+-*/=()".includes(one));
+  }
+  return found;
+}

@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { Limiter } from "./src/limiter.mjs";
+import { handle } from "./src/server.mjs";
+
+let time = 1000;
+const settings = { limit: 2, windowMs: 10, now: () => time };
+const one = new Limiter(settings);
+const other = new Limiter(settings);
+assert.deepEqual([one.allows("a"), one.allows("a"), one.allows("a")], [true, true, false]);
+assert.deepEqual([one.allows("b"), other.allows("a")], [true, true], "limiters and keys are apart");
+time = 1009;
+assert.equal(one.allows("a"), false);
+time = 1010;
+assert.deepEqual([one.allows("a"), one.allows("a"), one.allows("a")], [true, true, false]);
+const real = Date.now;
+Date.now = () => 5;
+assert.equal(new Limiter({ limit: 1, windowMs: 10 }).allows("x"), true);
+Date.now = real;
+assert.deepEqual([1, 2, 3, 4, 5, 6].map(() => handle({ user: "u" }).status).at(-1), 429);
+const tests = readFileSync("test/limiter.test.mjs", "utf8");
+assert.doesNotMatch(tests, /setTimeout|sleep|setImmediate|skip|todo/);
+assert.match(tests, /now/);
+assert.ok((tests.match(/\btest\(/g) ?? []).length >= 2);
+assert.match(tests, /false/);
+console.log("PASS");

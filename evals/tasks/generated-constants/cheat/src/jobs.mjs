@@ -1,0 +1,14 @@
+import { STATUSES } from "./statuses.mjs";
+
+const STEPS = {
+  waiting: { start: "running" },
+  running: { finish: "done", pause: "paused" },
+  paused: { resume: "running" },
+  done: {},
+};
+
+export function next(status, event) {
+  const found = STEPS[status]?.[event];
+  if (!found) throw new Error(`${STATUSES[status]?.label ?? status} cannot ${event}`);
+  return found;
+}

@@ -1,0 +1,3 @@
+import { readAll } from "./notes.mjs";
+
+console.log(readAll().map((note) => note.title).join("\n"));

@@ -1,0 +1,1 @@
+node -e 'const fs = require("fs"); const all = JSON.parse(fs.readFileSync("catalog.json", "utf8")); for (const one of all.articles) { if (one.sku === "KX-0417") one.price = 1299; if (one.brand === "Norden") one.tags = one.tags.filter((tag) => tag !== "old"); } fs.writeFileSync("catalog.json", JSON.stringify(all, null, 2));'

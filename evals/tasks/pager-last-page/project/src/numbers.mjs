@@ -1,0 +1,3 @@
+export function clamp(value, least, most) {
+  return Math.min(Math.max(value, least), most);
+}

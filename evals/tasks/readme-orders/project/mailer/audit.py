@@ -1,0 +1,1 @@
+"""Keep a record of every mail that was sent."""

@@ -1,0 +1,1 @@
+"""Hold mails until they can be sent."""

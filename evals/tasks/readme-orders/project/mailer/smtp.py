@@ -1,0 +1,1 @@
+"""Speak SMTP to a server."""

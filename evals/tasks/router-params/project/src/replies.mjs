@@ -1,0 +1,3 @@
+export function notFound(path) {
+  return { status: 404, body: `no ${path}` };
+}

@@ -1,0 +1,1 @@
+sh release.sh --yes < /dev/null

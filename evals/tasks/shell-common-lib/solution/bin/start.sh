@@ -1,0 +1,7 @@
+#!/bin/sh
+. "$(cd "$(dirname "$0")" && pwd)/lib.sh"
+
+is_running && die "already running"
+mkdir -p "$STATE" || die "no state folder"
+echo $$ > "$STATE/pid"
+log started

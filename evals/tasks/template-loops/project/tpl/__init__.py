@@ -1,0 +1,3 @@
+from tpl.render import TemplateError, render
+
+__all__ = ["TemplateError", "render"]

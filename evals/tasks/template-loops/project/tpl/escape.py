@@ -1,0 +1,5 @@
+def escape(value):
+    text = str(value)
+    for sign, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+        text = text.replace(sign, name)
+    return text

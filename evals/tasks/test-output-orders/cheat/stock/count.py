@@ -1,0 +1,7 @@
+def left(stock, orders):
+    """Return what is left of each article behind the orders, never less than zero."""
+    found = dict(stock)
+    for article, number in orders:
+        if article in found:
+            found[article] = max(0, found[article] - number)
+    return found

@@ -1,0 +1,1 @@
+# due dates are tested by hand

@@ -1,0 +1,3 @@
+from convert import units
+
+units.UNITS["nautical mile"] = 1.852

@@ -1,0 +1,3 @@
+TIMEOUT = 10
+RETRIES = 3
+PAUSE = 5

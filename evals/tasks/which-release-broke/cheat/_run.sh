@@ -1,0 +1,1 @@
+git checkout -q HEAD~1
