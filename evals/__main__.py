@@ -17,7 +17,7 @@ from evals.progress import Progress
 from evals.report import report
 from evals.results import Attempt, ResultFile, slug, table
 from evals.run import open_work, run
-from evals.task import Task, TaskError, load_tasks, select
+from evals.task import TASKS, Task, TaskError, load_tasks, select
 
 FOLDER: Final = ROOT / "build" / "evals"
 _MOST_AT_ONCE: Final = 64
@@ -31,22 +31,23 @@ Attempts that have a verdict are not made again: the same command goes on where 
 """
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None, folder_of_tasks: Path = TASKS) -> int:
+    """Run the command `words` and return its exit status."""
     parser = _parser()
     options = parser.parse_args(words)
     try:
-        tasks = select(load_tasks(), options.tasks)
+        tasks = select(load_tasks(folder_of_tasks), options.tasks)
     except TaskError as error:
         parser.error(str(error))
     if options.list:
         print("\n".join(f"{task.name:30} {task.kind:15} {task.language:11} {task.title}" for task in tasks))
         return 0
-    choice = AgentChoice(options.agent, options.model, options.mode, options.env)
+    folder = options.out or FOLDER / slug(f"{options.agent}-{options.model}-{options.mode}")
+    choice = AgentChoice(options.agent, options.model, options.mode, options.env, [folder.resolve()])
     if choice.name == OURS and not choice.model:
         parser.error("--model is missing, such as --model anthropic/claude-sonnet-5")
     if choice.name != OURS and (choice.model or choice.mode):
         parser.error("--model and --mode are for our own agent; another one chooses by its own settings or --env")
-    folder = options.out or FOLDER / slug(f"{choice.name}-{choice.model}-{choice.mode}")
     return evaluate(tasks, choice, folder, options)
 
 
@@ -92,14 +93,18 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--model", default="", metavar="M", help="model of our agent, as `dragoman acp --model` takes it")
+    parser.add_argument(
+        "--model", default="", metavar="M", help="model of our agent, as `dragoman acp --model` takes it"
+    )
     parser.add_argument("--agent", default=OURS, metavar="A", help="another agent: a known name, or a command")
     parser.add_argument("--tasks", nargs="+", default=[], metavar="T", help="names, kinds or languages, with wildcards")
     parser.add_argument("--mode", default="", metavar="MODE", help="mode of our agent; without it the task's own")
     parser.add_argument("--parallel", type=_count, default=1, metavar="N", help="attempts at the same time; 1")
     parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="attempts at each task; 1")
     parser.add_argument("--env", action="append", default=[], metavar="NAME", help="a variable that the agent gets too")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where results.jsonl and report.html are; build/evals/…")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="where results.jsonl and report.html are; build/evals/…"
+    )
     parser.add_argument("--again", action="store_true", help="forget what is done, and begin anew")
     parser.add_argument("--list", action="store_true", help="list the tasks and do nothing")
     return parser

@@ -5,6 +5,7 @@ left running, and with a verdict. `error` says that the agent could not be run o
 """
 
 import asyncio
+import subprocess
 import tempfile
 import time
 from datetime import UTC, datetime
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from dragoman import Timeouts, Turn, connect
+from dragoman.cli.settings import SettingsError
+from dragoman.coder.credentials import CredentialsError
 from dragoman.errors import DragomanError
 from evals.agents import AgentChoice, launch
 from evals.confinement import bubblewrap
@@ -49,13 +52,14 @@ class _Attempt:
         )
 
     async def run(self) -> Attempt:
-        await asyncio.to_thread(make_workspace, self._task, self._workspace)
+        try:
+            await asyncio.to_thread(make_workspace, self._task, self._workspace)
+        except (OSError, subprocess.SubprocessError) as error:
+            self._result.reason = f"the workspace cannot be made: {error}"
+            return self._result
         before = await asyncio.to_thread(read_tree, self._workspace)
         began = time.monotonic()
-        try:
-            failure = await self._converse()
-        except DragomanError as error:
-            failure = f"the agent failed: {error}"
+        failure = await self._converse()
         self._result.seconds = round(time.monotonic() - began, 2)
         self._describe()
         try:
@@ -78,7 +82,10 @@ class _Attempt:
         """Have the turn; return why it cannot be graded, or nothing."""
         with serving(self._task.folder / "pages") as pages:
             extra = {} if pages is None else pages.environment()
-            start = launch(self._choice, self._task, self._area, self._workspace, extra)
+            try:
+                start = launch(self._choice, self._task, self._area, self._workspace, extra)
+            except (OSError, ValueError, SettingsError, CredentialsError) as error:
+                return f"the agent cannot be started: {error}"
             client = connect(
                 start.command,
                 cwd=str(self._workspace),

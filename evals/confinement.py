@@ -34,8 +34,8 @@ def confine_agent(command: Sequence[str], writable: Iterable[Path], hidden: Iter
     if program is None:
         return list(command)
     words = [program, "--die-with-parent", "--ro-bind", "/", "/"]
-    for folder in ("/dev", "/proc", "/sys"):  # as they are: an agent confines its own commands in the same way
-        words += ["--dev-bind", folder, folder]
+    for shared in ("/dev", "/proc", "/sys"):  # as they are: an agent confines its own commands in the same way
+        words += ["--dev-bind", shared, shared]
     words += ["--tmpfs", tempfile.gettempdir(), "--tmpfs", str(ROOT)]
     for folder in [_history(), *hidden]:
         if folder is not None and folder.is_dir() and not folder.is_relative_to(ROOT):

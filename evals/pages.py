@@ -51,7 +51,7 @@ class _Page(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    do_HEAD = do_POST = do_GET  # noqa: N815 - the names are those of http.server
+    do_HEAD = do_POST = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
         """Write nothing: the addresses are in `fetched`."""

@@ -52,9 +52,7 @@ def _isolation(attempts: Sequence[Attempt]) -> str:
 
 def _table(attempts: Sequence[Attempt]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in HEADINGS)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells(row))}</tr>\n" for row in rows(attempts)
-    )
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells(row))}</tr>\n" for row in rows(attempts))
     return f"<table><tr>{head}</tr>\n{body}</table>"
 
 
@@ -63,8 +61,8 @@ def _attempt(one: Attempt) -> str:
     facts = f"{one.kind}, {one.language}, {one.seconds:.1f} s, {one.tool_calls} calls, {one.asked} asked"
     reason = f"<p>{escape(one.reason)}</p>" if one.reason else ""
     return (
-        f'<details><summary><span class="{one.verdict}">{one.verdict}</span> <strong>{escape(one.task)}</strong>{number}'
-        f' <span class="quiet">{escape(facts)}</span></summary>\n{reason}'
+        f'<details><summary><span class="{one.verdict}">{one.verdict}</span> '
+        f'<strong>{escape(one.task)}</strong>{number} <span class="quiet">{escape(facts)}</span></summary>\n{reason}'
         f"<h3>Answer</h3><pre>{escape(one.answer)}</pre>\n"
         f"<h3>Changes</h3><pre>{_diff(one.diff)}</pre>\n"
         f"<h3>Transcript</h3>{''.join(_entries(one.transcript))}</details>"

@@ -156,7 +156,10 @@ def table(attempts: Sequence[Attempt]) -> str:
     lines = [list(HEADINGS), *(cells(row) for row in rows(attempts))]
     widths = [max(len(line[at]) for line in lines) for at in range(len(HEADINGS))]
     return "\n".join(
-        "  ".join(cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(zip(line, widths, strict=True)))
+        "  ".join(
+            cell.ljust(width) if at == 0 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
         for line in lines
     )
 

@@ -9,8 +9,9 @@ from dragoman import events
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.tools import ContentItem, Diff
 
-# Of one text, of all of them, and of how many entries there are.
+# Of one text, of the title of a call, of all texts but those titles, and of how many entries there are.
 _TEXT: Final = 8_000
+_TITLE: Final = 300
 _ALL: Final = 400_000
 _MOST: Final = 2_000
 
@@ -83,7 +84,7 @@ class Transcript:
             if len(self.entries) < _MOST:
                 self.entries.append(entry)
         if call.title:
-            entry.text = str(call.title)[:_TEXT]
+            entry.text = str(call.title)[:_TITLE]
         if call.status:
             entry.status = str(call.status)
         if call.raw_input is not UNSET and call.raw_input is not None:
