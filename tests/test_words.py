@@ -30,7 +30,7 @@ def sources() -> Iterator[Path]:
 
 
 def texts() -> Iterator[Path]:
-    parts = (PACKAGE, ROOT / "docs", ROOT / "bench", ROOT / "tools", ROOT / "examples")
+    parts = (PACKAGE, ROOT / "docs", ROOT / "bench", ROOT / "evals", ROOT / "tools", ROOT / "examples")
     folders = [path for folder in parts for path in sorted(folder.rglob("*"))]
     pages = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
     return (path for path in [*folders, *pages] if path.suffix in TEXTS)

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-import pexpect
+import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from evals.__main__ import main

@@ -3,6 +3,7 @@
 import asyncio
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,7 +99,14 @@ def test_the_last_verdict_of_an_attempt_counts(tasks: list[Task], tmp_path: Path
 
 def test_the_table_has_a_row_for_each_kind_and_one_for_all(tasks: list[Task]) -> None:
     one, two = tasks
-    facts = {"input_tokens": 1500, "output_tokens": 20, "cost": 0.25, "seconds": 2.0, "requests": 3, "questions": 1}
+    facts: dict[str, Any] = {
+        "input_tokens": 1500,
+        "output_tokens": 20,
+        "cost": 0.25,
+        "seconds": 2.0,
+        "requests": 3,
+        "questions": 1,
+    }
     attempts = [made(one, **facts), made(one, 2, "fail"), made(two, verdict="error")]
     assert [line.split() for line in table(attempts).splitlines()[1:]] == [
         ["bug", "1/2", "50", "%", "0", "1,500", "20", "$0.250", "2", "s", "3", "0", "0", "1"],
