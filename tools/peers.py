@@ -48,34 +48,48 @@ def install(folder: Path, installer: Sequence[str], *, say: Say, by_name: bool =
 
 def typescript(folder: Path, say: Say) -> None:
     """`@agentclientprotocol/sdk` in `.peers/node_modules`."""
-    _npm(folder, NPM_PACKAGES, "the TypeScript SDK", say)
+    npm(folder, NPM_PACKAGES, "the TypeScript SDK", say)
 
 
 def acpx(folder: Path, say: Say) -> None:
     """acpx in `.peers/acpx/node_modules`, with a node of its own beside it."""
-    _npm(folder / "acpx", {"acpx": ACPX, node_package(): NODE}, "acpx", say)
+    npm(folder / "acpx", {"acpx": ACPX, node_package(): NODE}, "acpx", say)
 
 
 def gemini_cli(folder: Path, say: Say) -> None:
     """Gemini CLI in `.peers/gemini/node_modules`, with a node of its own beside it."""
-    _npm(folder / "gemini", {"@google/gemini-cli": GEMINI_CLI, node_package(): NODE}, "Gemini CLI", say)
+    npm(folder / "gemini", {"@google/gemini-cli": GEMINI_CLI, node_package(): NODE}, "Gemini CLI", say)
 
 
 def opencode(folder: Path, say: Say) -> None:
     """opencode in `.peers/opencode/node_modules`: `opencode-ai` only finds the package that is its program."""
-    _npm(folder / "opencode", {"opencode-ai": OPENCODE, opencode_package(): OPENCODE}, "opencode", say)
+    npm(folder / "opencode", {"opencode-ai": OPENCODE, opencode_package(): OPENCODE}, "opencode", say)
 
 
 def claude_agent(folder: Path, say: Say) -> None:
     """Claude Agent in `.peers/claude/node_modules`, with a node of its own beside it."""
     packages = {"@agentclientprotocol/claude-agent-acp": CLAUDE_AGENT, node_package(): NODE}
-    _npm(folder / "claude", packages, "Claude Agent", say)
+    npm(folder / "claude", packages, "Claude Agent", say)
 
 
 def sdk_examples(folder: Path, say: Say) -> None:
     """The agents that came with the TypeScript SDK, in `.peers/examples/node_modules`."""
     packages = {"@agentclientprotocol/sdk": EXAMPLES, "zod": NPM_PACKAGES["zod"]}
-    _npm(folder / "examples", packages, "the TypeScript SDK's examples", say)
+    npm(folder / "examples", packages, "the TypeScript SDK's examples", say)
+
+
+def npm(folder: Path, packages: Mapping[str, str], what: str, say: Say) -> None:
+    """Put packages by name and version into a folder; `what` they are together stands in what is said."""
+    if all(_npm_version(folder, name) == version for name, version in packages.items()):
+        return
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        raise Missing(f"{what} needs node and npm, and they are not installed")
+    say(f"Installing {what} by npm.")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": packages}, indent=2) + "\n")
+    options = ["--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"]
+    _run([npm, "install", "--prefix", str(folder), *options], f"npm could not install {what}")
 
 
 def node_package() -> str:
@@ -153,19 +167,6 @@ def _environment(target: Path, packages: Sequence[str], installer: Sequence[str]
         f"{target.name} could not be installed",
     )
     note.write_text(wanted)
-
-
-def _npm(folder: Path, packages: Mapping[str, str], what: str, say: Say) -> None:
-    if all(_npm_version(folder, name) == version for name, version in packages.items()):
-        return
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        raise Missing(f"{what} needs node and npm, and they are not installed")
-    say(f"Installing {what} by npm.")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": packages}, indent=2) + "\n")
-    options = ["--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"]
-    _run([npm, "install", "--prefix", str(folder), *options], f"npm could not install {what}")
 
 
 def _npm_version(folder: Path, name: str) -> str | None:

@@ -1,0 +1,132 @@
+"""A model on loopback that notes when it is asked and when it writes: what `bench.agents` measures agents with.
+
+It speaks the wires of `tests.support.fake_model`, and OpenAI's responses beside them.
+"""
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.support.fake_model import ASIDE, ToolCall, Voice
+from tests.support.provider_streams import named, openai_response
+from tests.support.upstream import Exchange
+
+MARK: Final = "Measured words."
+PROMPT: Final = "Say something."
+FILE_TEXT: Final = "A small project."
+
+
+@dataclass
+class Asked:
+    """One request that offers tools, and when what was written to it."""
+
+    arrived: float
+    size: int
+    body: dict[str, Any]
+    text_written: float = 0.0
+    done: float = 0.0
+
+    @property
+    def is_main(self) -> bool:
+        """Whether it goes on with the conversation: its end is our prompt or the file that was read.
+
+        Some agents ask for more with the same tools, such as what the user may want next.
+        """
+        end = json.dumps(_messages(self.body)[-2:])
+        return PROMPT in end or FILE_TEXT in end
+
+
+@dataclass
+class TimedModel:
+    """A reply for `upstream`. The next request of the main conversation gets `call`, if that is set, and else words."""
+
+    voice: Voice
+    asked: list[Asked] = field(default_factory=list)
+    requests: int = 0  # also those on the side, such as for a title
+    call: ToolCall | None = None
+
+    async def __call__(self, exchange: Exchange) -> None:
+        arrived = time.perf_counter()
+        request = exchange.request
+        self.requests += 1
+        if not request.path.partition("?")[0].endswith(self.voice.streams_at.rstrip("?")):
+            await exchange.answer(200, ASIDE)
+        elif not request.body.get("tools"):
+            await exchange.stream(self.voice.message("Aside", None))
+        else:
+            asked = Asked(arrived, int(request.headers.get("content-length", 0)), request.body)
+            self.asked.append(asked)
+            call = None
+            if asked.is_main:
+                call, self.call = self.call, None
+            await self._say(exchange, asked, call)
+
+    def main(self) -> list[Asked]:
+        """Return the requests of the main conversation."""
+        return [one for one in self.asked if one.is_main]
+
+    async def _say(self, exchange: Exchange, asked: Asked, call: ToolCall | None) -> None:
+        await exchange.begin_stream()
+        for event in self.voice.message(MARK, call):
+            if not asked.text_written and MARK.encode() in event:
+                asked.text_written = time.perf_counter()
+            await exchange.chunk(event)
+        asked.done = time.perf_counter()
+        await exchange.write(b"0\r\n\r\n")
+
+
+def equal_share(before: dict[str, Any], after: dict[str, Any]) -> float:
+    """Return how much of a request the next one begins with, as a provider's cache sees it: tools, system, messages."""
+    one, other = _as_cached(before), _as_cached(after)
+    equal = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return equal / max(len(one), 1)
+
+
+def _as_cached(body: dict[str, Any]) -> list[str]:
+    """Return a request as pieces of some characters, in the order in which providers read it."""
+    text = "".join(
+        json.dumps(body[name]) for name in ("tools", "system", "systemInstruction", "instructions") if name in body
+    )
+    text += "".join(json.dumps(_without_marks(message)) for message in _messages(body))
+    return [text[at : at + 16] for at in range(0, len(text), 16)]
+
+
+def _messages(body: dict[str, Any]) -> list[Any]:
+    found = body.get("messages") or body.get("input") or body.get("contents") or []
+    return found if isinstance(found, list) else [found]
+
+
+def _without_marks(value: object) -> object:
+    """Return a message without the marks that say how far a cache reaches: they move by design."""
+    if isinstance(value, dict):
+        return {name: _without_marks(inner) for name, inner in value.items() if name != "cache_control"}
+    return [_without_marks(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _responses_message(text: str, call: ToolCall | None) -> list[bytes]:
+    words = {"type": "output_text", "text": text, "annotations": []}
+    message: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    output: list[dict[str, Any]] = [message | {"content": [words]}]
+    events = [
+        named("response.created", response=openai_response("in_progress", [])),
+        named("response.output_item.added", output_index=0, item=message | {"status": "in_progress", "content": []}),
+        named("response.content_part.added", **place, part=words | {"text": ""}),
+        named("response.output_text.delta", **place, delta=text, logprobs=[]),
+        named("response.output_text.done", **place, text=text, logprobs=[]),
+        named("response.output_item.done", output_index=0, item=output[0]),
+    ]
+    if call is not None:
+        done = {"id": "fc_1", "type": "function_call", "call_id": f"call_{time.monotonic_ns()}", "name": call.tool}
+        done |= {"arguments": json.dumps(call.input), "status": "completed"}
+        output.append(done)
+        events.append(named("response.output_item.added", output_index=1, item=done | {"arguments": ""}))
+        given = {"item_id": "fc_1", "output_index": 1}
+        events.append(named("response.function_call_arguments.done", **given, arguments=done["arguments"]))
+        events.append(named("response.output_item.done", output_index=1, item=done))
+    events.append(named("response.completed", response=openai_response("completed", output)))
+    return [event.replace(b'data: {"', b'data: {"sequence_number": %d, "' % at) for at, event in enumerate(events)]
+
+
+RESPONSES: Final = Voice("/responses", _responses_message, lambda text: _responses_message(text, None)[:4])
