@@ -6,6 +6,7 @@ was written by an agent: it has no network, and one writable folder.
 """
 
 import functools
+import os
 import shutil
 import subprocess
 import tempfile
@@ -20,12 +21,33 @@ NEEDED: Final = ("src", ".venv", ".peers")
 
 @functools.cache
 def bubblewrap() -> str | None:
-    """Return the program, if it is here and may be used."""
+    """Return the program, if it is here and can confine an agent."""
     program = shutil.which("bwrap")
-    if program is None:
+    if program is None or shutil.which("unshare") is None:
         return None
-    tried = subprocess.run([program, "--ro-bind", "/", "/", "true"], capture_output=True, check=False, timeout=20)
+    command = [*_own_processes(), *_without_rights(program), "--ro-bind", "/", "/", "--", "true"]
+    tried = subprocess.run(command, capture_output=True, check=False, timeout=20)
     return program if tried.returncode == 0 else None
+
+
+def _own_processes() -> list[str]:
+    """Return the start of a command that sees no process but its own: `/proc/ID/root` of another is a way out.
+
+    `/proc` is mounted here and not by bubblewrap, which would cover parts of it; then the kernel would refuse the
+    `/proc` that an agent mounts to confine its own commands.
+    """
+    user = [] if os.getuid() == 0 else ["--user", "--map-current-user"]
+    return ["unshare", *user, "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
+
+
+def _without_rights(program: str) -> list[str]:
+    """Return the start of a bubblewrap that can undo none of its mounts.
+
+    It has a user namespace of its own, so that the bubblewrap around it is out of reach. What root in it needs to give
+    its own commands such a namespace is the right to map the user 0.
+    """
+    keeps = ["--cap-add", "CAP_SETFCAP"] if os.getuid() == 0 else []
+    return [program, "--die-with-parent", "--unshare-user", "--cap-drop", "ALL", *keeps]
 
 
 def confine_agent(command: Sequence[str], writable: Iterable[Path], hidden: Iterable[Path] = ()) -> list[str]:
@@ -33,7 +55,7 @@ def confine_agent(command: Sequence[str], writable: Iterable[Path], hidden: Iter
     program = bubblewrap()
     if program is None:
         return list(command)
-    words = [program, "--die-with-parent", "--ro-bind", "/", "/"]
+    words = [*_own_processes(), *_without_rights(program), "--ro-bind", "/", "/"]
     for shared in ("/dev", "/proc", "/sys"):  # as they are: an agent confines its own commands in the same way
         words += ["--dev-bind", shared, shared]
     words += ["--tmpfs", tempfile.gettempdir(), "--tmpfs", str(ROOT)]

@@ -42,7 +42,8 @@ async def test_a_model_that_cheats_fails(tmp_path: Path) -> None:
 
 
 async def test_an_agent_sees_no_task_no_grader_and_no_history(tmp_path: Path) -> None:
-    look = f"ls -A {ROOT} > seen; ls {ROOT}/evals {ROOT}/.git {tmp_path} >> seen 2>/dev/null; true"
+    hidden = f"{ROOT}/evals {ROOT}/.git {tmp_path} /proc/[0-9]*/root{ROOT}/evals"
+    look = f"umount {ROOT}; ls -A {ROOT} > seen; ls {hidden} >> seen 2>/dev/null; true"
     task = make_task(tmp_path / "task", parts={"solution/_run.sh": look}, mode="full-access")
     one = await tried(task, "solution")
     seen = {line[1:] for line in one.diff.splitlines() if line.startswith("+") and not line.startswith("+++")}

@@ -58,7 +58,7 @@ def test_the_table_has_the_medians_of_each_agent() -> None:
     runs = [dict.fromkeys(ROWS, figure) for figure in (1.0, 9.0, 2.0)]
     lines = table({"one": runs}).splitlines()
     assert lines[0].split() == ["one"]
-    assert lines[1].split() == [*"spawn to initialize answered, ms".split(), "2.0"]
+    assert lines[1].split() == [*["spawn", "to", "initialize", "answered,", "ms"], "2.0"]
     assert len(lines) == len(ROWS) + 1
 
 
