@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from dragoman.cli.home import home_folder
+from dragoman.cli.home import own_path
 from dragoman.cli.settings import read_settings
 from dragoman.client.known_agents import KNOWN
 from dragoman.coder.credentials import KEY_VARIABLES, load
@@ -69,13 +69,13 @@ def _own_settings(home: Path) -> dict[str, str]:
     and the user of an attempt says yes to everything.
     """
     home.mkdir(mode=0o700)
-    config = Path(home_folder(), "config.toml")
+    config = Path(own_path("config.toml"))
     if config.is_file():
         shutil.copy(config, home / "config.toml")
     tables = read_settings({}, str(config)).tables["providers"]
     named = [str(table["api_key_env"]) for table in tables.values() if "api_key_env" in table]
     keys = {name: os.environ[name] for name in (*KEY_VARIABLES.values(), *named) if name in os.environ}
-    for provider, key in load(Path(home_folder(), "credentials.toml")).keys.items():
+    for provider, key in load(Path(own_path("credentials.toml"))).keys.items():
         if provider in KEY_VARIABLES:
             keys.setdefault(KEY_VARIABLES[provider], key.reveal())
     return {**keys, "DRAGOMAN_HOME": str(home)}
