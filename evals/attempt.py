@@ -8,9 +8,10 @@ import asyncio
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from dragoman import Timeouts, Turn, connect
 from dragoman.cli.settings import SettingsError
@@ -28,6 +29,19 @@ from evals.workspace import TooLarge, changed, diff, make_workspace, read_tree
 
 _CANCEL_SECONDS: Final = 10.0
 _ANSWER: Final = 20_000
+
+
+T = TypeVar("T")
+
+
+async def _in_thread(work: Callable[..., T], *given: Any) -> T:
+    """Wait for work in a thread, also when cancelled: its files are about to be deleted."""
+    running = asyncio.ensure_future(asyncio.to_thread(work, *given))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
 
 
 async def attempt(task: Task, choice: AgentChoice, number: int = 1, *, area: Path | None = None) -> Attempt:
@@ -53,17 +67,17 @@ class _Attempt:
 
     async def run(self) -> Attempt:
         try:
-            await asyncio.to_thread(make_workspace, self._task, self._workspace)
+            await _in_thread(make_workspace, self._task, self._workspace)
         except (OSError, subprocess.SubprocessError) as error:
             self._result.reason = f"the workspace cannot be made: {error}"
             return self._result
-        before = await asyncio.to_thread(read_tree, self._workspace)
+        before = await _in_thread(read_tree, self._workspace)
         began = time.monotonic()
         failure = await self._converse()
         self._result.seconds = round(time.monotonic() - began, 2)
         self._describe()
         try:
-            after = await asyncio.to_thread(read_tree, self._workspace)
+            after = await _in_thread(read_tree, self._workspace)
         except (TooLarge, OSError) as error:
             self._result.reason = f"the workspace cannot be read: {error}"
             self._result.verdict = "fail"
@@ -73,7 +87,7 @@ class _Attempt:
             self._result.reason = failure
             return self._result
         facts = TurnFacts(self._transcript.answer(), self._transcript.commands, self._fetched)
-        reason = await asyncio.to_thread(grade, self._task, before, after, self._workspace, facts)
+        reason = await _in_thread(grade, self._task, before, after, self._workspace, facts)
         self._result.verdict = "fail" if reason else "pass"
         self._result.reason = self._result.reason or reason
         return self._result

@@ -12,6 +12,7 @@ from evals.__main__ import main
 from evals.task import load_tasks
 from tests.support.eval_task import make_task
 from tests.support.needs import ROOT, need
+from tests.support.waiting import wait_until
 
 
 def test_a_run_ends_with_a_table_and_a_report_and_goes_on_where_it_was(
@@ -56,20 +57,27 @@ def test_the_tasks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_ctrl_c_stops_the_agents_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["at once", "the agent runs"])
+def test_ctrl_c_stops_the_agents_and_says_how_to_go_on(tmp_path: Path, moment: str) -> None:
     need("bwrap")
     silent = f"{sys.executable} -c __import__('time').sleep(600) {tmp_path}"
     words = ["-m", "evals", "--agent", silent, "--tasks", "pager-last-page", "--out", str(tmp_path / "out")]
+    files = tmp_path / "files"
+    files.mkdir()
+    environment = {**os.environ, "TMPDIR": str(files)}
     child = pexpect.spawn(
-        sys.executable, words, cwd=ROOT, env=dict(os.environ), timeout=40, dimensions=(24, 200), encoding="utf-8"
+        sys.executable, words, cwd=ROOT, env=environment, timeout=40, dimensions=(24, 200), encoding="utf-8"
     )
     child.expect_exact("0/1, 0 passed · pager-last-page")
+    if moment == "the agent runs":
+        wait_until(lambda: any(str(tmp_path) in line and line.startswith("unshare") for line in command_lines()))
     child.sendintr()
     child.expect_exact("Stopped. The same command goes on from here.")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 130
     assert [line for line in command_lines() if str(tmp_path) in line] == []
+    assert list(files.iterdir()) == []
     assert not (tmp_path / "out" / "results.jsonl").exists()
 
 
