@@ -58,7 +58,8 @@ def confine_agent(command: Sequence[str], writable: Iterable[Path], hidden: Iter
     words = [*_own_processes(), *_without_rights(program), "--ro-bind", "/", "/"]
     for shared in ("/dev", "/proc", "/sys"):  # as they are: an agent confines its own commands in the same way
         words += ["--dev-bind", shared, shared]
-    words += ["--tmpfs", tempfile.gettempdir(), "--tmpfs", str(ROOT)]
+    for shared in (*_shared_folders(), str(ROOT)):
+        words += ["--tmpfs", shared]
     for folder in [_history(), *hidden]:
         if folder is not None and folder.is_dir() and not folder.is_relative_to(ROOT):
             words += ["--tmpfs", str(folder)]
@@ -78,6 +79,12 @@ def confine_check(command: Sequence[str], folder: Path) -> list[str]:
     words = [program, "--die-with-parent", "--new-session", "--unshare-all", "--ro-bind", "/", "/"]
     words += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", tempfile.gettempdir()]
     return [*words, "--bind", str(folder), str(folder), "--chdir", str(folder), "--", *command]
+
+
+def _shared_folders() -> list[str]:
+    """Return the folders in which every program may write: what tasks and other runs left there is hidden."""
+    found = {tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"}
+    return sorted(folder for folder in found if os.path.isdir(folder))
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from dragoman.gateway.token_types import SCOPES
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.content import Text
 from tests.support.gateway_process import SLOW, words
-from tests.support.principals import WORK, Household, bash, calling
+from tests.support.principals import WORK, Household, calling
 
 from .test_principals import ends, workspace
 
@@ -45,7 +45,7 @@ async def test_a_token_that_watches_is_shown_out_when_the_session_gets_a_folder_
     outside.mkdir()
     owner = house.token("owner", SCOPES, "ada")
     phone = house.token("phone", WORK, "ada", workspaces=(os.path.realpath(folder),))
-    script = calling(bash("make it"))
+    script = calling(("write_file", {"path": "AGENTS.md", "content": "guarded"}))
     async with house.served(script), house.client(phone) as weak, house.client(owner) as strong:
         session = await weak.new_session(folder)
         joined = await strong.resume_session(session.id, folder)
