@@ -508,7 +508,8 @@ USUAL = (
 
 @pytest.mark.slow
 def test_a_line_is_parsed_in_less_than_a_millisecond() -> None:
-    assert len(parsed(USUAL).commands) == 13
+    names = [simple.argv[0] for simple in parsed(USUAL).commands]
+    assert names == ["cd", "npm", "tee", "cat", "git", "make", "git", "echo", "pytest", "cd", "make", "git"]
     times = []
     for _ in range(200):
         start = time.process_time()
