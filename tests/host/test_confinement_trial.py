@@ -17,8 +17,10 @@ from tests.support.needs import need
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder that is no temporary one: those are new for every confined command anyway."""
-    folder = Path(__file__).resolve().parents[2] / f".trial-of-test-{os.getpid()}"
+    """A folder below no temporary one, where the repository may lie: those are new for every confined command."""
+    repository = Path(__file__).resolve().parents[2]
+    is_temporary = any(repository.is_relative_to(shared) for shared in ("/tmp", "/var/tmp", "/dev/shm"))
+    folder = (Path.home() if is_temporary else repository) / f".trial-of-test-{os.getpid()}"
     folder.mkdir()
     yield folder
     shutil.rmtree(folder)
