@@ -187,6 +187,24 @@ async def test_notes_of_a_deeper_folder_come_when_a_file_there_was_touched(tmp_p
     assert [notes(model, at) for at in range(3)] == [[], ["of a", "of b"], ["of a", "of b"]]
 
 
+async def test_notes_of_a_deeper_folder_are_not_gone_after_a_reload(tmp_path: Path) -> None:
+    work, deep = tmp_path / "work", tmp_path / "work" / "a"
+    deep.mkdir(parents=True)
+    (deep / "x").write_text("x")
+    (deep / "AGENTS.md").write_text("of a")
+    store = SqliteStore(tmp_path / "store")
+    model = Recording([read("a/x"), {"say": "ok"}], OK)
+    async with whole(work, model.make, store=store) as (client, session):
+        await events_of(session)
+        await session.close()
+        again = await client.load_session(session.id, str(work))
+        await events_of(again)
+        (deep / "AGENTS.md").write_text("new of a")
+        await events_of(again)
+    await store.close()
+    assert [notes(model, at) for at in range(1, 4)] == [["of a"], ["of a"], ["new of a"]]
+
+
 async def test_notes_that_changed_or_are_gone_are_told_with_the_next_prompt(tmp_path: Path) -> None:
     file = tmp_path / "AGENTS.md"
     file.write_text("old")

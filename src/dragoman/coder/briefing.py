@@ -81,7 +81,9 @@ class SessionBriefing:
     async def _notes(
         self, told: Mapping[str, str], is_withheld: IsWithheld, *, is_new_turn: bool
     ) -> list[ContextUserMessage]:
-        touched, self._touched = sorted(self._touched), set()
+        # After a reload only the context knows which deeper folders were touched.
+        known_folders = [os.path.dirname(source.removeprefix(NOTES)) for source in told if source.startswith(NOTES)]
+        touched, self._touched = sorted(self._touched.union(known_folders if is_new_turn else ())), set()
         self._looked_at |= set(touched)
         if not is_new_turn:
             known = sum(len(text) for source, text in told.items() if source.startswith(NOTES))
