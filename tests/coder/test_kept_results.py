@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,22 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes_first(tmp_path: Path) -> No
     sizes = {name: os.stat(os.path.join(results.path, name)).st_size for name in os.listdir(results.path)}
     assert sum(sizes.values()) <= FOLDER_BYTES
     assert sorted(sizes, key=lambda name: int(name[:-4])) == [f"{n}.txt" for n in range(4, count + 1)]
+
+
+def test_results_of_calls_that_run_together_have_files_of_their_own(tmp_path: Path) -> None:
+    results = KeptResults(str(tmp_path), "s")
+    texts = [f"{n:04}" * 20_000 for n in range(40)]
+    with ThreadPoolExecutor(16) as pool:
+        paths = [path_in(shown) for shown in pool.map(results.shorten, texts)]
+    assert [Path(path).read_text() for path in paths] == texts
+
+
+def test_a_file_of_another_name_is_passed_over(tmp_path: Path) -> None:
+    results = KeptResults(str(tmp_path), "s")
+    os.makedirs(results.path)
+    for name in ("12.tmp", "notes", ".7.txt.x.tmp"):
+        (Path(results.path) / name).write_text("x")
+    assert path_in(results.shorten("x" * 50_000)).endswith("/1.txt")
 
 
 def test_where_nothing_can_be_kept_the_text_says_what_was_cut(tmp_path: Path) -> None:

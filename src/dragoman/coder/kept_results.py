@@ -6,6 +6,8 @@ it, and no other tool, command or client reads there. The folder goes when the s
 
 import hashlib
 import os
+import re
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -19,6 +21,7 @@ RESULT_CHARACTERS: Final = 40_000
 FILE_BYTES: Final = 4 * 1024 * 1024
 FOLDER_BYTES: Final = 64 * 1024 * 1024
 _FOLDER: Final = "results"
+_NAME: Final = re.compile(r"([0-9]{1,9})\.txt")
 
 
 class KeptResults:
@@ -26,6 +29,8 @@ class KeptResults:
 
     def __init__(self, home: str, session_id: str) -> None:
         self.path: Final = _folder(os.path.realpath(home), session_id)
+        # Calls that run together write at the same time, each in a thread.
+        self._lock: Final = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<KeptResults {self.path}>"
@@ -37,7 +42,8 @@ class KeptResults:
         """
         if len(text) <= RESULT_CHARACTERS:
             return text
-        path = self._keep(text)
+        with self._lock:
+            path = self._keep(text)
         where = f"; read_file reads parts of the whole: {path}" if path else ""
         half = RESULT_CHARACTERS // 2
         return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters cut here{where} …]\n{text[-half:]}"
@@ -50,7 +56,7 @@ class KeptResults:
             names = []
         except OSError:
             return ""
-        number = 1 + max((int(name.removesuffix(".txt")) for name in names if name[:-4].isdigit()), default=0)
+        number = 1 + max((int(found[1]) for name in names if (found := _NAME.fullmatch(name))), default=0)
         path = os.path.join(self.path, f"{number}.txt")
         try:
             self._make_room(names, len(data))
