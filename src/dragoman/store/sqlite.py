@@ -61,7 +61,7 @@ class SqliteStore:
         *,
         clock: Callable[[], float] = time.time,
         progress: Callable[[int, int], None] = no_progress,
-        on_delete: Callable[[str], object] = str,
+        on_delete: Callable[[str], object] = lambda session_id: None,
     ) -> None:
         """Keep sessions in `folder`, which is made when the first is written.
 
