@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.errors import CommandError
 from dragoman.cli.home import data_folder, own_folders, own_path, started_files
 from dragoman.cli.key_variables import keep_keys_back
+from dragoman.cli.managed import managed_settings
 from dragoman.cli.settings import Settings, read_settings
 from dragoman.coder.model_registry import DEMO, OFFLINE, ModelRegistry, ProviderAccess
 from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
@@ -34,10 +35,11 @@ def our_setup(
     audit_content: bool = False,
     private: "Sequence[str]" = (),
 ) -> Setup:
-    """Models, mode and servers. `private`: paths that are out of reach of a served agent.
+    """Models, mode and servers, within the administrator's bounds. `private`: paths out of reach of a served agent.
 
     `CommandError` for what can be seen to be wrong before the first request.
     """
+    managed = managed_settings()
     settings = read_settings()
     keep_keys_back(settings)
     config = config_of(settings)
@@ -87,6 +89,7 @@ def our_setup(
         private=private,
         audit_content=audit_content or settings.flag("audit_content"),
         before_children=_hide_keys,
+        managed=managed,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from dragoman.vocabulary.options import Choice
 
 if TYPE_CHECKING:
+    from dragoman.coder.managed_settings import ManagedSettings
     from dragoman.coder.models.contract import Model
     from dragoman.host.guardian import Guardian
     from dragoman.host.resources import ResourceLimits
@@ -57,6 +58,7 @@ class Setup:
     in `home`. `servers` has the user's own MCP
     servers for a folder, `remarks` what the user should know about those that are not among them. `protected_paths` are
     files that something else starts: written only after a yes. `before_children` is called before anything is started.
+    `managed` is what the administrator allows; None: there is no such file.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Setup:
         audit_content: bool = False,
         private: "Sequence[str]" = (),
         before_children: "Callable[[], object]" = lambda: None,
+        managed: "ManagedSettings | None" = None,
     ) -> None:
         self.models: Final = models
         self.environment: Final = environment
@@ -105,8 +108,16 @@ class Setup:
         self.private: Final = tuple(private)
         # The decision log has what was decided about: commands, paths, the words of rules.
         self.audit_content: Final = audit_content
+        self._managed = managed
         self._before_children = before_children
         self._guardian: Guardian | None = None
+
+    @property
+    def managed(self) -> "ManagedSettings":
+        """What the administrator of this machine allows."""
+        from dragoman.coder.managed_settings import NOTHING_MANAGED
+
+        return self._managed or NOTHING_MANAGED
 
     def guardian(self) -> "Guardian":
         """Return the guardian, which kills what we started if we are killed."""
