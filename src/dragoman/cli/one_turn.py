@@ -29,6 +29,7 @@ from dragoman.vocabulary.events import Notice, ToolCallContentChunk, ToolCallUpd
 if TYPE_CHECKING:
     from dragoman.cli.terminal.event_text import EventText
     from dragoman.cli.terminal.json_lines import JsonLines
+    from dragoman.cli.terminal.notifier import Notifier
     from dragoman.cli.terminal.questions import TerminalQuestions
     from dragoman.cli.terminal.turn_screen import TurnScreen
     from dragoman.client.connect import Client
@@ -78,6 +79,7 @@ class OneTurn:
         self._error: dict[str, object] | None = None
         self._noise = 0
         self._changes = FailedChanges()
+        self._notifier: Notifier | None = None  # where stderr is a terminal
         self._is_called_off = False  # by a signal or the clock
         self._refusals: list[dict[str, str]] = []  # what a person has refused
         self._quiet = asyncio.Event()
@@ -122,6 +124,8 @@ class OneTurn:
                 return work.result()
             code = CANCELLED if calling_off.done() else TIMED_OUT
             calling_off.cancel()
+            if code == CANCELLED and self._notifier is not None:
+                self._notifier.user_acted()
             await self._call_off(work)
             self._stop_reason = "cancelled"
             if code == TIMED_OUT:
@@ -156,6 +160,7 @@ class OneTurn:
 
     async def _converse(self, stack: AsyncExitStack) -> None:
         wanted = await self._session_to_resume()
+        self._notifier = self._find_notifier(stack)
         client = await self._connect(stack)
         self._is_initialized = True
         conversation = await self._session(client, wanted)
@@ -176,6 +181,21 @@ class OneTurn:
             if self._json is None:
                 self._screen.show(self._event_text.finish())
                 self._screen.finish()
+            if self._notifier is not None:
+                self._notifier.turn_ended()
+
+    def _find_notifier(self, stack: AsyncExitStack) -> "Notifier | None":
+        """Return what calls the user back, until the stack ends; None where stderr is no terminal."""
+        from dragoman.cli.terminal.turn_screen import is_terminal
+
+        if not is_terminal(sys.stderr):
+            return None
+        from dragoman.cli.settings import read_settings
+        from dragoman.cli.terminal.notifier import Notifier
+
+        notifier = Notifier(sys.stderr, self._folder, read_settings(), os.environ)
+        stack.push_async_callback(notifier.close)
+        return notifier
 
     def _prompt(self, client: "Client") -> "str | list[Content]":
         text, typed = self._text(), " ".join(self._prompt_words)
@@ -258,6 +278,9 @@ class OneTurn:
             self._quiet.clear()
         else:
             self._quiet.set()
+        if self._notifier is not None:
+            notify = self._notifier.question_shown if asking else self._notifier.user_acted
+            notify()
 
     async def _session_to_resume(self) -> str | None:
         """Return the session to go on with. Where it is one of ours we know its folder, and work there."""

@@ -32,6 +32,12 @@ KEYS: Final[dict[str, Key]] = {
     ),
     "audit_content": Key(bool, False, "the decision log has commands, paths and the words of rules too"),
     "thought_level": Key(str, "", "level of thought (reasoning effort), for models that have one"),
+    "notify": Key(
+        str,
+        "bell terminal desktop",
+        "how chat and run call you back: bell, terminal (OSC 9), desktop (notify-send), or off",
+    ),
+    "notify_after": Key(int, 10, "seconds without an answer or a prompt of yours before they do"),
     "sandbox_memory": Key(
         str, "", "memory of a confined command, e.g. 4GiB, or unlimited; empty: half of the machine's, at least 2GiB"
     ),

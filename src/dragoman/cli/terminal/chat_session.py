@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from contextlib import AsyncExitStack, suppress
@@ -14,6 +15,7 @@ from dragoman.cli.agent_failures import failure_sentence, is_a_bug, refusal_of_o
 from dragoman.cli.errors import FAILED, USAGE, CommandError, print_error
 from dragoman.cli.home import own_file
 from dragoman.cli.offered_services import Offer
+from dragoman.cli.settings import read_settings
 from dragoman.cli.target import Target
 from dragoman.cli.terminal.attachments import prompt_with_files
 from dragoman.cli.terminal.chat_commands import (
@@ -36,6 +38,7 @@ from dragoman.cli.terminal.event_text import EventText, title
 from dragoman.cli.terminal.folder_sessions import FolderSessions
 from dragoman.cli.terminal.forms import form_callbacks
 from dragoman.cli.terminal.interrupts import LEFT, Interrupts
+from dragoman.cli.terminal.notifier import Notifier
 from dragoman.cli.terminal.permission_box import secret_word
 from dragoman.cli.terminal.questions import TerminalQuestions
 from dragoman.cli.terminal.recap import Recap
@@ -96,6 +99,8 @@ class ChatSession:
             async with AsyncExitStack() as stack:
                 stack.callback(self._screen.leave)
                 wanted = await self._wanted()
+                notifier = self._screen.notifier = Notifier(sys.stdout, self._folder, read_settings(), os.environ)
+                stack.push_async_callback(notifier.close)
                 await self._connect(stack)
                 await self._begin(wanted)
                 return await self._converse(stack)
@@ -274,6 +279,8 @@ class ChatSession:
 
     async def _stop_when_told(self, turn: Turn, interrupts: Interrupts) -> None:
         await interrupts.wait()
+        if self._screen.notifier is not None:
+            self._screen.notifier.user_acted()
         await turn.cancel()
         self._offer.dismiss()
         await self._screen.free()  # a question that stood there has gone away

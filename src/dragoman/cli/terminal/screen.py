@@ -17,6 +17,7 @@ from typing import Any, Final
 from dragoman.cli.terminal.chat_commands import chosen_option
 from dragoman.cli.terminal.composer import Composer
 from dragoman.cli.terminal.event_text import EventText, notice_text, title
+from dragoman.cli.terminal.notifier import Notifier
 from dragoman.cli.terminal.renderer import Renderer
 from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.client.conversation import Conversation, Turn
@@ -28,12 +29,16 @@ _STEP_SECONDS: Final = 0.12
 
 
 class ChatScreen:
-    """Decides what is written to the terminal now and what has to wait. `composer` reads the user's line, once set."""
+    """Decides what is written to the terminal now and what has to wait.
+
+    `composer` reads the user's line and `notifier` calls the user back, once set.
+    """
 
     def __init__(self) -> None:
         self.renderer: Final = Renderer()
         self.event_text = EventText()
         self.composer: Composer | None = None
+        self.notifier: Notifier | None = None
         self.unreachable_reason = ""  # why the agent cannot be reached now
         self._echo = _Echo()
         self._turn: Turn | None = None
@@ -55,6 +60,8 @@ class ChatScreen:
     def playing(self, turn: Turn) -> Iterator[None]:
         """Give the terminal to the turn while the block runs."""
         self._turn = turn
+        if self.notifier is not None:
+            self.notifier.user_acted()
         moving = asyncio.ensure_future(self._move())
         self._echo.off()
         try:
@@ -64,6 +71,8 @@ class ChatScreen:
             moving.cancel()
             self.end_turn()
             self._echo.on()
+            if self.notifier is not None:
+                self.notifier.turn_ended()
 
     async def follow(self, turn: Turn) -> None:
         """Show a turn as it comes, until its end."""
@@ -96,7 +105,11 @@ class ChatScreen:
                 self._show(self._turn.ready())
             self._free.clear()
             self._echo.on()
+            if self.notifier is not None:
+                self.notifier.question_shown()
         else:
+            if self.notifier is not None:
+                self.notifier.user_acted()
             self._free.set()
             if self._turn is not None:
                 self._echo.off()
