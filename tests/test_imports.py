@@ -42,8 +42,9 @@ ARROWS: dict[str, set[str]] = {
     # host: files that only the user may read are written by one function
     "gateway": {"bridge", "host", "link", "store"} | EDGE,
     # host: it composes, and the doctor looks at the machine itself
+    # dialects: what `--json` prints are the updates of version 2, whichever version they were sent in
     # transports, wire: `connect` passes frames between stdin and an address, and decodes none of them
-    "cli": {"background", "gateway", "coder", "client", "agent", "store", "host", "transports", "wire", "vocabulary"},
+    "cli": {"background", "gateway", "coder", "client", "agent", "store", "host"} | EDGE,
     "testing": {"agent", "client", "link", "store", "transports", "vocabulary"},
     # The package's own __init__: the public names.
     "dragoman": {"agent", "bridge", "client", "permissions", "store", "transports", "vocabulary"},

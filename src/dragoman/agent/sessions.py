@@ -33,12 +33,12 @@ from dragoman.agent.journal import (
     session_not_found,
     store_servers,
 )
-from dragoman.agent.listing import list_sessions, newest_session
 from dragoman.agent.session import new_session_id
 from dragoman.agent.session_core import SessionCore
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed
 from dragoman.link.deadline import LOGS, SESSIONS, Deadline
 from dragoman.store.contract import Log, SessionMeta, SessionOpenHere, Store, StoreFailed
+from dragoman.store.session_list import list_sessions, newest_session
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Done
 from dragoman.vocabulary.events import Idle, Running, SessionInfoChanged

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from dragoman.agent.event_json import info_json, update_json
 from dragoman.agent.session import new_session_id
 from dragoman.cli.decisions import decisions_of
 from dragoman.cli.errors import CommandError, can_ask_user, discard_typed_input, print_error
@@ -22,8 +21,10 @@ from dragoman.cli.session_table import SessionTable, heading, markdown_heading, 
 from dragoman.cli.text_width import harmless_line
 from dragoman.cli.transcript import Part, TranscriptText, as_markdown, as_text, decision_text, parts
 from dragoman.coder.decision_log import DECISION
+from dragoman.dialects.event_json import info_json, update_json
 from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
 from dragoman.store.entries import NoteEntry, events_of
+from dragoman.store.session_list import info_of
 
 # Sessions named in the question whether to delete them.
 _NAMED: Final = 5
@@ -78,7 +79,7 @@ async def _list(task: _Task) -> int:
     names = await store.ids()
     sessions = _sessions(arguments, store, progress, len(names))
     if arguments.json:
-        await output.array(info_json(meta) async for meta in sessions)
+        await output.array(info_json(info_of(meta)) async for meta in sessions)
         return 0
     table = SessionTable(names, columns=output.columns)
     count = 0
@@ -217,7 +218,7 @@ async def _fork(task: _Task) -> int:
     copy = log.meta
     await log.release()
     if task.arguments.json:
-        task.output.line(info_json(copy))
+        task.output.line(info_json(info_of(copy)))
     else:
         task.output.write(f"{copy.id}\n")
     return 0

@@ -8,9 +8,9 @@ import re
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from dragoman.agent.event_json import patch_text
 from dragoman.agent.history import History
 from dragoman.cli.text_width import harmless, harmless_line, harmless_output, in_diff_colour
+from dragoman.dialects.event_json import patch_text
 from dragoman.host.failure_text import error_text
 from dragoman.store.contract import Record
 from dragoman.store.entries import EventEntry

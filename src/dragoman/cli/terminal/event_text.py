@@ -335,7 +335,7 @@ def title(text: str) -> str:
 
 def diff_text(diff: Diff) -> str:
     """Return file changes as a patch to read, inert."""
-    from dragoman.agent.event_json import patch_text  # imports the codec of version 2, which many turns never need
+    from dragoman.dialects.event_json import patch_text  # imports the codec of version 2, which many turns never need
 
     return sanitize(patch_text(diff))
 

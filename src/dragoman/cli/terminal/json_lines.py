@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from dragoman.agent.event_json import update_json
 from dragoman.cli.text_width import harmless_json
+from dragoman.dialects.event_json import update_json
 from dragoman.vocabulary.events import AnyEvent, UnknownEvent, Usage
 
 _NAME: Final = b'{"sessionUpdate":'

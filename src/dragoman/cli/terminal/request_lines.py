@@ -154,7 +154,7 @@ def _named_changes(diff: Diff) -> set[str]:
 
 def _diff(diff: Diff, show: Callable[[str], Iterator[str]]) -> Iterator[str]:
     """Yield the files that are changed, and how."""
-    from dragoman.agent.event_json import patch_text  # the second version's words, which many turns never need
+    from dragoman.dialects.event_json import patch_text  # the second version's words, which many turns never need
 
     named = _named_changes(diff)
     for change in diff.changes:

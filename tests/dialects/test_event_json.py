@@ -2,8 +2,9 @@
 
 import pytest
 
-from dragoman.agent.event_json import info_json, patch_text, update_json
+from dragoman.dialects.event_json import info_json, patch_text, update_json
 from dragoman.store.contract import SessionMeta
+from dragoman.store.session_list import info_of
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.tools import Diff, FileChange, Patch, UnknownChange
@@ -34,7 +35,7 @@ def test_an_event_is_one_line_under_the_name_it_has_in_version_2(event: events.A
 
 def test_a_session_is_what_a_list_shows_of_it() -> None:
     meta = SessionMeta("s1", "/work", ("/more",), "Title", activity=1_000_000_000_000_000, archived=True)
-    assert info_json(meta) == (
+    assert info_json(info_of(meta)) == (
         b'{"sessionId":"s1","cwd":"/work","additionalDirectories":["/more"],"title":"Title",'
         b'"updatedAt":"2001-09-09T01:46:40Z","archived":true}'
     )

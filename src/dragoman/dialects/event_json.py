@@ -3,8 +3,8 @@ they were lived in."""
 
 from dragoman.dialects.codec.git_patches import git_patch
 from dragoman.dialects.v2.codec import CODEC, encode_event
-from dragoman.store.contract import SessionMeta
 from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.requests import SessionInfo
 from dragoman.vocabulary.tools import Diff, FileChange, Patch
 from dragoman.wire import types as wire
 
@@ -15,11 +15,9 @@ def update_json(event: AnyEvent) -> bytes | None:
     return None if update is None else wire.encode(update)
 
 
-def info_json(meta: SessionMeta) -> bytes:
+def info_json(info: SessionInfo) -> bytes:
     """Return a session as a list shows it, on one line."""
-    from dragoman.agent.listing import info_of  # a reader of events alone needs no agent
-
-    return wire.encode(CODEC.encode(info_of(meta)))
+    return wire.encode(CODEC.encode(info))
 
 
 def patch_text(diff: Diff) -> str:
