@@ -372,7 +372,7 @@ async def test_a_preset_needs_a_session_with_modes() -> None:
 
 @pytest.mark.requirement("8.4.20")
 def test_everywhere_else_an_unknown_mode_is_refused() -> None:
-    from dragoman.agent.options import options_with
+    from dragoman.agent.session_core import options_with
 
     mode = options.Select("mode", "Mode", "ask", [options.Choice("ask", "Ask")], category="mode")
     with pytest.raises(RequestFailed) as caught:

@@ -14,11 +14,10 @@ from dragoman import limits
 from dragoman.agent.author_handlers import AgentCore, warn
 from dragoman.agent.event_sink import TextSink
 from dragoman.agent.journal import session_is_busy, session_not_found
-from dragoman.agent.options import set_option
 from dragoman.agent.session import CALLER, Prompt, caller, new_id
-from dragoman.agent.session_core import NoTurn, QueuedPrompt, SessionCore
+from dragoman.agent.session_core import SessionCore, set_option
 from dragoman.agent.sessions import OpenSessions
-from dragoman.agent.turn import RunningTurn
+from dragoman.agent.turn import NoTurn, QueuedPrompt, RunningTurn
 from dragoman.dialects.contract import Id
 from dragoman.dialects.handshake.first_bytes import InitializeAnswer
 from dragoman.errors import (

@@ -3,21 +3,29 @@
 The events of a log are folded by `vocabulary.state`, so chunks of a message become the message, patches of a tool call
 its last state, and output a snapshot. What is decided here is what a replay sends of that, and in which order.
 
+A log also has notes among the events: the options as they were left, the MCP servers the session was begun with, and
+the answers to permission requests that count for the rest of it (`read_settings`). Of the servers only a fingerprint is
+stored: their settings hold secrets.
+
 Promise: the state after a reload is the state that the session had, but for a turn that was cut off: `repairs` ends it.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.agent.author_handlers import warn
+from dragoman.agent.permission import NOTE as PERMISSION_NOTE
 from dragoman.errors import LinkClosed
-from dragoman.store.entries import Entry, EventEntry, TextEntry
+from dragoman.store.contract import Log
+from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
 from dragoman.vocabulary import events
+from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.content import Text
-from dragoman.vocabulary.options import Option
+from dragoman.vocabulary.options import Option, Select, Toggle
 from dragoman.vocabulary.state import AnyMessage, SessionState, is_compacting
 from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, ExitStatus, TerminalItem
 
@@ -26,6 +34,9 @@ if TYPE_CHECKING:
     from dragoman.agent.session_core import SessionCore
 
 INTERRUPTED: Final = "interrupted"
+# The kinds of notes that hold settings.
+OPTIONS_NOTE: Final = "options"
+SERVERS_NOTE: Final = "mcp servers"
 _MESSAGES: Final[dict[str, type[AnyMessage]]] = {
     "user_message_chunk": events.UserMessage,
     "agent_message_chunk": events.AgentMessage,
@@ -142,6 +153,61 @@ class History:
 def _end_of(terminal_id: str) -> events.TerminalUpdate:
     """Return the end of a terminal of which it is not known how it ended."""
     return events.TerminalUpdate(terminal_id, exit_status=ExitStatus(), capabilities=None)
+
+
+# -- what a log has beside its events --------------------------------------------------------------------------------
+
+
+class StoredSettings(NamedTuple):
+    """A log that was read: its history, and what its notes say about the session."""
+
+    history: History
+    options: dict[str, object]  # values by the id of their option
+    servers: object  # the fingerprint, or None if the log has none
+    permissions: list[object]  # notes of answers that count for the rest of the session
+
+    def restore_options(self, options: Iterable[Option]) -> list[Option]:
+        """Return the options with their stored values; an option without one, or without that choice, as it is."""
+        return [_restored(option, self.options) for option in options]
+
+
+async def read_settings(log: Log) -> StoredSettings:
+    """Read a log once, from its beginning to its end. `StoreFailed`; `SessionDamaged` if nothing of it can be read."""
+    # The order of notes counts: of two values of one option the later one is in force.
+    history = History()
+    options: dict[str, object] = {}
+    servers: object = None
+    permissions: list[object] = []
+    async for records in log.read():
+        entries = [record.entry for record in records]
+        history.apply(entries)
+        for entry in entries:
+            if isinstance(entry, NoteEntry) and entry.kind == OPTIONS_NOTE and isinstance(entry.value, dict):
+                options.update(entry.value)
+            elif isinstance(entry, NoteEntry) and entry.kind == SERVERS_NOTE:
+                servers = entry.value
+            elif isinstance(entry, NoteEntry) and entry.kind == PERMISSION_NOTE:
+                permissions.append(entry.value)
+    return StoredSettings(history, options, servers, permissions)
+
+
+def fingerprint(request: ask.NewSession | ask.ResumeSession) -> str:
+    """Return a hash of the MCP servers, which tells nothing of their secrets; their order counts."""
+    # OpenSSL takes a while to load, and one dialect needs it.
+    import hashlib
+
+    return hashlib.sha256(msgspec.json.encode(request.mcp_servers or [])).hexdigest()
+
+
+def _restored(option: Option, values: dict[str, object]) -> Option:
+    """Return an option with its stored value, if it still has that choice."""
+    if not isinstance(option, (Select, Toggle)) or option.config_id not in values:
+        return option
+    value = values[option.config_id]
+    if isinstance(option, Toggle):
+        return replace(option, current_value=value) if isinstance(value, bool) else option
+    # A choice that is gone, such as a model that a provider has withdrawn, must not keep the session from opening.
+    return replace(option, current_value=value) if any(c.value == value for c in option.choices()) else option
 
 
 # -- replay ---------------------------------------------------------------------------------------------------------

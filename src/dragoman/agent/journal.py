@@ -14,26 +14,18 @@ An entry goes through these states, and a kill of the process leaves behind:
 
 After a failed commit nothing more is sent but what was committed before it (`_failed`), so the client never knows more
 than the log. The next turn repairs the log, and raises while that fails.
-
-A log also has notes among the events: the options as they were left, the MCP servers the session was begun with, and
-the answers to permission requests that count for the rest of it (`read_settings`). Of the servers only a fingerprint is
-stored: their settings hold secrets.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-import msgspec
-from msgspec.structs import replace
+from typing import Final, NamedTuple
 
 from dragoman import limits
 from dragoman.agent.event_sink import EventSink, TextSink
 from dragoman.agent.history import History
-from dragoman.agent.permission import NOTE as PERMISSIONS
 from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, LinkClosed, RequestFailed, echo
 from dragoman.store.contract import (
     BadCursor,
@@ -45,22 +37,14 @@ from dragoman.store.contract import (
     StoreFailed,
 )
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
-from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Note, R, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import ClientCapabilities
-from dragoman.vocabulary.options import Option, Select, Toggle
-
-if TYPE_CHECKING:
-    from dragoman.agent.session_core import SessionCore
 
 _log: Final = logging.getLogger(__name__)
 
 # What may wait for the disk or the wire: entries, and the pieces of text among them, each by itself.
 WAITING: Final = 1024
-
-_OPTIONS: Final = "options"
-_SERVERS: Final = "mcp servers"
 
 
 class _Pieces(NamedTuple):
@@ -327,78 +311,6 @@ class JournalStream:
 
 def _count(unsent: "Entry | _Pieces") -> int:
     return len(unsent.texts) if isinstance(unsent, _Pieces) else 1
-
-
-# -- what a log has beside its events --------------------------------------------------------------------------------
-
-
-class StoredSettings(NamedTuple):
-    """A log that was read: its history, and what its notes say about the session."""
-
-    history: History
-    options: dict[str, object]  # values by the id of their option
-    servers: object  # the fingerprint, or None if the log has none
-    permissions: list[object]  # notes of answers that count for the rest of the session
-
-    def restore_options(self, options: Iterable[Option]) -> list[Option]:
-        """Return the options with their stored values; an option without one, or without that choice, as it is."""
-        return [_restored(option, self.options) for option in options]
-
-
-async def read_settings(log: Log) -> StoredSettings:
-    """Read a log once, from its beginning to its end. `StoreFailed`; `SessionDamaged` if nothing of it can be read."""
-    # The order of notes counts: of two values of one option the later one is in force.
-    history = History()
-    options: dict[str, object] = {}
-    servers: object = None
-    permissions: list[object] = []
-    async for records in log.read():
-        entries = [record.entry for record in records]
-        history.apply(entries)
-        for entry in entries:
-            if isinstance(entry, NoteEntry) and entry.kind == _OPTIONS and isinstance(entry.value, dict):
-                options.update(entry.value)
-            elif isinstance(entry, NoteEntry) and entry.kind == _SERVERS:
-                servers = entry.value
-            elif isinstance(entry, NoteEntry) and entry.kind == PERMISSIONS:
-                permissions.append(entry.value)
-    return StoredSettings(history, options, servers, permissions)
-
-
-async def store_option(core: "SessionCore", config_id: str, value: object) -> None:
-    """Write the value of an option to the log; it is on disk when this returns. Does nothing without a store."""
-    journal = core.journal
-    if journal is not None:
-        with client_errors(core.id):
-            if core.turn is None:
-                await journal.repair()  # a running turn ends with the failure itself
-            await journal.record_note(_OPTIONS, {config_id: value})
-            await journal.log.flush()
-
-
-async def store_servers(core: "SessionCore") -> None:
-    """Write a fingerprint of the MCP servers that the session was begun with to the log."""
-    with client_errors(core.id):
-        await core.record_note(_SERVERS, fingerprint(core.request))
-
-
-def fingerprint(request: ask.NewSession | ask.ResumeSession) -> str:
-    """Return a hash of the MCP servers, which tells nothing of their secrets; their order counts."""
-    # OpenSSL takes a while to load, and one dialect needs it.
-    import hashlib
-
-    return hashlib.sha256(msgspec.json.encode(request.mcp_servers or [])).hexdigest()
-
-
-def _restored(option: Option, values: dict[str, object]) -> Option:
-    """Return an option with its stored value, if it still has that choice."""
-    if not isinstance(option, (Select, Toggle)) or option.config_id not in values:
-        return option
-    value = values[option.config_id]
-    if isinstance(option, Toggle):
-        return replace(option, current_value=value) if isinstance(value, bool) else option
-    # A choice that is gone, such as a model that a provider has withdrawn, must not keep the session from opening.
-    return replace(option, current_value=value) if any(c.value == value for c in option.choices()) else option
 
 
 # -- failures of a store, as the client is told of them --------------------------------------------------------------

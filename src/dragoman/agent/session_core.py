@@ -1,15 +1,13 @@
-"""What one session of an agent is: its state (`SessionCore`) and the prompts that wait for it (`PromptQueue`).
+"""What one session of an agent is: its state, what it emits (`SessionCore`), and its options (`set_option`).
 
-A session has at most one turn at a time (`turn.py`). Prompts that arrive while it runs wait in the queue. An agent
-accepts them with `session.queued_prompts()` where it can process new input. A prompt that the turn did not accept
-begins the next turn, unless the turn was cancelled or the session closed: then its request is answered with the error
-"Cancelled".
+A new value of an option counts for the running turn at once, before handlers and disk have seen it. If one of them
+fails the former options come back, unless something else has set options meanwhile.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -17,9 +15,14 @@ from msgspec.structs import replace
 from dragoman import limits
 from dragoman.agent import checks
 from dragoman.agent.event_sink import EventSink, TextSink, check_turn, current_turn, too_late
+from dragoman.agent.history import OPTIONS_NOTE, SERVERS_NOTE, fingerprint
+from dragoman.agent.journal import client_errors
 from dragoman.agent.permission import RememberedAnswers
 from dragoman.agent.session import Prompt, Session, new_id
-from dragoman.errors import CANCELLED, INVALID_REQUEST, RequestFailed, UsageError
+from dragoman.agent.turn import PromptQueue, QueuedPrompt, retrieve_exception
+from dragoman.errors import INVALID_PARAMS, RequestFailed, UsageError, echo, echo_in_words
+from dragoman.vocabulary import requests as ask
+from dragoman.vocabulary.asking import Reply
 from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
@@ -33,15 +36,19 @@ from dragoman.vocabulary.events import (
     Usage,
     UserMessage,
 )
-from dragoman.vocabulary.options import AnyCommand, Command, Option, Select, Toggle
-from dragoman.vocabulary.requests import NewSession, PromptAccepted
+from dragoman.vocabulary.options import AnyCommand, Choice, Command, Option, Select, Toggle
 
 if TYPE_CHECKING:
+    from dragoman.agent.author_handlers import AgentCore
     from dragoman.agent.journal import Journal
     from dragoman.agent.turn import RunningTurn
 
 # What a list can show of a first prompt.
 TITLE_CHARACTERS: Final = 80
+# Values named in an error about an unknown one: a sentence, not a page.
+_NAMED: Final = 20
+_NAMED_CHARACTERS: Final = 80
+_value_of: Final = attrgetter("value")
 
 
 class SessionCore:
@@ -54,7 +61,7 @@ class SessionCore:
     def __init__(
         self,
         id: str,
-        request: NewSession,
+        request: ask.NewSession,
         client_sink: EventSink,
         *,
         journal: "Journal | None" = None,
@@ -206,7 +213,7 @@ class SessionCore:
             accepted.append(queued.prompt)
         return accepted
 
-    async def _accept_queued(self, queued: "QueuedPrompt") -> None:
+    async def _accept_queued(self, queued: QueuedPrompt) -> None:
         try:
             await self.accept_prompt(queued.prompt, queued.accept)
         except BaseException as error:
@@ -225,80 +232,6 @@ class SessionCore:
             self.title = title_from(prompt)
             await self.journal.log.change(title=self.title)
             await self.record(SessionInfoChanged(title=self.title))
-
-
-class QueuedPrompt(NamedTuple):
-    """A prompt that waits, and the future with the reply to its request."""
-
-    prompt: Prompt
-    reply: "asyncio.Future[PromptAccepted]"
-    needs_turn: bool = False  # it may not begin a turn of its own
-
-    @classmethod
-    def of(cls, prompt: Prompt, *, needs_turn: bool = False) -> "QueuedPrompt":
-        """Return `prompt` with a future that is not done yet. Needs a running event loop."""
-        return cls(prompt, asyncio.get_running_loop().create_future(), needs_turn)
-
-    def accept(self) -> None:
-        """Reply that the prompt stands in the conversation."""
-        if not self.reply.done():  # done: the request was cancelled
-            self.reply.set_result(PromptAccepted(self.prompt.message_id))
-
-    def fail(self, error: BaseException) -> None:
-        """Reply with an error; without effect if the prompt was accepted before."""
-        if not self.reply.done():
-            cancelled = isinstance(error, asyncio.CancelledError)
-            self.reply.set_exception(RequestFailed(CANCELLED, "Cancelled") if cancelled else error)
-
-
-class NoTurn(RequestFailed):
-    """The turn that a prompt was for has ended."""
-
-
-class PromptQueue:
-    """The queued prompts of one session, in order of arrival."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[QueuedPrompt] = deque()
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    async def wait_until_accepted(self, prompt: Prompt, *, needs_turn: bool = False) -> PromptAccepted:
-        """Queue a prompt and wait for its reply. `RequestFailed` if the turn is cancelled before it is accepted.
-
-        `needs_turn`: `NoTurn` if the turn ends before.
-        """
-        queued = QueuedPrompt.of(prompt, needs_turn=needs_turn)
-        self._waiting.append(queued)
-        try:
-            return await queued.reply
-        finally:
-            if queued in self._waiting:  # the request was cancelled
-                self._waiting.remove(queued)
-
-    def pop_for_turn(self) -> QueuedPrompt | None:
-        """Remove and return the oldest one that may begin a turn; answer those before it that may not with `NoTurn`."""
-        while (queued := self.pop()) is not None:
-            if not queued.needs_turn:
-                return queued
-            queued.fail(NoTurn(INVALID_REQUEST, "No turn is running"))
-        return None
-
-    def pop(self) -> QueuedPrompt | None:
-        """Remove and return the oldest one; None if there is none. The caller must accept or fail it."""
-        return self._waiting.popleft() if self._waiting else None
-
-    def reject_all(self) -> None:
-        """Answer every waiting prompt with the error "Cancelled", and empty the queue."""
-        while (queued := self.pop()) is not None:
-            queued.fail(asyncio.CancelledError())
-
-
-def retrieve_exception(work: "asyncio.Task[Any]") -> None:
-    """Mark the exception of a task as retrieved: asyncio would log a traceback when the task is collected."""
-    if not work.cancelled():
-        work.exception()
 
 
 def _name_of(event: Event) -> str:
@@ -323,3 +256,113 @@ def _is_order(prompt: str, commands: Iterable[AnyCommand], options: Iterable[Opt
     if not name.startswith("/") or not any(isinstance(one, Command) and one.name == name[1:] for one in commands):
         return False
     return not arguments or any(isinstance(one, Select | Toggle) and one.config_id == name[1:] for one in options)
+
+
+# -- options ---------------------------------------------------------------------------------------------------------
+
+
+def set_option(agent: "AgentCore", core: SessionCore, request: ask.SetOption) -> Reply | Awaitable[Reply]:
+    """Set an option of a session and return the reply, or what waits for it. `RequestFailed` for an unfit value."""
+    before = core.options
+    # An option that takes more values than it lists, such as a model by name: only its owner can check the value.
+    setter = agent.option_setters.get(request.config_id)
+    if setter is not None:
+        after = setter(core.session, request.value)
+    else:
+        after = options_with(before, request, open_models=agent.rules.accepts_unlisted_models)
+    # Before the value counts: a turn of another client may run and would be judged by it.
+    for check in agent.option_checks:
+        refusal = check(core.session, request.config_id, request.value)
+        if refusal is not None:
+            return refusal
+    # In the same step as the check: nothing can come between.
+    core.options = after
+    if agent.option_handlers or core.journal is not None:
+        return _confirm(agent, core, request, before)
+    return ask.OptionsSet(core.options)
+
+
+async def _confirm(agent: "AgentCore", core: SessionCore, request: ask.SetOption, before: list[Option]) -> Reply:
+    # A setter may have spelled the value in another way.
+    after, value = core.options, core.session.option(request.config_id)
+    try:
+        for handler in agent.option_handlers:
+            await handler(core.session, request.config_id, value)
+        await store_option(core, request.config_id, value)
+    except BaseException:
+        if core.options is after:
+            core.options = before  # the client is told that it failed, so it did
+        raise
+    return ask.OptionsSet(core.options)
+
+
+def options_with(options: list[Option], request: ask.SetOption, *, open_models: bool) -> list[Option]:
+    """Return the options with one new value; `RequestFailed` for an option or a value that does not exist."""
+    for place, known in enumerate(options):
+        if isinstance(known, (Select, Toggle)) and known.config_id == request.config_id:
+            option = _with_model(known, request.value) if open_models else known
+            if not _fits(option, request.value):
+                unfit = _no_such_value(option, request.value)
+                raise RequestFailed(INVALID_PARAMS, unfit, {"configId": echo(request.config_id)})
+            # A new list: `_confirm` compares identities to see whether options were set again meanwhile.
+            after = options.copy()
+            after[place] = replace(option, current_value=request.value)
+            return after
+    known_ids = [option.config_id for option in options if isinstance(option, (Select, Toggle))]
+    unknown = f"No such option {_quote(request.config_id)}; {_list_text(known_ids)}"
+    raise RequestFailed(INVALID_PARAMS, unknown, {"configId": echo(request.config_id)})
+
+
+def _no_such_value(option: Select | Toggle, value: object) -> str:
+    """Say which value was given to which option, and which ones it takes."""
+    given = f"No such value {_quote(value)} for {option.config_id}"
+    if isinstance(option, Toggle):
+        return f"{given}; it is true or false"
+    return f"{given}; {_list_text([choice.value for choice in option.choices()])}"
+
+
+def _list_text(names: list[str]) -> str:
+    """Return the first of these names as the end of a sentence: `there are a, b, …`."""
+    if not names:
+        return "there are none"
+    more = ", …" if len(names) > _NAMED else ""
+    return f"there are {', '.join(name[:_NAMED_CHARACTERS] for name in names[:_NAMED])}{more}"
+
+
+def _quote(value: object) -> str:
+    """Return a value that a client sent as it may stand in an error message."""
+    if not isinstance(value, str):
+        return str(value).lower() if isinstance(value, bool) else "of an unknown type"
+    return f"'{echo_in_words(value)}'"
+
+
+def _with_model(option: Select | Toggle, value: object) -> Select | Toggle:
+    """Return the model option with `value` among its choices; the author's handler decides whether the model exists."""
+    if not isinstance(option, Select) or not isinstance(value, str):
+        return option
+    if option.category != "model" or _fits(option, value):
+        return option
+    return replace(option, options=[*option.options, Choice(value, value)])
+
+
+def _fits(option: Select | Toggle, value: object) -> bool:
+    if isinstance(option, Select):
+        return value in map(_value_of, option.choices())
+    return isinstance(value, bool)
+
+
+async def store_option(core: SessionCore, config_id: str, value: object) -> None:
+    """Write the value of an option to the log; it is on disk when this returns. Does nothing without a store."""
+    journal = core.journal
+    if journal is not None:
+        with client_errors(core.id):
+            if core.turn is None:
+                await journal.repair()  # a running turn ends with the failure itself
+            await journal.record_note(OPTIONS_NOTE, {config_id: value})
+            await journal.log.flush()
+
+
+async def store_servers(core: SessionCore) -> None:
+    """Write a fingerprint of the MCP servers that the session was begun with to the log."""
+    with client_errors(core.id):
+        await core.record_note(SERVERS_NOTE, fingerprint(core.request))

@@ -20,21 +20,25 @@ from msgspec import UNSET
 
 from dragoman import limits
 from dragoman.agent.author_handlers import AgentCore
-from dragoman.agent.history import History, replay_after_reply, replay_history, report_damage
-from dragoman.agent.journal import (
-    Journal,
+from dragoman.agent.history import (
+    History,
     StoredSettings,
-    client_error,
-    client_errors,
     fingerprint,
     read_settings,
+    replay_after_reply,
+    replay_history,
+    report_damage,
+)
+from dragoman.agent.journal import (
+    Journal,
+    client_error,
+    client_errors,
     session_is_busy,
     session_is_open,
     session_not_found,
-    store_servers,
 )
 from dragoman.agent.session import new_session_id
-from dragoman.agent.session_core import SessionCore
+from dragoman.agent.session_core import SessionCore, store_servers
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed
 from dragoman.link.deadline import LOGS, SESSIONS, Deadline
 from dragoman.store.contract import Log, SessionMeta, SessionOpenHere, Store, StoreFailed

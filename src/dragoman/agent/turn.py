@@ -1,4 +1,4 @@
-"""One turn of a session: a prompt accepted, a handler run, and exactly one end.
+"""One turn of a session: a prompt accepted, a handler run, and exactly one end. And the prompts that wait for it.
 
 How a turn moves, and never back (`RunningTurnState`)
     ACCEPTING   The prompt is written to the log; its request is answered once it is on disk.
@@ -10,14 +10,19 @@ How a turn moves, and never back (`RunningTurnState`)
 `cancel` is possible in every state, and is no state: before RUNNING it keeps the handler from being started, and after
 ENDED it changes nothing. A kill at any point leaves a log whose last turn has no end; opening the session again adds
 one (`History.repairs`).
+
+A session has at most one turn at a time. Prompts that arrive while it runs wait in a `PromptQueue`. An agent accepts
+them with `session.queued_prompts()` where it can process new input. A prompt that the turn did not accept begins the
+next turn, unless the turn was cancelled or the session closed: then its request is answered with the error "Cancelled".
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -25,11 +30,19 @@ from msgspec import UNSET
 from dragoman import limits
 from dragoman.agent.event_sink import CURRENT_TURN
 from dragoman.agent.session import Prompt
-from dragoman.agent.session_core import retrieve_exception
-from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed, UsageError, wire_error
+from dragoman.errors import (
+    CANCELLED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    LinkClosed,
+    RequestFailed,
+    UsageError,
+    wire_error,
+)
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import STOP_REASONS, AgentMessageChunk, AnyEvent, Event, Failure, Idle, Running, Usage
+from dragoman.vocabulary.requests import PromptAccepted
 from dragoman.wire.jsonrpc import encode_error
 
 if TYPE_CHECKING:
@@ -272,3 +285,80 @@ def _without_data(failure: Failure) -> Failure:
     """Return the failure without its data, and with a message that every wire carries."""
     encoded = msgspec.json.decode(encode_error(failure.code, failure.message[:_MESSAGE]))
     return Failure(encoded["code"], encoded["message"])
+
+
+# -- prompts that wait -----------------------------------------------------------------------------------------------
+
+
+class QueuedPrompt(NamedTuple):
+    """A prompt that waits, and the future with the reply to its request."""
+
+    prompt: Prompt
+    reply: "asyncio.Future[PromptAccepted]"
+    needs_turn: bool = False  # it may not begin a turn of its own
+
+    @classmethod
+    def of(cls, prompt: Prompt, *, needs_turn: bool = False) -> "QueuedPrompt":
+        """Return `prompt` with a future that is not done yet. Needs a running event loop."""
+        return cls(prompt, asyncio.get_running_loop().create_future(), needs_turn)
+
+    def accept(self) -> None:
+        """Reply that the prompt stands in the conversation."""
+        if not self.reply.done():  # done: the request was cancelled
+            self.reply.set_result(PromptAccepted(self.prompt.message_id))
+
+    def fail(self, error: BaseException) -> None:
+        """Reply with an error; without effect if the prompt was accepted before."""
+        if not self.reply.done():
+            cancelled = isinstance(error, asyncio.CancelledError)
+            self.reply.set_exception(RequestFailed(CANCELLED, "Cancelled") if cancelled else error)
+
+
+class NoTurn(RequestFailed):
+    """The turn that a prompt was for has ended."""
+
+
+class PromptQueue:
+    """The queued prompts of one session, in order of arrival."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[QueuedPrompt] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def wait_until_accepted(self, prompt: Prompt, *, needs_turn: bool = False) -> PromptAccepted:
+        """Queue a prompt and wait for its reply. `RequestFailed` if the turn is cancelled before it is accepted.
+
+        `needs_turn`: `NoTurn` if the turn ends before.
+        """
+        queued = QueuedPrompt.of(prompt, needs_turn=needs_turn)
+        self._waiting.append(queued)
+        try:
+            return await queued.reply
+        finally:
+            if queued in self._waiting:  # the request was cancelled
+                self._waiting.remove(queued)
+
+    def pop_for_turn(self) -> QueuedPrompt | None:
+        """Remove and return the oldest one that may begin a turn; answer those before it that may not with `NoTurn`."""
+        while (queued := self.pop()) is not None:
+            if not queued.needs_turn:
+                return queued
+            queued.fail(NoTurn(INVALID_REQUEST, "No turn is running"))
+        return None
+
+    def pop(self) -> QueuedPrompt | None:
+        """Remove and return the oldest one; None if there is none. The caller must accept or fail it."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def reject_all(self) -> None:
+        """Answer every waiting prompt with the error "Cancelled", and empty the queue."""
+        while (queued := self.pop()) is not None:
+            queued.fail(asyncio.CancelledError())
+
+
+def retrieve_exception(work: "asyncio.Task[Any]") -> None:
+    """Mark the exception of a task as retrieved: asyncio would log a traceback when the task is collected."""
+    if not work.cancelled():
+        work.exception()

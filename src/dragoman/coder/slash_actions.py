@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator
 
 from msgspec import UNSET
 
-from dragoman.agent.journal import store_option
 from dragoman.agent.permission import YES_OR_NO
 from dragoman.agent.session import session_core
+from dragoman.agent.session_core import store_option
 from dragoman.coder.compaction import Compaction
 from dragoman.coder.decision_log import answered_by
 from dragoman.coder.identity_limits import may_answer, may_write

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import Agent
-from dragoman.agent.journal import StoredSettings
+from dragoman.agent.history import StoredSettings
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.options import Choice, Select
 
