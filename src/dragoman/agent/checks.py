@@ -252,7 +252,9 @@ def tool_content(content: object) -> ToolContent:
         return content
     if isinstance(content, Content):
         return ContentItem(check_block(content))
-    from dragoman.agent.terminal import ClientTerminal, DisplayTerminal  # imports this module
+    # Both import this module.
+    from dragoman.agent.client_services import ClientTerminal
+    from dragoman.agent.tool import DisplayTerminal
 
     is_terminal = isinstance(content, DisplayTerminal | ClientTerminal)
     hint = "write `await call.add(terminal.item)`" if is_terminal else "write `await call.add('text')`"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dragoman import limits
 from dragoman.agent.author_handlers import AgentCore, warn
-from dragoman.agent.event_sink import TextSink
+from dragoman.agent.client_services import TextSink
 from dragoman.agent.journal import session_is_busy, session_not_found
 from dragoman.agent.session import CALLER, Prompt, caller, new_id
 from dragoman.agent.session_core import SessionCore, set_option

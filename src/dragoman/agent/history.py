@@ -30,7 +30,7 @@ from dragoman.vocabulary.state import AnyMessage, SessionState, is_compacting
 from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, ExitStatus, TerminalItem
 
 if TYPE_CHECKING:
-    from dragoman.agent.event_sink import EventSink
+    from dragoman.agent.client_services import EventSink
     from dragoman.agent.session_core import SessionCore
 
 INTERRUPTED: Final = "interrupted"

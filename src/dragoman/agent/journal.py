@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from dragoman import limits
-from dragoman.agent.event_sink import EventSink, TextSink
+from dragoman.agent.client_services import EventSink, TextSink
 from dragoman.agent.history import History
 from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, LinkClosed, RequestFailed, echo
 from dragoman.store.contract import (

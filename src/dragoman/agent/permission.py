@@ -28,7 +28,7 @@ from dragoman.agent.checks import (
     check_text,
     plain_text,
 )
-from dragoman.agent.event_sink import check_turn
+from dragoman.agent.client_services import check_turn
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import PeerError, UsageError
 from dragoman.vocabulary.asking import R, Reply, Request

@@ -24,7 +24,7 @@ from msgspec import UNSET, UnsetType
 from dragoman.agent import checks
 from dragoman.agent.author_handlers import extension_name
 from dragoman.agent.checks import exact_text, plain, plain_text
-from dragoman.agent.event_sink import check_turn
+from dragoman.agent.client_services import ClientServices, ClientTerminal, check_turn
 from dragoman.agent.permission import (
     NOTE,
     Permission,
@@ -35,8 +35,7 @@ from dragoman.agent.permission import (
     question,
     subject_of,
 )
-from dragoman.agent.terminal import ClientServices, ClientTerminal, DisplayTerminal
-from dragoman.agent.tool import ToolCall
+from dragoman.agent.tool import DisplayTerminal, ToolCall
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Extension, ExtensionNote
 from dragoman.vocabulary.content import Content, Text, text_of

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.agent import checks
-from dragoman.agent.event_sink import EventSink, TextSink, check_turn, current_turn, too_late
+from dragoman.agent.client_services import EventSink, TextSink, check_turn, current_turn, too_late
 from dragoman.agent.history import OPTIONS_NOTE, SERVERS_NOTE, fingerprint
 from dragoman.agent.journal import client_errors
 from dragoman.agent.permission import RememberedAnswers

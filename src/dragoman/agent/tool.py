@@ -1,5 +1,6 @@
-"""A tool call as the author of an agent sees it: opened, fed, and closed exactly once."""
+"""A tool call, and a terminal that shows a command, as the author of an agent sees them: opened, fed, closed once."""
 
+import base64
 from collections.abc import Awaitable, Callable, Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Final, NoReturn, Self
@@ -21,13 +22,21 @@ from dragoman.agent.checks import (
 )
 from dragoman.errors import UsageError
 from dragoman.vocabulary.content import Content
-from dragoman.vocabulary.events import AnyEvent, ToolCallContentChunk, ToolCallUpdate
+from dragoman.vocabulary.events import (
+    AnyEvent,
+    TerminalOutputChunk,
+    TerminalUpdate,
+    ToolCallContentChunk,
+    ToolCallUpdate,
+)
 from dragoman.vocabulary.tools import (
     FINAL_STATUSES,
     Cancellable,
     CancelMarker,
     Diff,
+    ExitStatus,
     Location,
+    TerminalItem,
     ToolContent,
     ToolStatus,
 )
@@ -196,3 +205,69 @@ def _digest(before: str, item: ToolContent) -> str:
     import hashlib
 
     return hashlib.sha256(before.encode() + msgspec.json.encode(item, enc_hook=repr)).hexdigest()
+
+
+class DisplayTerminal:
+    """Output of a command that the agent runs itself. Made by `session.terminal(...)`, open inside of its block.
+
+    Put `item` into the content of a tool call to show it there. Methods raise `UsageError` before the block, and what
+    `session.emit` raises; they wait only while the client or the disk is too slow.
+    """
+
+    def __init__(
+        self,
+        emit: Callable[[AnyEvent], Awaitable[None]],
+        opening: TerminalUpdate,
+        stoppable: Stoppable | None = None,
+    ) -> None:
+        self.id = opening.terminal_id
+        self.item = TerminalItem(self.id)
+        self._emit = emit
+        self._opening = opening
+        self._stoppable = {} if stoppable is None else stoppable
+        # States: made, open (inside of the block), exited. Only the first two are checked: output after the exit is
+        # shown.
+        self._opened = False
+        self._ended = False
+
+    async def __aenter__(self) -> Self:
+        self._opened = True
+        await self._emit(self._opening)
+        return self
+
+    def _check_open(self) -> None:
+        if not self._opened:
+            raise UsageError("a terminal begins with its block: write `async with session.terminal(...) as terminal:`")
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if not self._ended:
+            # An author that has called `exit` itself knows the real code; this is for blocks that are simply left.
+            await self.exit(0 if kind is None else 1)
+
+    async def allow_stopping(self, stop: Callable[[], object]) -> None:
+        """Let the client stop the command while it runs: it calls `stop`, a function without parameters."""
+        self._check_open()
+        if not callable(stop):
+            raise UsageError(f"stop is a function, not {stop!r}: write `allow_stopping(process.terminate)`")
+        # Before the client is told that it may: its request could be read in the step after that.
+        self._stoppable[self.id] = stop
+        await self._emit(TerminalUpdate(self.id, capabilities=CANCELLABLE))
+
+    async def write(self, output: bytes | str) -> None:
+        """Append output: text, or bytes, which may end inside of a character. `UsageError` for anything else."""
+        self._check_open()
+        if not isinstance(output, (str, bytes, bytearray, memoryview)):
+            raise UsageError(f"output is bytes or text, not {type(output).__name__}: write `terminal.write(b'…')`")
+        # Lone surrogates become question marks: output is for people, and half of a pair has no bytes.
+        data = output.encode("utf-8", "replace") if isinstance(output, str) else output
+        await self._emit(TerminalOutputChunk(self.id, base64.b64encode(data).decode("ascii")))
+
+    async def exit(self, code: int | None = 0, signal: str | None = None) -> None:
+        """Show that the command has ended, with its exit code or the name of the signal that ended it."""
+        self._check_open()
+        # Before the event is emitted: leaving the block while this waits must not exit a second time.
+        self._ended = True
+        status = ExitStatus(exit_code=code) if signal is None else ExitStatus(exit_code=code, signal=signal)
+        # None takes the capability back; absent would leave it, and a client would go on showing a button.
+        ended = None if self._stoppable.pop(self.id, None) is not None else UNSET
+        await self._emit(TerminalUpdate(self.id, exit_status=status, capabilities=ended))

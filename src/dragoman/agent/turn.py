@@ -28,7 +28,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman import limits
-from dragoman.agent.event_sink import CURRENT_TURN
+from dragoman.agent.client_services import CURRENT_TURN
 from dragoman.agent.session import Prompt
 from dragoman.errors import (
     CANCELLED,

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeGuard
 
 import msgspec
 
-from dragoman.agent.event_sink import check_turn
+from dragoman.agent.client_services import check_turn
 from dragoman.agent.session import Session, session_core
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry, decode_extras
 from dragoman.vocabulary.content import Audio, BlobResource, Content, Image, Resource, Text

@@ -245,6 +245,11 @@ class UserQuestion(NamedTuple):
     options: tuple[str, ...] = ()
 
 
+# The answer to a `UserQuestion` where there is no user. An agent that got an error, or nothing, would wait for ever.
+# Models know it by this very text.
+USER_UNAVAILABLE: Final = "(user unavailable)"
+
+
 def rejection(request: RequestPermission) -> Selected | Dismissed:
     """Return a no in the agent's own words: its reject option, once before always; else `Dismissed`.
 

@@ -23,7 +23,7 @@ from typing import Final
 from msgspec import UNSET
 
 from dragoman.agent.session import Session, session_core
-from dragoman.agent.terminal import DisplayTerminal
+from dragoman.agent.tool import DisplayTerminal
 from dragoman.coder.execution import Start, close_start
 from dragoman.coder.tools.contract import BadInput, ToolContext
 from dragoman.coder.tools.overuse import OveruseWatch

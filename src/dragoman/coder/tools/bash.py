@@ -11,8 +11,7 @@ import signal
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from dragoman.agent.terminal import DisplayTerminal
-from dragoman.agent.tool import ToolCall
+from dragoman.agent.tool import DisplayTerminal, ToolCall
 from dragoman.coder.execution import Start, close_start
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import count_input, flag_input, only_known, schema, text_input

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dragoman.agent.free_text import USER_UNAVAILABLE, ask_free_text, can_ask_free_text
+from dragoman.agent.client_services import ask_free_text, can_ask_free_text
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.permissions import Approved, JudgedCall
@@ -14,6 +14,7 @@ from dragoman.errors import PeerError
 from dragoman.host.text import harmless
 from dragoman.permissions.facts import Action, ActionKind
 from dragoman.vocabulary.options import PlanEntry
+from dragoman.vocabulary.services import USER_UNAVAILABLE
 
 # A user does not read a longer plan.
 STEPS: Final = 200

@@ -15,14 +15,12 @@ import msgspec
 
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.vocabulary.requests import SetOption
-from dragoman.vocabulary.services import UserQuestion
+from dragoman.vocabulary.services import USER_UNAVAILABLE, UserQuestion
 
 ASK_USER: Final = "_agentao.cn/ask_user"
 SET_MODEL: Final = "_agentao.cn/set_model"
 # The key of `_meta` under which Agentao's peers list such methods.
 EXTENSIONS: Final = "_agentao.cn/extensions"
-# The answer where there is no user. An agent that got an error, or nothing, would wait for ever.
-UNAVAILABLE: Final = "(user unavailable)"
 
 
 # -- requests of a client that set an option -------------------------------------------------------------------------
@@ -86,7 +84,7 @@ class QuestionExtension(Protocol):
         """Return the parameters of the request."""
 
     def decode_answer(self, result: object) -> str | None:
-        """Return the user's text; `UNAVAILABLE` where the client says that there is no user; None: no answer."""
+        """Return the user's text; `USER_UNAVAILABLE` where the client says that there is no user; None: no answer."""
 
 
 class _AskUser:
@@ -103,7 +101,7 @@ class _AskUser:
     def encode_answer(self, text: str | None) -> dict[str, str]:
         # The appendix reads `answer`; the program reads `outcome` and `text`. Both are in every answer.
         if text is None:
-            return {"answer": UNAVAILABLE, "outcome": "cancelled", "text": UNAVAILABLE}
+            return {"answer": USER_UNAVAILABLE, "outcome": "cancelled", "text": USER_UNAVAILABLE}
         return {"answer": text, "outcome": "answered", "text": text}
 
     def encode(self, question: UserQuestion) -> dict[str, object]:
@@ -118,8 +116,8 @@ class _AskUser:
         given = next((result[name] for name in ("answer", "text") if isinstance(result.get(name), str)), None)
         match result.get("outcome"):
             case "unavailable":
-                return UNAVAILABLE
-            case "cancelled" | "declined" if given != UNAVAILABLE:  # a text beside it is not the user's
+                return USER_UNAVAILABLE
+            case "cancelled" | "declined" if given != USER_UNAVAILABLE:  # a text beside it is not the user's
                 return None
         return given
 

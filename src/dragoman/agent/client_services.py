@@ -1,20 +1,22 @@
-"""Two kinds of terminals: one the agent shows (display), one the client runs for it (client).
+"""How a session reaches its client: where its events and requests go, and the files and terminals that are lent to it.
 
-`ClientServices` is the client as far as it lends its files and its terminals to a session. What it has not said it can
-do is never asked for: that is the author's mistake, and is named as one. Nothing is borrowed for a turn that has ended.
+An `EventSink` is the client's (`connection.ClientSink`) or a journal in front of it (`journal.Journal`). Nothing of a
+turn that has ended reaches the client (`check_turn`).
+
+What a client has not said it can do is never asked for: that is the author's mistake, and is named as one.
 """
 
-import base64
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Self
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from msgspec import UNSET
 
 from dragoman.agent.checks import absolute, check_list, check_text, exact_text
-from dragoman.agent.event_sink import EventSink, check_turn
-from dragoman.agent.tool import CANCELLABLE, Stoppable
 from dragoman.errors import UsageError
-from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, TerminalUpdate
+from dragoman.vocabulary.asking import Note, R, Request
+from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.services import (
     CreateTerminal,
     GetTerminalOutput,
@@ -23,76 +25,70 @@ from dragoman.vocabulary.services import (
     ReleaseTerminal,
     TerminalExited,
     TerminalText,
+    UserQuestion,
     WaitForTerminalExit,
     WriteTextFile,
 )
-from dragoman.vocabulary.tools import ClientTerminalItem, ExitStatus, TerminalItem
+from dragoman.vocabulary.tools import ClientTerminalItem
+
+if TYPE_CHECKING:
+    from dragoman.agent.session import Session
+    from dragoman.agent.turn import RunningTurn
 
 
-class DisplayTerminal:
-    """Output of a command that the agent runs itself. Made by `session.terminal(...)`, open inside of its block.
+class TextSink(Protocol):
+    """One message being sent in pieces."""
 
-    Put `item` into the content of a tool call to show it there. Methods raise `UsageError` before the block, and what
-    `session.emit` raises; they wait only while the client or the disk is too slow.
-    """
+    def put(self, text: str) -> bool:
+        """Send a piece. True: the queue is full, `wait_for_room` before the next one."""
 
-    def __init__(
-        self,
-        emit: Callable[[AnyEvent], Awaitable[None]],
-        opening: TerminalUpdate,
-        stoppable: Stoppable | None = None,
-    ) -> None:
-        self.id = opening.terminal_id
-        self.item = TerminalItem(self.id)
-        self._emit = emit
-        self._opening = opening
-        self._stoppable = {} if stoppable is None else stoppable
-        # States: made, open (inside of the block), exited. Only the first two are checked: output after the exit is
-        # shown.
-        self._opened = False
-        self._ended = False
+    async def wait_for_room(self) -> None:
+        """Wait until the queue has room; the event loop runs other tasks meanwhile."""
 
-    async def __aenter__(self) -> Self:
-        self._opened = True
-        await self._emit(self._opening)
-        return self
 
-    def _check_open(self) -> None:
-        if not self._opened:
-            raise UsageError("a terminal begins with its block: write `async with session.terminal(...) as terminal:`")
+class EventSink(Protocol):
+    """How a session reaches its client. Everything sent through one sink arrives in the order of the calls."""
 
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if not self._ended:
-            # An author that has called `exit` itself knows the real code; this is for blocks that are simply left.
-            await self.exit(0 if kind is None else 1)
+    @property
+    def client(self) -> ClientCapabilities:
+        """What the client can do for the agent."""
 
-    async def allow_stopping(self, stop: Callable[[], object]) -> None:
-        """Let the client stop the command while it runs: it calls `stop`, a function without parameters."""
-        self._check_open()
-        if not callable(stop):
-            raise UsageError(f"stop is a function, not {stop!r}: write `allow_stopping(process.terminate)`")
-        # Before the client is told that it may: its request could be read in the step after that.
-        self._stoppable[self.id] = stop
-        await self._emit(TerminalUpdate(self.id, capabilities=CANCELLABLE))
+    async def send_event(self, session_id: str, event: AnyEvent) -> None:
+        """Send an event; wait while the queue is full. `LinkClosed` when the client is gone."""
 
-    async def write(self, output: bytes | str) -> None:
-        """Append output: text, or bytes, which may end inside of a character. `UsageError` for anything else."""
-        self._check_open()
-        if not isinstance(output, (str, bytes, bytearray, memoryview)):
-            raise UsageError(f"output is bytes or text, not {type(output).__name__}: write `terminal.write(b'…')`")
-        # Lone surrogates become question marks: output is for people, and half of a pair has no bytes.
-        data = output.encode("utf-8", "replace") if isinstance(output, str) else output
-        await self._emit(TerminalOutputChunk(self.id, base64.b64encode(data).decode("ascii")))
+    def text_stream(self, session_id: str, kind: str, message_id: str) -> TextSink:
+        """Return a sink for the text of one message. `kind` is the event's name: `agent_message_chunk` and so on."""
 
-    async def exit(self, code: int | None = 0, signal: str | None = None) -> None:
-        """Show that the command has ended, with its exit code or the name of the signal that ended it."""
-        self._check_open()
-        # Before the event is emitted: leaving the block while this waits must not exit a second time.
-        self._ended = True
-        status = ExitStatus(exit_code=code) if signal is None else ExitStatus(exit_code=code, signal=signal)
-        # None takes the capability back; absent would leave it, and a client would go on showing a button.
-        ended = None if self._stoppable.pop(self.id, None) is not None else UNSET
-        await self._emit(TerminalUpdate(self.id, exit_status=status, capabilities=ended))
+    async def ask(self, request: Request[R]) -> R:
+        """Send a request and wait for its reply. `PeerError` if the client refuses or its reply cannot be read."""
+
+    async def send_notification(self, note: Note) -> None:
+        """Send a notification; wait while the queue is full."""
+
+
+# Set in the task of a prompt handler. Tasks that the handler starts inherit it, which is how code that outlives its
+# turn is recognised. None: code of no turn, such as a handler of `session_opened`.
+CURRENT_TURN: ContextVar["RunningTurn | None"] = ContextVar("dragoman_turn", default=None)
+# Bound once: it is called for every piece of text.
+current_turn: Final = CURRENT_TURN.get
+
+
+def check_turn() -> None:
+    """Raise `CancelledError` if the running code belongs to a turn that has ended."""
+    turn = current_turn()
+    if turn is not None and turn.ended:
+        raise too_late()
+
+
+def too_late() -> BaseException:
+    """Return the exception for code that emits after the end of its turn."""
+    # Imported here: an author who names `Session` in an annotation must not wait for asyncio before `initialize`.
+    from asyncio import CancelledError
+
+    return CancelledError("the turn has ended")
+
+
+# -- files and terminals of the client --------------------------------------------------------------------------------
 
 
 class ClientTerminal:
@@ -182,3 +178,30 @@ class ClientServices:
         check_turn()
         reply = await self._sink.ask(request)
         return ClientTerminal(self._sink, self._session_id, reply.terminal_id)
+
+
+# -- questions in free text, for clients that have no forms ------------------------------------------------------------
+#
+# Which extension methods there are, and how each is written, the dialects know (`dialects/vendors/extensions.py`);
+# nothing here or above names a vendor.
+
+
+def can_ask_free_text(client: ClientCapabilities) -> bool:
+    """Return whether a client has named a method for questions in free text in its capabilities."""
+    from dragoman.dialects.vendors.extensions import advertised_question  # most agents never ask
+
+    return advertised_question(client.meta) is not None
+
+
+async def ask_free_text(session: "Session", question: str, options: Sequence[str] = ()) -> str | None:
+    """Ask the user and wait for the text. None: no answer; `USER_UNAVAILABLE` where the client says so.
+
+    `options` are answers to choose from. Only where `can_ask_free_text`. `PeerError` if the client refuses it.
+    """
+    from dragoman.dialects.vendors.extensions import QUESTION_EXTENSIONS, advertised_question
+
+    method = advertised_question(session.client.meta)
+    assert method is not None, "look at can_ask_free_text first"
+    extension = QUESTION_EXTENSIONS[method]
+    params = extension.encode(UserQuestion(session.id, question, tuple(options)))
+    return extension.decode_answer(await session.request(method, params))
