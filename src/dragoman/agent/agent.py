@@ -46,11 +46,11 @@ if TYPE_CHECKING:
         SessionHandler,
     )
     from dragoman.agent.connection import ClientConnection
-    from dragoman.agent.first_request import Opening
     from dragoman.dialects.handshake.first_bytes import InitializeAnswer
     from dragoman.link import Trace
     from dragoman.store.contract import Store
     from dragoman.transports.contract import Transport
+    from dragoman.transports.opening import Opening
 
 
 class Agent:
@@ -232,9 +232,9 @@ class Agent:
         # here.
         if (loops := sys.modules.get("asyncio")) is not None and loops._get_running_loop() is not None:
             raise UsageError("a loop runs already: use `await agent.serve_stdio()` here")
-        from dragoman.agent.first_request import Opening
+        from dragoman.transports.opening import Opening
 
-        opening = Opening()
+        opening: Opening[InitializeAnswer] = Opening()
         # A plain `initialize` is answered here, before asyncio is imported. What is traced, or has a dialect of its
         # own, is the link's to answer.
         if trace is None and not self._core.dialect:
@@ -268,7 +268,7 @@ class Agent:
         self._core.check()
         await self._connection(transport, trace, trusted=trusted).run()
 
-    def _greet(self, opening: Opening) -> None:
+    def _greet(self, opening: Opening[InitializeAnswer]) -> None:
         from dragoman.dialects.handshake.first_bytes import answer_initialize
 
         opening.answer_first_request(lambda data: answer_initialize(data, self._core.versions, self._core.hello))

@@ -155,7 +155,7 @@ class ClientConnection:
     ) -> None:
         # Whether the peer is a gateway of ours, which says who asks.
         self.trusted: Final = trusted
-        # `greeted`: `initialize` was answered before there was a link (`first_request`).
+        # `greeted`: `initialize` was answered before there was a link (`transports/opening`).
         self.hello = ClientHello() if greeted is None else greeted.client
         self._agent = agent
         self._tasks: set[asyncio.Task[None]] = set()

@@ -33,14 +33,17 @@ from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from dragoman.agent.first_request import SIGNALS, Opening
 from dragoman.background import EventLoop
+from dragoman.dialects.handshake.first_bytes import InitializeAnswer
 from dragoman.link.deadline import EXIT, GENERATORS, SWEEP, Deadline
 from dragoman.transports.contract import Transport
+from dragoman.transports.opening import SIGNALS, Opening
 from dragoman.transports.stdio import StdioTransport
 
 if TYPE_CHECKING:
     from dragoman.agent.connection import ClientConnection
+
+Serving = Callable[[Transport], "ClientConnection"]
 
 # What the shutdown of the interpreter may take when the deadline has passed before it began.
 _SHUTDOWN_SECONDS: Final = 0.5
@@ -221,7 +224,7 @@ def _call_at_shutdown(call: Callable[[], None]) -> None:
     threading.Thread(target=wait_for_main_thread, name="dragoman-exit", daemon=True).start()
 
 
-def serve_process(opening: Opening, serving: "Callable[[Transport], ClientConnection]") -> int:
+def serve_process(opening: Opening[InitializeAnswer], serving: Serving) -> int:
     """Serve on the stdin and stdout of this process until the client is gone or a signal comes; the exit code.
 
     Threads that handlers have left behind are not waited for here: pools keep theirs until the interpreter shuts down.
@@ -243,7 +246,10 @@ def serve_process(opening: Opening, serving: "Callable[[Transport], ClientConnec
 
 
 async def _serve(
-    serving: "Callable[[Transport], ClientConnection]", transport: Transport, opening: Opening, guard: ExitGuard
+    serving: "Callable[[Transport], ClientConnection]",
+    transport: Transport,
+    opening: Opening[InitializeAnswer],
+    guard: ExitGuard,
 ) -> int:
     connection = serving(transport)
     connection.link.begin_deadline = guard.arm

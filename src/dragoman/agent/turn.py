@@ -318,11 +318,10 @@ class NoTurn(RequestFailed):
     """The turn that a prompt was for has ended."""
 
 
-class PromptQueue:
+class PromptQueue(msgspec.Struct):
     """The queued prompts of one session, in order of arrival."""
 
-    def __init__(self) -> None:
-        self._waiting: deque[QueuedPrompt] = deque()
+    _waiting: deque[QueuedPrompt] = msgspec.field(default_factory=deque)
 
     def __len__(self) -> int:
         return len(self._waiting)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self
 
 from dragoman.errors import LinkClosed
 from dragoman.host.pipes import PolledReadEnd, ReadEnd, ThreadedReadEnd, WriteEnd
-from dragoman.transports.takeover import take_stdio
+from dragoman.transports.opening import take_stdio
 
 if TYPE_CHECKING:  # protocols take a millisecond to make, and an agent starts in thirty
     from dragoman.transports.contract import Receiver
