@@ -1,17 +1,41 @@
 """Links, windows and old results: what of a session the model is given."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman.coder.context import ContextToolResult, ContextUserMessage, read
+from dragoman.coder.models.contract import ModelRequest
+from dragoman.coder.token_estimate import tokens_of, tokens_of_setting
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.events import (
     CompactionUpdate,
 )
 from tests.support.conversation import conversation
+from tests.support.scripted_turns import RecordingModel
 from tests.support.whole_agent import events_of, scripted, text, whole
+
+
+class EveryTool(RecordingModel):
+    """A model of a family with a tool of its own, and a provider that searches."""
+
+    search_host = "api.openai.com"
+
+    def respond(self, request: ModelRequest) -> Any:
+        self.tokens = tokens_of_setting(request.system, request.tools) + tokens_of(request.items)
+        self.offered = {tool.name for tool in request.tools}
+        return super().respond(request)
+
+
+async def test_the_first_request_with_every_tool_has_at_most_6000_tokens(tmp_path: Path) -> None:
+    model = EveryTool([{"say": "ok"}])
+    model.name = "openai/gpt-5"
+    async with whole(tmp_path, model.make, mode="full-access") as (_, session):
+        await events_of(session)
+    assert {"apply_patch", "web_search", "bash", "agent"} <= model.offered
+    assert model.tokens <= 6_000
 
 
 @pytest.mark.requirement("J8")

@@ -12,6 +12,7 @@ from typing import Any
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation
 from dragoman.coder.agent import coding_agent
+from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.coder.models.contract import Model
 from dragoman.coder.models.script import ScriptModel, parse
 from dragoman.coder.setup import Setup
@@ -110,10 +111,11 @@ async def whole(
     store: Store | None = None,
     home: Path | None = None,
     mcp_servers: Sequence[McpServer] = (),
+    managed: ManagedSettings | None = None,
     **client: Any,
 ) -> AsyncIterator[tuple[Client, Conversation]]:
     """A client and a session of the agent in a folder."""
-    setup = Guarded(Fixed(make_model), ENVIRONMENT, mode=mode, home=str(home or ""))
+    setup = Guarded(Fixed(make_model), ENVIRONMENT, mode=mode, home=str(home or ""), managed=managed)
     agent = coding_agent(setup, store=store)
     asking = (user or User("reject_once")).permission
     try:

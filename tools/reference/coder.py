@@ -13,10 +13,11 @@ def tools_page() -> str:
     from dragoman.coder.tools.search import Glob, Grep, ListFiles
     from dragoman.coder.tools.subagent import Delegate, agent_schema
     from dragoman.coder.tools.web_fetch import WebFetch
+    from dragoman.coder.tools.web_search import WebSearch
     from dragoman.coder.tools.write import EditFile, WriteFile
 
     files = (ReadFile, ListFiles, Glob, Grep, WriteFile, EditFile)
-    kinds = (*files, Bash, BashOutput, BashStop, WebFetch, Delegate, UpdatePlan, AskUser)
+    kinds = (*files, Bash, BashOutput, BashStop, WebFetch, WebSearch, Delegate, UpdatePlan, AskUser)
     # That of tool `agent` depends on the model; here it is whole.
     schemas = {one.name: agent_schema(("one", "other")) if one is Delegate else one.schema for one in kinds}
     tools = [
@@ -36,7 +37,8 @@ def tools_page() -> str:
         table(("tool", "kind", "act", "what it does"), tools),
         (
             "After a refusal the model is told `Permission denied.` and the reason. `agent` has `name` only where "
-            "there are [kinds of helpers](../how-to/helpers.md)."
+            "there are [kinds of helpers](../how-to/helpers.md). `web_search` is offered where the model's provider "
+            "[searches](../how-to/models.md#search-the-web)."
         ),
         "## Modes",
         (

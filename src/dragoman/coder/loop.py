@@ -31,6 +31,7 @@ from dragoman.coder.models.contract import (
     ModelFinished,
     ModelRequest,
     RawResponse,
+    SearchReport,
     TextDelta,
     ThoughtDelta,
     ToolCallRequested,
@@ -332,7 +333,7 @@ class _Response:
     def message(self) -> ContextAssistantMessage:
         return ContextAssistantMessage("".join(self.text), "".join(self.thought), self.calls, self.raw)
 
-    def add(self, piece: ToolCallRequested | UsageReported | RawResponse | ModelFinished) -> None:
+    def add(self, piece: ToolCallRequested | UsageReported | RawResponse | SearchReport | ModelFinished) -> None:
         """Add a piece that is neither text nor thought."""
         match piece:
             case ToolCallRequested():
@@ -344,6 +345,8 @@ class _Response:
                 self.raw = piece.raw
             case ModelFinished():
                 self.reason = piece.reason
+            case SearchReport():
+                pass  # of a request to search the web, and a turn makes none
             case _:
                 assert_never(piece)
 

@@ -28,7 +28,7 @@ from dragoman.coder.identity_limits import (
 )
 from dragoman.coder.kept_results import KeptResults
 from dragoman.coder.kept_rules import KeptRules, project_of
-from dragoman.coder.models.contract import Model
+from dragoman.coder.models.contract import Model, SearchesWeb
 from dragoman.coder.permissions import PermissionGate
 from dragoman.coder.prompt_content import content_for_model, unseen_notice
 from dragoman.coder.rule_log import RuleLog
@@ -52,6 +52,7 @@ from dragoman.coder.tools.read import ReadFile
 from dragoman.coder.tools.search import Glob, Grep, ListFiles
 from dragoman.coder.tools.subagent import Delegate, HelperSetup
 from dragoman.coder.tools.web_fetch import WebFetch
+from dragoman.coder.tools.web_search import WebSearch
 from dragoman.coder.tools.write import EditFile, WriteFile
 from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
@@ -377,7 +378,16 @@ class SessionRuntime:
         Names of servers' tools cannot be ours, but ours would win.
         """
         patch_tools = self._patch_tools if is_offered_to(family_of(model.name)) else []
-        return [*self.coding_session.mcp_tools(), *patch_tools, *self._sandboxed_tools, *self._shared_tools]
+        search_tools = self._search_tools(model)
+        return [
+            *(*self.coding_session.mcp_tools(), *patch_tools, *self._sandboxed_tools),
+            *(*self._shared_tools, *search_tools),
+        ]
+
+    def _search_tools(self, model: Model) -> list[Tool]:
+        """Return `web_search` for a model whose provider searches, where the administrator lets words go there."""
+        host = model.search_host if isinstance(model, SearchesWeb) else ""
+        return [WebSearch(model, host, self._spending)] if host and self._setup.managed.web.allows_host(host) else []
 
     def _all_tools(self) -> list[Tool]:
         """Return the tools of the session itself. Its `bash` stands behind that of helpers, and so in its place."""

@@ -1,5 +1,7 @@
 """What is known of a model: which source counts, and that our table of levels says nothing that the library denies."""
 
+import re
+
 import pytest
 
 from dragoman.coder.models.descriptions import ModelDescription
@@ -60,7 +62,7 @@ def test_the_levels_are_ones_that_the_library_would_send() -> None:
 def test_a_name_that_no_source_knows_gets_nothing_that_it_might_refuse(
     family: Family, model: str, levels: tuple[str, ...], images: bool
 ) -> None:
-    assert model_facts(place(family, model)) == ModelFacts(None, None, levels, images)
+    assert model_facts(place(family, model))[:4] == (None, None, levels, images)
 
 
 def test_the_users_word_on_a_model_comes_before_that_on_the_provider_the_list_and_the_table() -> None:
@@ -69,6 +71,24 @@ def test_the_users_word_on_a_model_comes_before_that_on_the_provider_the_list_an
         every_model=every, models={"gpt-5": ModelDescription(window=5_000, thought_levels=("max",))}
     )
     listed = ModelDescription(window=7_000, images=True)
-    assert model_facts(place("openai", "gpt-5", config), listed) == ModelFacts(5_000, 1_000, ("max",), False)
+    assert model_facts(place("openai", "gpt-5", config), listed) == ModelFacts(
+        5_000, 1_000, ("max",), False, web_search=True
+    )
     assert model_facts(place("openai", "gpt-5.1", config), listed)[:2] == (9_000, 1_000)
     assert model_facts(place("openai", "gpt-4"), listed) == ModelFacts(7_000, None, (), True)
+
+
+def test_searches_are_offered_for_models_that_the_price_list_has_a_price_of_a_search_for() -> None:
+    """But for those that answer in sound or pictures, or as one long piece of research."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    families: dict[str, Family] = {"openai": "openai", "anthropic": "anthropic", "google": "google"}
+    priced = {
+        (families[provider.id], model.id)
+        for provider in get_snapshot().providers
+        for model in provider.models
+        if provider.id in families and "web_searches_kcount" in repr(model.prices)
+    }
+    missing = {name for family, name in priced if not model_facts(place(family, name)).web_search}
+    others = re.compile("deep-research|image|live|banana|gpt-4o-2024-05")
+    assert {name for name in missing if not others.search(name)} == set()

@@ -25,8 +25,9 @@ class ModelRequest(NamedTuple):
     system: str = ""
     # How hard to think, one of the model's `thought_levels`; empty: as it likes.
     thought_level: str = ""
-    # `summary`: not a part of the conversation, but its content in short.
-    purpose: Literal["turn", "summary"] = "turn"
+    # `summary`: not a part of the conversation, but its content in short. `search`: a query for the web search of the
+    # provider, for models that are `SearchesWeb`; its response has a `SearchReport`.
+    purpose: Literal["turn", "summary", "search"] = "turn"
 
 
 class TextDelta(NamedTuple):
@@ -72,13 +73,31 @@ class RawResponse(NamedTuple):
     raw: object
 
 
+class SearchSource(NamedTuple):
+    """A page that a web search has found."""
+
+    url: str
+    title: str = ""
+
+
+class SearchReport(NamedTuple):
+    """What the provider's web search did for one call: how many searches it bills, and the pages it named.
+
+    `failure` is the provider's word for why a search failed; empty: none did.
+    """
+
+    searches: int = 0
+    sources: tuple[SearchSource, ...] = ()
+    failure: str = ""
+
+
 class ModelFinished(NamedTuple):
     """Why the model stopped, where it is more than being done: an end of a turn. Nothing comes after it."""
 
     reason: str
 
 
-Piece = TextDelta | ThoughtDelta | ToolCallRequested | UsageReported | RawResponse | ModelFinished
+Piece = TextDelta | ThoughtDelta | ToolCallRequested | UsageReported | RawResponse | SearchReport | ModelFinished
 
 
 class ModelFailed(Exception):
@@ -130,6 +149,13 @@ class HasThoughtLevels(Protocol):
     """A model that can be told how hard to think: one of these levels."""
 
     thought_levels: tuple[str, ...]
+
+
+@runtime_checkable
+class SearchesWeb(Protocol):
+    """A model whose provider searches the web for it. `search_host` is where a query goes; empty: nowhere."""
+
+    search_host: str
 
 
 @runtime_checkable

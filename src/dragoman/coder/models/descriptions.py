@@ -36,6 +36,7 @@ class ModelDescription(NamedTuple):
     images: bool | None = None
     thought_levels: tuple[str, ...] | None = None
     prices: Prices | None = None
+    web_search: bool | None = None
 
     def over(self, other: "ModelDescription") -> "ModelDescription":
         """Return this description, with what only the other says."""
@@ -108,4 +109,5 @@ KEYS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "images": _flag,
     "thought_levels": _levels,
     "prices": _prices,
+    "web_search": _flag,
 }

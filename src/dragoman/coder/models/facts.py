@@ -8,10 +8,11 @@ The tables have what no list has. Their first line that fits a name decides; a n
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from dragoman.coder.models.descriptions import NOTHING, OFF, ModelDescription
-from dragoman.coder.models.endpoints import Endpoint, Family
+from dragoman.coder.models.endpoints import DEFAULT_SOURCE, Endpoint, Family
 
 _LEVELS: Final = ("low", "medium", "high")
 _WITH_OFF: Final = (OFF, *_LEVELS)
@@ -35,6 +36,13 @@ _SEES_IMAGES: Final[dict[Family, str]] = {
     "google": r"gemini-",
 }
 
+# Models whose provider searches the web for them; tests/coder/models/test_facts.py compares with the price list.
+_SEARCHES_WEB: Final[dict[Family, str]] = {
+    "openai": r"gpt-(4o|4\.1)(-mini)?(-20|$)|o3(-20|$)|o4-mini(-20|$)|gpt-[5-9](?!.*(chat|cyber|image|search))",
+    "anthropic": r"claude-(3-[57]|[a-z]+-\d)",
+    "google": r"gemini-(2\.0-flash|2\.5|[3-9])(?!.*(2\.0-flash-lite|image|live|omni|robotics|tts))",
+}
+
 
 class ModelFacts(NamedTuple):
     """What a model can do. `window` and `max_output` in tokens; None: unknown."""
@@ -43,6 +51,8 @@ class ModelFacts(NamedTuple):
     max_output: int | None = None
     thought_levels: tuple[str, ...] = ()
     images: bool = False
+    # Whether its provider searches the web for it, on request.
+    web_search: bool = False
 
 
 def model_facts(endpoint: Endpoint, listed: ModelDescription = NOTHING) -> ModelFacts:
@@ -51,8 +61,17 @@ def model_facts(endpoint: Endpoint, listed: ModelDescription = NOTHING) -> Model
     family, name = endpoint.family, endpoint.model.removeprefix("models/")
     images = known.images
     if images is None:
-        images = family in _SEES_IMAGES and re.match(_SEES_IMAGES[family], name) is not None
+        images = _matches(_SEES_IMAGES, family, name)
     levels = known.thought_levels
     if levels is None:
         levels = next((levels for of, names, levels in _THOUGHT_LEVELS if of == family and re.match(names, name)), ())
-    return ModelFacts(known.window, known.max_output, levels, images)
+    web_search = known.web_search
+    if web_search is None:
+        # A server at another address may speak the provider's API and have no search.
+        is_providers_own = endpoint.source == DEFAULT_SOURCE
+        web_search = is_providers_own and _matches(_SEARCHES_WEB, family, name)
+    return ModelFacts(known.window, known.max_output, levels, images, web_search and family in _SEARCHES_WEB)
+
+
+def _matches(names: Mapping[Family, str], family: Family, name: str) -> bool:
+    return family in names and re.match(names[family], name) is not None

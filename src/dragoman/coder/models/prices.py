@@ -31,24 +31,35 @@ def window_of(endpoint: Endpoint) -> int | None:
 
 
 def cost_of(
-    endpoint: Endpoint, used: TokenCounts, model: str = "", details: Mapping[str, Any] | None = None
+    endpoint: Endpoint,
+    used: TokenCounts,
+    model: str = "",
+    details: Mapping[str, Any] | None = None,
+    *,
+    searches: int = 0,
 ) -> float | None:
     """Return what a call has cost in dollars; None: unknown. The prices of config.toml come before the list's.
 
     `model` is the one that has answered, as far as the provider names it. `details` is what else the answer says of
-    itself: some prices depend on its service tier.
+    itself: some prices depend on its service tier. `searches` of the web are priced by the list alone.
     """
     described = endpoint.description.prices
     if described is not None:
-        return _sum(described, used)
-    if endpoint.family == "ollama":
-        return None
+        listed = _listed_cost(endpoint, Usage(web_searches=searches), model, details) if searches else None
+        return _sum(described, used) + (listed or 0.0)
     usage = Usage(
         input_tokens=used.input,
         output_tokens=used.output,
         cache_read_tokens=used.cache_read,
         cache_write_tokens=used.cache_write,
+        web_searches=searches,
     )
+    return _listed_cost(endpoint, usage, model, details)
+
+
+def _listed_cost(endpoint: Endpoint, usage: Usage, model: str, details: Mapping[str, Any] | None) -> float | None:
+    if endpoint.family == "ollama":
+        return None
     for name in filter(None, (model, endpoint.model)):
         try:
             return float(calc_price(usage, name, **_place(endpoint), price_context=details).total_price)

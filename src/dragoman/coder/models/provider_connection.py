@@ -125,7 +125,9 @@ class ProviderConnection:
             details = {"service_tier": response.service_tier} if response.service_tier else None
             prices = await load_prices()
             self.window = self.window or prices.window_of(self._endpoint)
-            cost = prices.cost_of(self._endpoint, response.tokens, response.model, details)
+            cost = prices.cost_of(
+                self._endpoint, response.tokens, response.model, details, searches=response.search.searches
+            )
             yield pieces_at_end(response, request, self._endpoint.provider, cost)
             await _drain(reads)
 

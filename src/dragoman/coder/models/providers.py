@@ -66,6 +66,8 @@ class ProviderModel:
         self.window = known.window
         self.thought_levels = known.thought_levels
         self.sees = frozenset({"image"} if known.images else ())
+        # Another connection knows nothing of searches.
+        self.search_host = endpoint.host if known.web_search and connect is None else ""
         self._facts = known
         self._endpoint = endpoint
         self._timeouts = patience or ModelTimeouts()

@@ -12,11 +12,26 @@ from typing import Any, Final
 
 import msgspec
 
-from dragoman.coder.models.contract import ModelRequest, TextDelta, ThoughtDelta, TokenCounts
+from dragoman.coder.models.contract import (
+    ModelRequest,
+    SearchReport,
+    SearchSource,
+    TextDelta,
+    ThoughtDelta,
+    TokenCounts,
+)
 from dragoman.coder.models.descriptions import OFF
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.facts import ModelFacts
-from dragoman.coder.models.wires.contract import Delta, FullResponse, HttpRequest, StopReason, bearer
+from dragoman.coder.models.wires.contract import (
+    SEARCH_TOKENS,
+    SEARCHES,
+    Delta,
+    FullResponse,
+    HttpRequest,
+    StopReason,
+    bearer,
+)
 from dragoman.coder.models.wires.conversation import ModelTurn, Picture, ToolOutput, UserTurn, UserWords, turns_of
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, anthropic_error, error_fields
 from dragoman.coder.models.wires.json_text import decode_json
@@ -31,6 +46,7 @@ _CACHED: Final = {"type": "ephemeral", "ttl": "5m"}
 _REDACTED: Final = "redacted_thinking"
 _BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
 _BOUND_WORDS: Final = "bound to a different conversation"
+_SEARCH: Final = {"type": "web_search_20250305", "name": "web_search", "max_uses": SEARCHES}
 
 # -- what models accept, by their names; a name that no line fits is taken for an older model ------------------------
 
@@ -93,6 +109,8 @@ class AnthropicWire:
             ]
             body["tools"][-1]["cache_control"] = _CACHED
             body["tool_choice"] = {"type": "auto"}
+        if request.purpose == "search":
+            body |= {"tools": [_SEARCH], "max_tokens": min(most, SEARCH_TOKENS)}
         if request.thought_level in self._known.thought_levels:
             _think(body, request.thought_level, is_bound=self._known.max_output is not None)
         headers = bearer(self._endpoint) | {"anthropic-version": _VERSION}
@@ -200,11 +218,16 @@ def _answered(parts: Sequence[StoredPart]) -> list[dict[str, Any]]:
 # -- events ----------------------------------------------------------------------------------------------------------
 
 
+class _ServerToolUse(msgspec.Struct):
+    web_search_requests: int | None = None
+
+
 class _Usage(msgspec.Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
+    server_tool_use: _ServerToolUse | None = None
 
 
 class _Message(msgspec.Struct):
@@ -221,6 +244,13 @@ class _Block(msgspec.Struct):
     signature: str = ""
     data: str = ""
     input: dict[str, Any] | None = None
+    # Of a search: its results, or an error.
+    content: Any = None
+
+
+class _Citation(msgspec.Struct):
+    url: str | None = None
+    title: str | None = None
 
 
 class _BlockDelta(msgspec.Struct):
@@ -231,6 +261,7 @@ class _BlockDelta(msgspec.Struct):
     signature: str | None = None
     partial_json: str | None = None
     stop_reason: str | None = None
+    citation: _Citation | None = None
 
 
 class _Event(msgspec.Struct):
@@ -281,6 +312,9 @@ class _MessageDecoder:
         self._stop = ""
         self._model = ""
         self._used = _Usage()
+        self._cited: list[SearchSource] = []
+        self._found: list[SearchSource] = []
+        self._search_failure = ""
 
     def decode(self, data: bytes) -> list[Delta] | None:
         """Return what an event adds. Raises `ProviderError` for one that tells of an error."""
@@ -290,6 +324,8 @@ class _MessageDecoder:
                 return self._add(event)
             case "content_block_start" if event.content_block is not None:
                 block = self._blocks[event.index] = _OpenBlock(event.content_block)
+                if block.start.type == "web_search_tool_result":
+                    self._add_search(block.start.content)
                 return _shown(block.start.type, "".join(block.written))
             case "message_start" if event.message is not None:
                 self._model = event.message.model or ""
@@ -317,17 +353,33 @@ class _MessageDecoder:
         given = (self._used.input_tokens or 0) + read + written
         tokens = TokenCounts(given, self._used.output_tokens or 0, read, written)
         parts = [part for _, block in sorted(self._blocks.items()) if (part := block.stored()) is not None]
-        return FullResponse(parts, _STOPS.get(self._stop, ""), tokens, self._model)
+        return FullResponse(parts, _STOPS.get(self._stop, ""), tokens, self._model, search=self._search())
 
     def _add(self, event: _Event) -> list[Delta]:
         block, delta = self._blocks.get(event.index), event.delta
         if block is None or delta is None:
             return []
+        if delta.citation is not None and delta.citation.url:
+            self._cited.append(SearchSource(delta.citation.url, delta.citation.title or ""))
         if delta.signature is not None:
             block.signature += delta.signature
         written = delta.text or delta.thinking or delta.partial_json or ""
         block.written.append(written)
         return _shown(block.start.type, written)
+
+    def _add_search(self, content: object) -> None:
+        """Keep what a search has found, or the code of its error."""
+        if isinstance(content, dict):
+            self._search_failure = str(content.get("error_code") or "unknown")
+        for result in content if isinstance(content, list) else ():
+            if isinstance(result, dict) and isinstance(result.get("url"), str):
+                self._found.append(SearchSource(result["url"], str(result.get("title") or "")))
+
+    def _search(self) -> SearchReport:
+        """Return the pages that the answer cites, or else all that were found."""
+        used = self._used.server_tool_use
+        sources = tuple(dict.fromkeys(self._cited or self._found))
+        return SearchReport((used.web_search_requests if used else None) or 0, sources, self._search_failure)
 
     def _count(self, usage: _Usage | None) -> None:
         """Take the counts of an event: a later one replaces what it names, and only that."""

@@ -5,9 +5,9 @@ A `WireForm` belongs to one model at one address and knows nothing of HTTP but t
 sends instead of a response, `ProviderError`.
 """
 
-from typing import Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
-from dragoman.coder.models.contract import ModelRequest, TextDelta, ThoughtDelta, TokenCounts
+from dragoman.coder.models.contract import ModelRequest, SearchReport, TextDelta, ThoughtDelta, TokenCounts
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.wires.errors import ProviderError
 from dragoman.coder.models.wires.stored import StoredPart
@@ -15,6 +15,9 @@ from dragoman.coder.models.wires.stored import StoredPart
 # Why a response has ended: done, cut off at its bound, refused, or failed at the provider.
 StopReason = Literal["", "max_tokens", "refusal", "error"]
 Delta = TextDelta | ThoughtDelta
+# Of one request to search the web: how often the provider may search for it, and how long its answer may be.
+SEARCHES: Final = 3
+SEARCH_TOKENS: Final = 8_192
 
 
 class HttpRequest(NamedTuple):
@@ -35,6 +38,8 @@ class FullResponse(NamedTuple):
     model: str = ""
     # What some prices depend on.
     service_tier: str = ""
+    # Of a request to search the web.
+    search: SearchReport = SearchReport()
 
 
 class StreamDecoder(Protocol):

@@ -10,11 +10,18 @@ from typing import Any, Final
 
 import msgspec
 
-from dragoman.coder.models.contract import ModelRequest, TextDelta, ThoughtDelta, TokenCounts
+from dragoman.coder.models.contract import (
+    ModelRequest,
+    SearchReport,
+    SearchSource,
+    TextDelta,
+    ThoughtDelta,
+    TokenCounts,
+)
 from dragoman.coder.models.descriptions import OFF
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.facts import ModelFacts
-from dragoman.coder.models.wires.contract import Delta, FullResponse, HttpRequest, StopReason
+from dragoman.coder.models.wires.contract import SEARCH_TOKENS, Delta, FullResponse, HttpRequest, StopReason
 from dragoman.coder.models.wires.conversation import ModelTurn, Picture, ToolOutput, UserTurn, UserWords, turns_of
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, google_error
 from dragoman.coder.models.wires.json_text import decode_json
@@ -29,6 +36,9 @@ _NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 _DOES_NOT_THINK: Final = re.compile(r".*(gemma|gemini-1|gemini-2\.[0-4]|gemini-pro$|gemini-2\.5-flash-image)")
 _WITH_BUDGET: Final = re.compile(r".*gemini-2\.5")
 _BUDGETS: Final = {OFF: 0, "minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 24_576}
+
+# Before Gemini 3 a request that searches is billed once, and since then each of its searches.
+_BILLS_REQUESTS: Final = re.compile(r".*gemini-2")
 
 # Levels that it does not know, as the nearest that it does.
 _LEVELS: Final = {"xhigh": "HIGH", "max": "HIGH"}
@@ -72,11 +82,14 @@ class GeminiWire:
             # Arguments then keep to their schema; models that do not think do not know this mode.
             mode = "VALIDATED" if self._thinks else "AUTO"
             body["toolConfig"] = {"functionCallingConfig": {"mode": mode}}
+        if request.purpose == "search":
+            body["tools"] = [{"googleSearch": {}}]
+            generation["maxOutputTokens"] = min(self._known.max_output or SEARCH_TOKENS, SEARCH_TOKENS)
         return HttpRequest(self._path, self._headers, msgspec.json.encode(body))
 
     def decoder(self) -> "_ContentDecoder":
         """Return a decoder for one response."""
-        return _ContentDecoder()
+        return _ContentDecoder(bills_requests=_BILLS_REQUESTS.match(self._endpoint.model) is not None)
 
     def error(self, status: int, body: object) -> ProviderError:
         """Return what an HTTP status with this body stands for."""
@@ -177,9 +190,24 @@ class _Content(msgspec.Struct):
     parts: list[_Part] | None = None
 
 
+class _Page(msgspec.Struct):
+    uri: str | None = None
+    title: str | None = None
+
+
+class _GroundingChunk(msgspec.Struct):
+    web: _Page | None = None
+
+
+class _Grounding(msgspec.Struct, rename="camel"):
+    web_search_queries: list[str] | None = None
+    grounding_chunks: list[_GroundingChunk] | None = None
+
+
 class _Candidate(msgspec.Struct, rename="camel"):
     content: _Content | None = None
     finish_reason: str | None = None
+    grounding_metadata: _Grounding | None = None
 
 
 class _PromptFeedback(msgspec.Struct, rename="camel"):
@@ -208,7 +236,10 @@ _chunks: Final = msgspec.json.Decoder(_GeminiChunk)
 class _ContentDecoder:
     """Reads the chunks of one response."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, bills_requests: bool) -> None:
+        self._bills_requests = bills_requests
+        self._queries: list[str] = []
+        self._pages: list[SearchSource] = []
         # Never: what follows the last chunk is the end of the stream.
         self.is_complete = False
         self._parts: list[StoredPart] = []
@@ -230,6 +261,8 @@ class _ContentDecoder:
             return []
         candidate = chunk.candidates[0]
         self._finish = candidate.finish_reason or self._finish
+        if candidate.grounding_metadata is not None:
+            self._ground(candidate.grounding_metadata)
         parts = (candidate.content.parts if candidate.content else None) or ()
         return [delta for part in parts for delta in self._add(part)]
 
@@ -237,7 +270,15 @@ class _ContentDecoder:
         """Return the response; a stream without a reason for its end has broken off."""
         if not self._finish:
             raise BrokenOff
-        return FullResponse(self._parts, _STOPS.get(self._finish, ""), self._tokens, self._model)
+        count = min(len(self._queries), 1) if self._bills_requests else len(self._queries)
+        search = SearchReport(count, tuple(dict.fromkeys(self._pages)))
+        return FullResponse(self._parts, _STOPS.get(self._finish, ""), self._tokens, self._model, search=search)
+
+    def _ground(self, grounding: _Grounding) -> None:
+        """Keep what was searched and found. A later chunk has everything again, or what came since."""
+        self._queries += [one for one in grounding.web_search_queries or () if one not in self._queries]
+        pages = [chunk.web for chunk in grounding.grounding_chunks or () if chunk.web is not None]
+        self._pages += [SearchSource(page.uri, page.title or "") for page in pages if page.uri]
 
     def _add(self, part: _Part) -> list[Delta]:
         details = {_SIGNATURE: part.thought_signature} if part.thought_signature else None

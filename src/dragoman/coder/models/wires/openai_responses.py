@@ -11,11 +11,26 @@ from typing import Any, Final
 
 import msgspec
 
-from dragoman.coder.models.contract import ModelRequest, TextDelta, ThoughtDelta, TokenCounts
+from dragoman.coder.models.contract import (
+    ModelRequest,
+    SearchReport,
+    SearchSource,
+    TextDelta,
+    ThoughtDelta,
+    TokenCounts,
+)
 from dragoman.coder.models.descriptions import OFF
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.facts import ModelFacts
-from dragoman.coder.models.wires.contract import Delta, FullResponse, HttpRequest, StopReason, bearer
+from dragoman.coder.models.wires.contract import (
+    SEARCH_TOKENS,
+    SEARCHES,
+    Delta,
+    FullResponse,
+    HttpRequest,
+    StopReason,
+    bearer,
+)
 from dragoman.coder.models.wires.conversation import ModelTurn, Picture, ToolOutput, UserTurn, UserWords, turns_of
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, openai_error
 from dragoman.coder.models.wires.json_text import decode_json
@@ -23,6 +38,7 @@ from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredTex
 
 _PATH: Final = "/responses"
 _SEALED: Final = "reasoning.encrypted_content"
+_SOURCES: Final = "web_search_call.action.sources"
 _PHASE: Final = "phase"
 _RAW: Final = "raw_content"
 
@@ -85,6 +101,10 @@ class OpenAIResponsesWire:
         reasoning = self._reasoning(request.thought_level)
         if reasoning:
             body["reasoning"] = reasoning
+        if request.purpose == "search":
+            body |= {"tools": [{"type": "web_search"}], "max_tool_calls": SEARCHES}
+            body["include"] = [*body.get("include", ()), _SOURCES]
+            body["max_output_tokens"] = min(self._known.max_output or SEARCH_TOKENS, SEARCH_TOKENS)
         return HttpRequest(_PATH, self._headers, msgspec.json.encode(body))
 
     def decoder(self) -> "_ResponseDecoder":
@@ -207,9 +227,22 @@ def _thought(part: StoredThought, item_id: str) -> dict[str, Any]:
 # -- events ----------------------------------------------------------------------------------------------------------
 
 
+class _Source(msgspec.Struct):
+    """A citation in a text, or a page that a search has looked at."""
+
+    url: str | None = None
+    title: str | None = None
+
+
+class _SearchAction(msgspec.Struct):
+    type: str = ""
+    sources: list[_Source] | None = None
+
+
 class _TextPart(msgspec.Struct):
     type: str = ""
     text: str = ""
+    annotations: list[_Source] | None = None
 
 
 class _OutputItem(msgspec.Struct):
@@ -222,6 +255,8 @@ class _OutputItem(msgspec.Struct):
     summary: list[_TextPart] | None = None
     encrypted_content: str | None = None
     phase: str | None = None
+    status: str | None = None
+    action: _SearchAction | None = None
 
 
 class _InputDetails(msgspec.Struct):
@@ -296,6 +331,8 @@ class _ResponseDecoder:
         self._parts: list[StoredPart] = []
         self._is_refused = False
         self._last: _Response | None = None
+        self._searches: list[_OutputItem] = []
+        self._cited: list[_Source] = []
 
     def decode(self, data: bytes) -> list[Delta] | None:
         """Return what an event adds. Raises `ProviderError` for one that tells of an error."""
@@ -341,7 +378,8 @@ class _ResponseDecoder:
             self._keep(item, "".join(self._written.get(place, ())))
         reason = (last.incomplete_details.reason if last.incomplete_details else None) or last.status or ""
         stop = "refusal" if self._is_refused else _STOPS.get(reason, "")
-        return FullResponse(self._parts, stop, _tokens(last.usage), last.model or "", last.service_tier or "")
+        tokens, search = _tokens(last.usage), self._search()
+        return FullResponse(self._parts, stop, tokens, last.model or "", last.service_tier or "", search)
 
     def _show(self, event: _DeltaEvent) -> list[Delta]:
         self._write(event)
@@ -369,6 +407,9 @@ class _ResponseDecoder:
                 texts = [part.text for part in item.content or () if part.type == "output_text"] or [written]
                 details = {_PHASE: item.phase} if item.phase else None
                 self._parts += [StoredText(id=item.id, content=text, provider_details=details) for text in texts]
+                self._cited += [one for part in item.content or () for one in part.annotations or ()]
+            case "web_search_call":
+                self._searches.append(item)
             case "reasoning":
                 self._keep_thought(item)
             case "function_call":
@@ -391,6 +432,14 @@ class _ResponseDecoder:
                     provider_details={_RAW: raw} if raw and is_first else None,
                 )
             )
+
+    def _search(self) -> SearchReport:
+        """Return the pages that the answer cites, or else all that were looked at. Opening a page is no search."""
+        searches = [item for item in self._searches if item.action is None or item.action.type in ("", "search")]
+        looked_at = [one for item in searches if item.action for one in item.action.sources or ()]
+        sources = dict.fromkeys(SearchSource(one.url, one.title or "") for one in self._cited or looked_at if one.url)
+        has_failed = bool(searches) and all(item.status == "failed" for item in searches)
+        return SearchReport(len(searches), tuple(sources), "failed" if has_failed else "")
 
     def _fail(self, response: _Response) -> None:
         if response.error is not None:

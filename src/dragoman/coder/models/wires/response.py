@@ -28,6 +28,8 @@ def pieces_at_end(response: FullResponse, request: ModelRequest, provider: str, 
         pieces.append(UsageReported(response.tokens.input, response.tokens.output, cost))
     message = StoredMessage(parts, model_name=response.model or msgspec.UNSET, provider_name=provider)
     pieces.append(RawResponse(encode_stored(message, provider)))
+    if request.purpose == "search":
+        pieces.append(response.search)
     return [*pieces, ModelFinished(response.stop)] if response.stop else [*pieces, *calls]
 
 
