@@ -10,6 +10,7 @@ PROVIDER_KEYS: Final = {
     "model": "the model that is meant when only the provider can be used",
     "models": 'its models one by one: `[providers.NAME.models."MODEL"]`, with any of the keys below',
     "images": "whether its models look at pictures",
+    "web_search": "whether the provider searches the web for its models: `openai`, `anthropic` and `google` alone",
     "window": "how many tokens its models see",
     "max_output": "how many tokens one answer has at most; sent with each request",
     "thought_levels": "how hard its models can be told to think, a list: some of `off`, `minimal`, `low`, `medium`, "
