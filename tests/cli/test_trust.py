@@ -285,7 +285,7 @@ def test_the_list_says_which_file_ended_trust(tmp_path: Path) -> None:
 
 def test_nothing_to_trust_is_said(tmp_path: Path) -> None:
     done = dragoman(tmp_path / "home", "trust", str(tmp_path))
-    said = f"{tmp_path} has no configuration to trust: there is neither acp.json nor .mcp.json.\n"
+    said = f"{tmp_path} has nothing to trust: no acp.json, .mcp.json, hooks, or commands in files.\n"
     assert (done.code, done.out) == (0, said)
     assert not (tmp_path / "home").exists()
 

@@ -85,6 +85,8 @@ PLACES: Final[dict[str, Callable[[], str]]] = {
     "acp.json": config_folder,
     "commands": config_folder,
     "agents": config_folder,
+    "skills": config_folder,
+    "hooks.json": config_folder,
     "AGENTS.md": config_folder,
     "CLAUDE.md": config_folder,
     "GEMINI.md": config_folder,

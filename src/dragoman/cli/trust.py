@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from dragoman.cli.trust_text import ConfigPart
 
 _DESCRIPTION = """\
-A project can bring a configuration (acp.json, .mcp.json) that starts programs.
+A project can bring a configuration (acp.json, .mcp.json) and hooks that start
+programs, and slash commands and skills with command lines in them.
 Nothing of it is used until you trust it. Trust is for what it says now, and for
 the files of the folder that it starts: when one of them changes, or a new one
 comes, you are asked again. What it would start, reach and be given is shown,
@@ -102,7 +103,7 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
     files = trust.covered(folder)
     shown = harmless_line(str(folder))
     if not files:
-        print(f"{shown} has no configuration to trust: there is neither {' nor '.join(trust.COVERED[:2])}.")
+        print(f"{shown} has nothing to trust: no {', '.join(trust.COVERED[:2])}, hooks, or commands in files.")
         return 0
     parts = parts_of(folder, files, own_file("acp.json").parent, os.environ)
     named = named_files(str(folder), all_launches(parts), os.environ)

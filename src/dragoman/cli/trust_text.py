@@ -23,12 +23,14 @@ from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.project_entry import LimitedEntry, part_of, project_entries
 from dragoman.client.registry_file import RegistryFile, RegistryFileFound, RegistryFileInvalid, find_files, read_usable
+from dragoman.coder.hook_files import Hook, parse_hooks
 from dragoman.coder.mcp.config import HIDDEN, name_of, read_servers, texts_of
 from dragoman.errors import UsageError
 from dragoman.host.environment import is_kept_unseen, is_secret, without_keys
 from dragoman.host.launch_names import Launch, runs_more
 from dragoman.host.scripts import named_files, shown_name
 from dragoman.host.trust import TrustState
+from dragoman.host.trusted_parts import HOOK_FILES, read_part
 from dragoman.host.variables import hide_words, secret_variables, variables_in
 from dragoman.vocabulary.requests import McpHttp, McpServer, McpSse, McpStdio
 
@@ -65,6 +67,10 @@ def parts_of(folder: Path, files: Mapping[str, bytes], home: Path, environment: 
             found += _agents(folder, folder / name, data, home, environment, used=name == _first_registry_file(files))
         elif name == SERVERS_FILE:
             found += _servers(folder, name, data, environment)
+        elif name in HOOK_FILES:
+            found += _hooks(folder, name, data, environment)
+        elif name.endswith(".md"):
+            found.append(_markdown(name, data))
         else:
             found.append(ConfigPart(name, [("not used", f"servers are read from {SERVERS_FILE}")]))
     return found
@@ -231,6 +237,37 @@ def server_rows(server: McpServer) -> Iterator[Row]:
 
 def _server_launch(server: McpStdio) -> Launch:
     return Launch(server.command, server.args or (), {one.name: one.value for one in server.env or ()})
+
+
+# -- hooks, commands, skills, kinds of helpers -------------------------------------------------------------------------
+
+
+def _hooks(folder: Path, name: str, data: bytes, environment: Mapping[str, str]) -> Iterator[ConfigPart]:
+    found = parse_hooks(data, name, "project", str(folder))
+    if found.mistakes:
+        yield ConfigPart(name, [("not used", mistake.removeprefix(f"{name}: ")) for mistake in found.mistakes])
+    for hook in found.hooks:
+        launches = [hook_launch(hook)]
+        rows = [("runs", hook.line()), ("for", f"{hook.seconds:g} s at most, as you, confined by nothing")]
+        rows += [("if", hook.condition)] if hook.condition else []
+        rows += _files(folder, launches, environment)
+        about = f" {hook.matcher}" if hook.matcher not in ("", "*") else ""
+        yield ConfigPart(f"hook at {hook.event}{about} ({name})", rows, launches=launches)
+
+
+def hook_launch(hook: Hook) -> Launch:
+    """Return how a hook is started, with the project's folder where it names that."""
+    words = [
+        re.sub(r"\$(?:CLAUDE_PROJECT_DIR\b|\{CLAUDE_PROJECT_DIR\})", lambda _: hook.folder, one)
+        for one in (hook.command, *(hook.args or ()))
+    ]
+    return Launch("/bin/sh", ("-c", *words)) if hook.args is None else Launch(words[0], words[1:])
+
+
+def _markdown(name: str, data: bytes) -> ConfigPart:
+    commands, model = read_part(data)
+    rows = [("runs", f"{line}, when it is used, judged as a command of the model") for line in commands]
+    return ConfigPart(name, [*rows, *([("model", model)] if model else [])])
 
 
 # -- values ----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import Final
 from dragoman.agent.session import new_id
 from dragoman.coder.context import NOT_THE_USER, Context, ContextUserMessage, Item
 from dragoman.coder.environment_facts import environment_text
+from dragoman.coder.identity_limits import is_unlimited
 from dragoman.coder.modes import MODES
 from dragoman.coder.project_notes import NOTES_BYTES, IsWithheld, NoteReader, ProjectNote, note_text
 from dragoman.coder.tagged_text import wrap_in_tag
@@ -107,8 +108,7 @@ class SessionBriefing:
         return items
 
     def _all_notes(self, touched: list[str], is_withheld: IsWithheld) -> list[ProjectNote]:
-        identity = self._identity()
-        is_free = not identity.confined and not identity.workspaces
+        is_free = is_unlimited(self._identity())
         own: list[ProjectNote] = []
         room = NOTES_BYTES
         if is_free and os.path.isdir(self._settings_folder):

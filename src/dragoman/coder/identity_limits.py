@@ -34,6 +34,11 @@ _MOST: Final = max(_REACH.values())
 _PREFERRED: Final = ("workspace-write", "sandbox", "safe", "read-only")
 
 
+def is_unlimited(identity: Identity) -> bool:
+    """Return whether an identity may know of folders around the workspace, and of the user's own files for agents."""
+    return not identity.confined and not identity.workspaces
+
+
 def allowed_modes(identity: Identity) -> list[str]:
     """Return the modes that are open to it, as they are shown. May try out what the machine can confine, once."""
     return [mode for mode in MODES if _REACH[mode] <= _highest(identity)]

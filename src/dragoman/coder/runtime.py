@@ -30,6 +30,7 @@ from dragoman.coder.kept_results import KeptResults
 from dragoman.coder.kept_rules import KeptRules, project_of
 from dragoman.coder.models.contract import Model, SearchesWeb
 from dragoman.coder.permissions import PermissionGate
+from dragoman.coder.project_trust import ProjectTrust
 from dragoman.coder.prompt_content import content_for_model, unseen_notice
 from dragoman.coder.rule_log import RuleLog
 from dragoman.coder.sandbox import Sandbox, Sandboxed
@@ -298,7 +299,7 @@ class SessionRuntime:
         if self._loaded is None:
             context = await load(self.session)
             rules = await self.rule_log.load()
-            self._helper_kinds = await asyncio.to_thread(read_helper_kinds, self._setup.agents)
+            self._helper_kinds = await asyncio.to_thread(self._read_helper_kinds)
             gate = PermissionGate(
                 self.mode,
                 rules,
@@ -404,8 +405,12 @@ class SessionRuntime:
         gate, log = self._loaded.gate, self.decision_log
         toolbox = Toolbox(tools, gate, self.tool_context(), label, log, briefing.touch, self._questions)
         system = await asyncio.to_thread(system_prompt, family_of(model.name), for_helper=True)
-        told = f"\n\n# What kind of helper you are\n\n{kind.instructions}\n" if kind and kind.instructions else ""
-        return HelperSetup(toolbox, system + told, self._brief(briefing, context))
+        return HelperSetup(toolbox, system + (kind.told() if kind else ""), self._brief(briefing, context))
+
+    def _read_helper_kinds(self) -> Mapping[str, HelperKind]:
+        """Read the kinds of helpers, those of the project too. Blocks."""
+        projects = self.coding_session.projects(self._identity) if self._setup.managed.projects.commands else []
+        return read_helper_kinds(self._setup.agents, projects, ProjectTrust(self._setup.trust).refusal)
 
     def _spending(self) -> Spending:
         assert self._loaded is not None

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from dragoman import limits
 from dragoman.agent.session import Prompt, Session, caller, session_core
 from dragoman.coder import slash_commands
-from dragoman.coder.identity_limits import check_folders, check_mode, check_not_private
+from dragoman.coder.identity_limits import check_folders, check_mode, check_not_private, is_unlimited
 from dragoman.coder.models.contract import Model, Preparing
 from dragoman.coder.session_options import SessionOptions
 from dragoman.coder.setup import Setup
 from dragoman.errors import RequestFailed
+from dragoman.host.markdown_files import project_folders
 from dragoman.vocabulary.events import AnyEvent, Notice
 from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.requests import McpStdio
@@ -190,6 +191,14 @@ class CodingSession:
 
             self._runtime = SessionRuntime(self)
         return self._runtime.turn(prompt)
+
+    def projects(self, identity: Identity) -> list[str]:
+        """Return the folders of the project whose files for agents count in this session, nearest first. Blocks.
+
+        An identity that is kept in its folders is not shown what lies above them.
+        """
+        found = project_folders(self.session.cwd, self.setup.user_home)
+        return found if is_unlimited(identity) else found[:1]
 
     def mcp_tools(self) -> "list[Tool]":
         """Return the tools of the servers that are connected now."""

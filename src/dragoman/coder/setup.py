@@ -54,9 +54,10 @@ class Setup:
 
     `environment` is this process's; commands see of it what is no secret. `home` is our data folder; empty: there is
     none. `own_folders` are our other folders, which tools and commands reach as little. `commands` is the folder of the
-    user's own commands, `agents` that of the user's own kinds of helpers, `notes` that of the user's own notes; empty:
-    in `home`. `servers` has the user's own MCP
-    servers for a folder, `remarks` what the user should know about those that are not among them. `protected_paths` are
+    user's own commands, `agents` that of the user's own kinds of helpers, `skills` that of the user's own
+    skills, `notes` that of the user's own notes; `hooks` is the file of the user's hooks, `trust` the list of trusted
+    folders; empty: in `home`. `servers` has the user's own MCP servers for a folder, `remarks` what the user should
+    know about those that are not among them. `protected_paths` are
     files that something else starts: written only after a yes. `before_children` is called before anything is started.
     `managed` is what the administrator allows; None: there is no such file.
     """
@@ -71,6 +72,9 @@ class Setup:
         own_folders: "Sequence[str]" = (),
         commands: str = "",
         agents: str = "",
+        skills: str = "",
+        hooks: str = "",
+        trust: str = "",
         notes: str = "",
         model_calls: int = MODEL_CALLS,
         compact_above: float = COMPACT_ABOVE,
@@ -93,6 +97,9 @@ class Setup:
         self.notes: Final = notes or home
         self.commands: Final = commands or (f"{home}/commands" if home else "")
         self.agents: Final = agents or (f"{home}/agents" if home else "")
+        self.skills: Final = skills or (f"{home}/skills" if home else "")
+        self.hooks: Final = hooks or (f"{home}/hooks.json" if home else "")
+        self.trust: Final = trust or (f"{home}/trust.json" if home else "")
         self.model_calls: Final = model_calls
         # The part of the model's window above which the conversation is made shorter; 0: not before it is too long.
         self.compact_above: Final = compact_above
@@ -118,6 +125,11 @@ class Setup:
         from dragoman.coder.managed_settings import NOTHING_MANAGED
 
         return self._managed or NOTHING_MANAGED
+
+    @property
+    def user_home(self) -> str:
+        """The user's home folder; empty: the environment names none."""
+        return self.environment.get("HOME", "")
 
     def guardian(self) -> "Guardian":
         """Return the guardian, which kills what we started if we are killed."""

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
-from dragoman.coder.markdown_files import read_folder, split_front_matter
+from dragoman.host.markdown_files import own_markdown, split_front_matter
 from dragoman.vocabulary.options import AnyCommand, Command, CommandInput
 
 _ARGUMENTS: Final = "$ARGUMENTS"
@@ -49,7 +49,7 @@ def available_commands(own: dict[str, UserCommand]) -> list[AnyCommand]:
 
 def read_user_commands(folder: str) -> dict[str, UserCommand]:
     """Return the user's commands in a folder: `NAME.md`. What cannot be read is left out. Blocks: for a thread."""
-    return {name: _own(name, text) for name, text in read_folder(folder) if name not in BUILT_IN}
+    return {one.name: _own(one.name, one.text) for one in own_markdown(folder) if one.name not in BUILT_IN}
 
 
 def _own(name: str, text: str) -> UserCommand:

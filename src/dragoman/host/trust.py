@@ -1,7 +1,8 @@
 """What a project's own configuration may make us do: nothing, until the user has trusted exactly that configuration.
 
-Trust is keyed by the real path of the folder and by the hash of what it covers: the configuration, and the files of
-the folder that it starts (`scripts`). When a pull changes one of them, or brings a new one, trust is gone and has to be
+Trust is keyed by the real path of the folder and by the hash of what it covers: the configuration, hooks, what of
+commands and skills does more than tell something (`trusted_parts`), and the files of the folder that configuration
+and hooks start (`scripts`). When a pull changes one of them, or brings a new one, trust is gone and has to be
 given again. Secrets of the user that a configuration names are allowed one by one, and kept with the trust they belong
 to.
 """
@@ -19,6 +20,7 @@ from dragoman.host.launch_names import ScriptsRefused
 from dragoman.host.private_file import write_private
 from dragoman.host.regular_file import read_regular
 from dragoman.host.scripts import shown_name, states
+from dragoman.host.trusted_parts import covered_parts
 
 # What can start programs: agents (`acp.json`) and MCP servers.
 COVERED: Final = ("acp.json", ".mcp.json", ".dragoman/acp.json", ".dragoman/mcp.json")
@@ -48,7 +50,7 @@ class TrustState(NamedTuple):
 
 
 def covered(folder: Path) -> dict[str, bytes]:
-    """Return the files of a folder that trust is about, and what is in them."""
+    """Return the files of a folder that trust is about, and what is in them, or what of it trust is about."""
     found: dict[str, bytes] = {}
     for name in COVERED:
         try:
@@ -59,7 +61,10 @@ def covered(folder: Path) -> dict[str, bytes]:
             raise TrustFailed(f"{folder / name}: {(error.strerror or 'cannot be read').lower()}") from error
         if len(found[name]) > limits.CONFIG_BYTES:
             raise TrustFailed(f"{folder / name}: longer than {limits.CONFIG_BYTES} bytes")
-    return found
+    try:
+        return found | covered_parts(os.fspath(folder))
+    except OSError as error:
+        raise TrustFailed(f"{error.filename or folder}: {(error.strerror or 'cannot be read').lower()}") from error
 
 
 def is_trusted(registry: Path, folder: Path) -> bool:

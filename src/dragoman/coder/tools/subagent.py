@@ -36,7 +36,7 @@ _NAME_CHARACTERS: Final = 60
 def agent_schema(kinds: Sequence[str], own: Sequence[HelperKind] = ()) -> dict[str, Any]:
     """Return the schema of the input, where helpers are of these kinds of the model, and of these of the user's own."""
     names = [*(kinds if len(kinds) > 1 else ()), *(kind.name for kind in own)]
-    about = "; ".join(f"{kind.name}: {kind.description}" for kind in own if kind.description)
+    about = "; ".join(f"{kind.name}: {kind.about}" for kind in own if kind.about)
     text = f"the kind of helper; {about}" if about else "the kind of helper"
     return schema(
         ["prompt", "description"],
