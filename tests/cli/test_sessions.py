@@ -347,6 +347,24 @@ def test_a_fork_has_the_same_events_and_an_id_of_its_own(talk: tuple[Home, str],
     assert said(copy, "delete", forked, "--yes").startswith(f"deleted {forked}  ")
 
 
+def test_a_fork_at_a_message_ends_with_that_message(talk: tuple[Home, str], tmp_path: Path) -> None:
+    home, session = talk
+    copy = tmp_path / "home"
+    shutil.copytree(home, copy)
+    events = [json.loads(line) for line in said(copy, "export", session).splitlines()]
+    (_, second, _) = [event["messageId"] for event in events if event["sessionUpdate"] == "user_message"]
+    forked = said(copy, "fork", session, "--at", second).rstrip("\n")
+    copied = [json.loads(line) for line in said(copy, "export", forked).splitlines()]
+    assert copied == events[: len(copied)]
+    assert [event["content"][0]["text"] for event in copied if event["sessionUpdate"] == "user_message"] == [
+        PROMPTS[0],
+        PROMPTS[1],
+    ]
+    code, out, error = run(copy, "fork", session, "--at", "msg_none")
+    assert (code, out) == (1, "")
+    assert "has no message 'msg_none'" in error
+
+
 def test_several_sessions_are_deleted_and_named(many: Home) -> None:
     assert json.loads(said(many, "delete", "sess_b", "sess_aaaaaaaa1", "sess_b", "--yes", "--json")) == {
         "deleted": ["sess_b", "sess_aaaaaaaa1"]

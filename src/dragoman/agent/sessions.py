@@ -39,9 +39,10 @@ from dragoman.agent.journal import (
 )
 from dragoman.agent.session import new_session_id
 from dragoman.agent.session_core import SessionCore, store_servers
-from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed
+from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed, echo
 from dragoman.link.deadline import LOGS, SESSIONS, Deadline
 from dragoman.store.contract import Log, SessionMeta, SessionOpenHere, Store, StoreFailed
+from dragoman.store.log_places import end_of_message
 from dragoman.store.session_list import list_sessions, newest_session
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Done
@@ -201,7 +202,7 @@ class OpenSessions:
             return (await read_settings(core.journal.log)).history
 
     async def fork(self, request: ask.ForkSession) -> ask.SessionOpened:
-        """Copy a session into a new one, up to what is on disk now."""
+        """Copy a session into a new one, up to what is on disk now, or up to a message of it."""
         store = self._store()
         check_folders(request.cwd, request.additional_directories)
         session_id = new_session_id()
@@ -212,12 +213,23 @@ class OpenSessions:
                 await source.journal.log.flush()
             meta = await store.read_meta(request.session_id)
             copy = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()), meta.title)
-            log = await store.fork(request.session_id, copy)
+            log = await store.fork(request.session_id, copy, await self._fork_end(store, request))
         opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
         async with self._deleted_if_it_fails(session_id):
             core, _ = await self._from_log(session_id, opening, log)
         self._sink.announce_next(session_id)
         return _reply(core)
+
+    async def _fork_end(self, store: Store, request: ask.ForkSession) -> int | None:
+        """Return the number of the last entry to copy; None: all of them. `RequestFailed` for an unknown message."""
+        if request.message_id is None:
+            return None
+        end = await end_of_message(store.read(request.session_id), str(request.message_id))
+        if end is None:
+            raise RequestFailed(
+                INVALID_PARAMS, "The session has no such message", {ask.FORK_AT: echo(str(request.message_id))}
+            )
+        return end
 
     @asynccontextmanager
     async def _deleted_if_it_fails(self, session_id: str) -> AsyncIterator[None]:

@@ -24,6 +24,7 @@ from dragoman.coder.decision_log import DECISION
 from dragoman.dialects.event_json import info_json, update_json
 from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
 from dragoman.store.entries import NoteEntry, events_of
+from dragoman.store.log_places import end_of_message
 from dragoman.store.session_list import info_of
 
 # Sessions named in the question whether to delete them.
@@ -213,8 +214,15 @@ async def _updates(log: AsyncIterator[Sequence[Record]]) -> AsyncIterator[bytes]
 async def _fork(task: _Task) -> int:
     source = await _resolved(task.store, task.arguments.id)
     meta = await task.store.read_meta(source)
+    last = None
+    if (at := task.arguments.at) is not None:
+        last = await end_of_message(_log(task, source), at)
+        if last is None:
+            raise CommandError(
+                f"the session has no message {at!r}; `dragoman sessions export {source}` shows the ids of messages"
+            )
     task.progress.at("Copying the session", 0, 0)
-    log = await task.store.fork(source, meta._replace(id=new_session_id(), created=0, archived=False))
+    log = await task.store.fork(source, meta._replace(id=new_session_id(), created=0, archived=False), last)
     copy = log.meta
     await log.release()
     if task.arguments.json:

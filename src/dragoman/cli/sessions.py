@@ -46,6 +46,9 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         actions, "fork", "copy a session, and print the new id", as_json="the new session as a JSON object"
     )
     fork.add_argument("id", metavar="ID")
+    fork.add_argument(
+        "--at", metavar="MESSAGE_ID", help="up to this message, with it; `export` shows the ids of messages"
+    )
     delete = add_action(
         actions, "delete", "delete sessions for good", as_json="a JSON object with the ids of the deleted sessions"
     )

@@ -237,13 +237,17 @@ class Conversation:
         check_text(tool_call_id, "the id of a tool call", "session.cancel_tool_call(event.tool_call_id)")
         await self._state.connection.ask(CancelToolCall(self.id, tool_call_id))
 
-    async def fork(self, cwd: str | None = None) -> "Conversation":
+    async def fork(self, cwd: str | None = None, *, message_id: str | None = None) -> "Conversation":
         """Copy the session into a new one, in the same folder or in `cwd`; wait for the agent's answer.
 
-        Raise `UsageError` if `cwd` is no path.
+        `message_id`: copy up to this message, that message included. No schema has it yet: an agent may copy all.
+        Raise `UsageError` if `cwd` is no path, or the id no text.
         """
         folder = self.cwd if cwd is None else folder_of(cwd)
-        return await self._state.connection.open_session(ForkSession(self.id, folder), folder)
+        if message_id is None:
+            return await self._state.connection.open_session(ForkSession(self.id, folder), folder)
+        check_text(message_id, "the id of a message", "session.fork(message_id=event.message_id)")
+        return await self._state.connection.open_session(ForkSession.at(self.id, folder, message_id), folder)
 
     async def close(self) -> None:
         """End the session's work and free it, and wait for that; its history stays with the agent."""

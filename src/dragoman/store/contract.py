@@ -140,8 +140,8 @@ class Store(Protocol):
     ) -> SessionPage:
         """Return a page of sessions. One that exists throughout a paging is listed exactly once."""
 
-    async def fork(self, source: str, meta: SessionMeta) -> Log:
-        """Copy a session's log to a new session, held by us."""
+    async def fork(self, source: str, meta: SessionMeta, last: int | None = None) -> Log:
+        """Copy a session's log to a new session, held by us; `last`: up to the entry with this sequence number."""
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
         """Change title or archived flag of a session; raise `SessionHeld` if another store holds its lease."""

@@ -111,8 +111,8 @@ class SessionFiles:
 
     # -- whole sessions ----------------------------------------------------------------------------------------------
 
-    def create(self, meta: SessionMeta, source: str | None = None) -> None:
-        """Make a new session, held by us; with a source, a copy of its log as it is at one moment."""
+    def create(self, meta: SessionMeta, source: str | None = None, last: int | None = None) -> None:
+        """Make a new session, held by us; with a source, a copy of its log as it is at one moment, or up to `last`."""
         path = self._path(meta.id)
         # Built under another name and given its own at the end: at every moment the session is there whole, or not at
         # all. A kill leaves a `.new` file, which no listing shows and the next attempt replaces.
@@ -126,7 +126,7 @@ class SessionFiles:
                     with self._file(source) as original, transaction(original, "DEFERRED"):
                         # One read transaction over all rows: the copy is the source at one moment, although its holder
                         # goes on writing.
-                        build(new, meta, self._holder.name, rows_behind(original, 0), lasting=True)
+                        build(new, meta, self._holder.name, rows_behind(original, 0, last), lasting=True)
                 put_in_place(new, path)
             except BadRow as error:
                 raise SessionDamaged("the session's log has an entry that cannot be read") from error

@@ -22,6 +22,8 @@ FORMAT: Final = 1
 COLUMNS: Final = "id, cwd, directories, created, title, activity, archived"
 # What comes before the bytes of text in a row: about this much is read beside each entry.
 _ROW_BYTES: Final = 64
+# The largest number that SQLite has.
+_LARGEST: Final = 2**63 - 1
 _SCHEMA: Final = """
     CREATE TABLE session (
         one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL,
@@ -130,10 +132,14 @@ def last_in(file: sqlite3.Connection) -> int:
     return int(last)
 
 
-def rows_behind(file: sqlite3.Connection, after: int) -> Iterator[Row]:
-    """Yield the checked rows behind a sequence number. Raise `BadRow`, or SQLite's error, where they end early."""
+def rows_behind(file: sqlite3.Connection, after: int, last: int | None = None) -> Iterator[Row]:
+    """Yield the checked rows behind a sequence number, up to `last`.
+
+    Raise `BadRow`, or SQLite's error, where they end early.
+    """
     for row in file.execute(
-        "SELECT sequence, kind, body, checksum FROM log WHERE sequence > ? ORDER BY sequence", (after,)
+        "SELECT sequence, kind, body, checksum FROM log WHERE sequence > ? AND sequence <= ? ORDER BY sequence",
+        (after, _LARGEST if last is None else last),
     ):
         sequence, kind, body, checksum = row
         after += 1

@@ -127,9 +127,12 @@ class SqliteStore:
         """
         return await self._engine.run(lambda: self._engine.page(cwd, cursor, archived))
 
-    async def fork(self, source: str, meta: SessionMeta) -> SqliteLog:
-        """Copy the log of the session `source` into a new one, and acquire its lease. Wait for the disk."""
-        return await self._open_log(meta.id, lambda: self._engine.create(meta, source))
+    async def fork(self, source: str, meta: SessionMeta, last: int | None = None) -> SqliteLog:
+        """Copy the log of the session `source` into a new one, and acquire its lease. Wait for the disk.
+
+        `meta` describes the new session. `last` is the sequence number of the last entry that is copied; None: all are.
+        """
+        return await self._open_log(meta.id, lambda: self._engine.create(meta, source, last))
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
         """Change the `title` of the session `session_id`, or whether it is `archived`. Wait for the disk."""
@@ -264,7 +267,7 @@ class StoreEngine(Writer):
 
     # -- in the writer thread ----------------------------------------------------------------------------------------
 
-    def create(self, meta: SessionMeta, source: str | None) -> _Acquired:
+    def create(self, meta: SessionMeta, source: str | None, last: int | None = None) -> _Acquired:
         self._files.check_name(meta.id)
         if source is not None:
             self._files.read_meta(source)
@@ -272,7 +275,7 @@ class StoreEngine(Writer):
         # removes.
         now = self._now(self._index.mark(meta.id))
         meta = meta._replace(created=meta.created or now, activity=now)
-        self._files.create(meta, source)
+        self._files.create(meta, source, last)
         try:
             self._index.put(meta)
         except BaseException:

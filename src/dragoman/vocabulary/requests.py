@@ -8,10 +8,12 @@ from dragoman.vocabulary.asking import Done, Note, Reply, Request
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import State
 from dragoman.vocabulary.options import AnyCommand, Option
-from dragoman.vocabulary.word import Unknown, Word
+from dragoman.vocabulary.word import Extras, Unknown, Word
 
 # What a client that steers wants where no turn runs: nothing is begun, and it prompts by itself.
 PROMPT_REQUIRED: Final = "promptRequired"
+# The field of `session/fork` that names a message.
+FORK_AT: Final = "messageId"
 
 
 class EnvVariable(Word, frozen=True, gc=False):
@@ -124,6 +126,16 @@ class ForkSession(Request["SessionOpened"], frozen=True, gc=False):
     additional_directories: list[str] | UnsetType = UNSET
     mcp_servers: list[McpServer] | UnsetType = UNSET
     system_prompt: SystemPrompt | None | UnsetType = UNSET
+
+    @classmethod
+    def at(cls, session_id: str, cwd: str, message_id: str) -> "ForkSession":
+        """Return a request that copies up to a message, that message included. No schema has the field yet."""
+        return cls(session_id, cwd, extras=Extras({FORK_AT: message_id}))
+
+    @property
+    def message_id(self) -> object:
+        """The last message that is copied, as it came; None: all are."""
+        return None if self.extras is UNSET else self.extras.fields.get(FORK_AT)
 
 
 class ListSessions(Request["SessionList"], frozen=True, gc=False):

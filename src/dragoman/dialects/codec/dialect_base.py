@@ -41,6 +41,7 @@ from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, Extension
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, ClientCapabilities
 from dragoman.vocabulary.requests import (
+    FORK_AT,
     PROMPT_REQUIRED,
     ForkSession,
     ListSessions,
@@ -375,6 +376,12 @@ def _check_command_cwd(request: RequestPermission) -> None:
         check_paths(request.subject.cwd)
 
 
+def _check_fork(request: ForkSession) -> None:
+    check_paths(request.cwd, *(request.additional_directories or ()))
+    if not isinstance(request.message_id, str | None) or request.message_id == "":
+        raise PeerMistake(INVALID_PARAMS, f"{FORK_AT} is the id of a message")
+
+
 def _check_steering(request: SteerTurn) -> None:
     check_prompt(request)
     # Another wish than the known one would begin a turn that the client did not want.
@@ -386,7 +393,7 @@ def _check_steering(request: SteerTurn) -> None:
 # What the types of the wire cannot say. A table and not a `match`: most requests have nothing to be checked.
 _CHECKS: Final[dict[type[Request | Note], Callable[[Any], None]]] = {
     **dict.fromkeys(
-        (NewSession, ResumeSession, ForkSession),
+        (NewSession, ResumeSession),
         lambda request: check_paths(request.cwd, *(request.additional_directories or ())),
     ),
     **dict.fromkeys((ReadTextFile, WriteTextFile), lambda request: check_paths(request.path)),
@@ -395,6 +402,7 @@ _CHECKS: Final[dict[type[Request | Note], Callable[[Any], None]]] = {
     RequestPermission: _check_command_cwd,
     PromptRequest: check_prompt,
     SteerTurn: _check_steering,
+    ForkSession: _check_fork,
 }
 
 
