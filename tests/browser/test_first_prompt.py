@@ -7,6 +7,7 @@ import pytest
 from dragoman import connect
 from dragoman.vocabulary.requests import SessionInfo
 from tests.support.gateway import Served
+from tests.support.git_repository import repository
 
 from .chrome import Tab
 from .conftest import Serve
@@ -111,3 +112,16 @@ async def test_sessions_that_were_never_used_are_not_in_the_list(page: Tab, serv
         await enter(page, served)
         await page.until("document.querySelectorAll('#list li').length > 0")
         assert sorted(await page.js(LISTED)) == ["Untitled", "hello"]
+
+
+async def test_a_session_can_begin_in_a_worktree_of_its_own(page: Tab, serve: Serve, tmp_path: Path) -> None:
+    project = repository(tmp_path / "shop")
+    async with serve([{"say": "Heard."}]) as served:
+        await enter(page, served)
+        await page.js(f"document.querySelector('#folder').value = {str(project)!r}")
+        await page.click("#worktree")
+        await prompt(page, "/mode")
+        await page.until_text(".message.agent", "The mode is")
+        (session,) = await stored(served)
+        assert session.cwd == f"{project}.worktrees/task-1"
+        assert await page.js("document.querySelector('#worktree').checked") is False

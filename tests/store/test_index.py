@@ -288,8 +288,8 @@ def long_list(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
 def test_a_page_of_a_long_list_is_found_by_its_index(long_list: LongList) -> None:
     seen: list[str] = []
     long_list.file.set_trace_callback(seen.append)
-    long_list.found.page("/7", None, "include")
-    long_list.found.page(None, None, "exclude")
+    long_list.found.page(("/7",), None, "include")
+    long_list.found.page((), None, "exclude")
     long_list.file.set_trace_callback(None)
     queries = [query for query in seen if query.startswith(("SELECT", "WITH"))]
     plans = [row[3] for query in queries for row in long_list.file.execute(f"EXPLAIN QUERY PLAN {query}")]
@@ -304,7 +304,7 @@ def test_a_page_of_a_long_list_is_found_by_its_index(long_list: LongList) -> Non
 
 def test_a_page_stays_cheap_when_ten_thousand_have_moved(long_list: LongList) -> None:
     found, file, length, step = long_list
-    first = found.page("/7", None, "exclude")
+    first = found.page(("/7",), None, "exclude")
     moved = range(step, CHANGES * step + 1, step)
     moves = ((n // step, 0, f"s{n:06}", f"/{n % 100}", n, n % 10 == 0) for n in moved)
     file.execute("BEGIN")
@@ -321,14 +321,14 @@ def test_a_page_stays_cheap_when_ten_thousand_have_moved(long_list: LongList) ->
         spent = []
         for _ in range(10):
             began = time.process_time()
-            page = found.page("/7", cursor, "exclude")
+            page = found.page(("/7",), cursor, "exclude")
             spent.append(time.process_time() - began)
         assert len(page.sessions) == 50
         assert min(spent) < 0.01, spent
     everything = list(first.sessions)
     cursor = first.cursor
     while cursor is not None:
-        page = found.page("/7", cursor, "exclude")
+        page = found.page(("/7",), cursor, "exclude")
         everything += page.sessions
         cursor = page.cursor
     assert sorted(ids(everything)) == [f"s{n:06}" for n in range(7, length + 1, 100) if n % 10]

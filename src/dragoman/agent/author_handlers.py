@@ -9,10 +9,10 @@ Imported before `initialize` is answered, so it is small and imports no asyncio;
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dragoman.agent.turn import Work
     from dragoman.store.contract import Store
     from dragoman.vocabulary.options import Command, Option
-    from dragoman.vocabulary.requests import AuthStatus, GetAuthStatus, Login, Logout, UnknownValue
+    from dragoman.vocabulary.requests import AuthStatus, GetAuthStatus, Login, Logout, NewSession, UnknownValue
 
     PromptHandler = Callable[[Session, Prompt], Work]
     SessionHandler = Callable[[Session], Awaitable[None]]
@@ -45,6 +45,16 @@ _NOT_ASYNC: Final = (None, type(None), str, "None", "str", "str | None")
 # What the compiler marks `async def` with, without and with a `yield` in it (inspect.CO_COROUTINE, CO_ASYNC_GENERATOR).
 _COROUTINE: Final = 0x80
 _ASYNC_GENERATOR: Final = 0x200
+
+
+class SessionFolders(Protocol):
+    """What an agent that works elsewhere than in the client's folder says of the folders of its sessions."""
+
+    async def choose(self, request: "NewSession") -> str:
+        """Return the folder that a new session works in: the client's, or one that stands for it."""
+
+    async def related(self, cwd: str) -> "Sequence[str]":
+        """Return the folders whose sessions are found where those of the client's folder are looked for."""
 
 
 class AgentCore:
@@ -80,6 +90,8 @@ class AgentCore:
         self.versions: Final = versions
         # The ids of the sessions that are open on any connection.
         self.open_sessions: Final[set[str]] = set()
+        # Where sessions work, if that may be elsewhere than in the folder that a client names; None: it may not.
+        self.folders: SessionFolders | None = None
         self.prompt_handler: PromptHandler | None = None
         self.commands: Final[dict[str, tuple[Command, PromptHandler]]] = {}
         self.session_handlers: Final[list[SessionHandler]] = []

@@ -69,6 +69,8 @@ class SessionCore:
     ) -> None:
         self.id: Final = id
         self.request = request  # how the client opened it: folders and MCP servers
+        # Whether it works in another folder than the client named: then the client's view of files is not its own.
+        self.is_elsewhere = False
         self.journal: Final = journal
         self.client_sink: Final = client_sink
         self.sink: Final[EventSink] = client_sink if journal is None else journal

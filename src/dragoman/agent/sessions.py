@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.agent.author_handlers import AgentCore
@@ -116,6 +117,9 @@ class OpenSessions:
             resumed = await self._resume_in_place(request)
             if resumed is not None:
                 return resumed
+        named = request.cwd
+        if self._agent.folders is not None:
+            request = _in_folder(request, await self._agent.folders.choose(request))
         session_id = new_session_id()
         store = self._agent.store or self._agent.open_store()
         log = None
@@ -126,6 +130,7 @@ class OpenSessions:
         # On disk, held, and unknown to the client: if a handler of the author's fails, only we can delete it.
         async with self._deleted_if_it_fails(session_id):
             core = await self._start(session_id, request, log)
+        core.is_elsewhere = request.cwd != named
         if self._agent.rules.requires_same_servers:
             await store_servers(core)
         # From here on nothing may fail: the reply names the session.
@@ -143,7 +148,7 @@ class OpenSessions:
         if store is None:
             return None
         try:
-            session_id = wanted or await newest_session(store, request.cwd)
+            session_id = wanted or await newest_session(store, request.cwd, await self._related_folders(request.cwd))
             if session_id is None:
                 return None
             core, history = await self._from_store(store, session_id, request)
@@ -175,7 +180,8 @@ class OpenSessions:
             opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
             core, history = await self._from_store(store, request.session_id, opening, again=True)
         else:
-            check_same_folder(core.cwd, request.cwd)
+            if core.cwd not in await self._related_folders(request.cwd):
+                check_same_folder(core.cwd, request.cwd)
             self._check_servers(fingerprint(core.request), request)
             check_folders(request.cwd, request.additional_directories)
             # It is open on this connection and stays as it is, with its turn if one runs; only the folders may be
@@ -212,9 +218,10 @@ class OpenSessions:
                 # The store copies what is on disk; what the client has seen is, what is being written may not be.
                 await source.journal.log.flush()
             meta = await store.read_meta(request.session_id)
-            copy = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()), meta.title)
+            cwd = meta.cwd if meta.cwd in await self._related_folders(request.cwd) else request.cwd
+            copy = SessionMeta(session_id, cwd, tuple(request.additional_directories or ()), meta.title)
             log = await store.fork(request.session_id, copy, await self._fork_end(store, request))
-        opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
+        opening = ask.NewSession(cwd, request.additional_directories, request.mcp_servers)
         async with self._deleted_if_it_fails(session_id):
             core, _ = await self._from_log(session_id, opening, log)
         self._sink.announce_next(session_id)
@@ -247,14 +254,24 @@ class OpenSessions:
         self, store: Store, session_id: str, opening: ask.NewSession, *, again: bool = False
     ) -> tuple[SessionCore, History]:
         """Acquire a stored session and read it. Its folder is checked before the lease is acquired."""
+        related = await self._related_folders(opening.cwd)
 
         def check(meta: SessionMeta) -> None:
-            check_same_folder(meta.cwd, opening.cwd)
-            check_folders(opening.cwd, opening.additional_directories)
+            if meta.cwd not in related:
+                check_same_folder(meta.cwd, opening.cwd)
+            check_folders(meta.cwd, opening.additional_directories)
 
         with client_errors(session_id):
             log = await store.open(session_id, check)
-        return await self._from_log(session_id, opening, log, again=again)
+        is_related = log.meta.cwd in related
+        placed = _in_folder(opening, log.meta.cwd) if is_related else opening
+        core, history = await self._from_log(session_id, placed, log, again=again)
+        core.is_elsewhere = placed.cwd != opening.cwd
+        return core, history
+
+    async def _related_folders(self, cwd: str) -> Sequence[str]:
+        """Return the folders whose sessions a client may open by naming this one."""
+        return () if self._agent.folders is None else await self._agent.folders.related(cwd)
 
     async def _from_log(
         self, session_id: str, opening: ask.NewSession, log: Log, *, again: bool = False
@@ -410,8 +427,9 @@ class OpenSessions:
         store = self._agent.store or self._agent.open_store()
         if store is None:
             return ask.SessionList([ask.SessionInfo(s.id, s.cwd, title=s.title or UNSET) for s in self.open.values()])
+        related = await self._related_folders(request.cwd) if request.cwd else ()
         with client_errors(""):
-            return await list_sessions(store, request, all_pages=self._agent.rules.lists_all_sessions)
+            return await list_sessions(store, request, related, all_pages=self._agent.rules.lists_all_sessions)
 
     async def status(self, session_id: str) -> ask.SessionStatus:
         """Return what a session is doing."""
@@ -483,6 +501,10 @@ async def _release(log: Log) -> None:
 async def _release_all(logs: Iterable[Log]) -> None:
     for log in logs:
         await _release(log)
+
+
+def _in_folder(request: ask.NewSession, cwd: str) -> ask.NewSession:
+    return request if request.cwd == cwd else replace(request, cwd=cwd)
 
 
 def _reply(core: SessionCore) -> ask.SessionOpened:

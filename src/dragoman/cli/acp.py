@@ -4,6 +4,7 @@ import argparse
 
 from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import print_error
+from dragoman.cli.worktrees import add_worktree_option
 
 _DESCRIPTION = """\
 Serve an agent on stdin and stdout, for an editor that starts it. stdout carries
@@ -46,6 +47,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         const="",
         help="the first new session continues session ID, or the newest one of its folder",
     )
+    add_worktree_option(parser)
     return parser
 
 
@@ -59,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.errors import UsageError
 
     try:
-        setup = our_setup(arguments.model, arguments.mode, rules_of(arguments.dialect))
+        rules = rules_of(arguments.dialect)
+        setup = our_setup(arguments.model, arguments.mode, rules, worktree=arguments.worktree)
     except UsageError as error:
         return print_error(str(error))
     trace = None

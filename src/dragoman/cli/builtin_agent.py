@@ -34,8 +34,10 @@ def our_setup(
     *,
     audit_content: bool = False,
     private: "Sequence[str]" = (),
+    worktree: str | None = None,
 ) -> Setup:
     """Models, mode and servers, within the administrator's bounds. `private`: paths out of reach of a served agent.
+    `worktree`: a name, or empty for any, of the git worktree that each new session gets.
 
     `CommandError` for what can be seen to be wrong before the first request.
     """
@@ -93,6 +95,8 @@ def our_setup(
         audit_content=audit_content or settings.flag("audit_content"),
         before_children=_hide_keys,
         managed=managed,
+        worktree=worktree,
+        worktrees=os.path.expanduser(settings.text("worktrees")),
     )
 
 

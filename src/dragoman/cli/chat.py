@@ -5,6 +5,7 @@ import argparse
 from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import print_error
 from dragoman.cli.target import add_target
+from dragoman.cli.worktrees import add_worktree_option
 
 _DESCRIPTION = """\
 Talk to an agent at this terminal. Without --agent and -- CMD it is the
@@ -35,6 +36,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         usage="dragoman chat [options] [-- CMD ...]",
     )
     add_target(parser)
+    add_worktree_option(parser)
     parser.add_argument(
         "--resume", metavar="ID", nargs="?", const="", help="continue session ID, or the newest one of the folder"
     )
@@ -59,5 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         return print_error(f"chat needs {error.name}, which is not installed: {how_to_install('chat')}")
     from dragoman import background
+    from dragoman.cli.worktrees import chosen_worktree
 
+    folder = chosen_worktree(arguments, target, folder)
     return background.run(ChatSession(arguments, target, folder).perform())

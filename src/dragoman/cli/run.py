@@ -8,6 +8,7 @@ from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.decode_input import decode_input
 from dragoman.cli.errors import CommandError
 from dragoman.cli.target import add_target
+from dragoman.cli.worktrees import add_worktree_option
 
 _DESCRIPTION = """\
 Send one prompt to an agent and show its turn. Without --agent and -- CMD it is
@@ -53,6 +54,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     parser.add_argument("prompt", metavar="PROMPT", nargs="+", help="the prompt; - stands for what comes on stdin")
     add_target(parser)
+    add_worktree_option(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json is one event a line")
     parser.add_argument(
         "--allow",
@@ -70,10 +72,12 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman import background
     from dragoman.cli.one_turn import OneTurn
     from dragoman.cli.target import chosen_folder, chosen_target
+    from dragoman.cli.worktrees import chosen_worktree
 
     typed, piped = _prompt(arguments.prompt)
     target = chosen_target(arguments)
-    single_turn = OneTurn(arguments, target, chosen_folder(arguments, target), typed, piped)
+    folder = chosen_worktree(arguments, target, chosen_folder(arguments, target))
+    single_turn = OneTurn(arguments, target, folder, typed, piped)
     return background.run(single_turn.perform())
 
 

@@ -268,13 +268,13 @@ async def _is_confirmed(task: _Task, ids: Sequence[str]) -> bool:
     what = "this session" if len(ids) == 1 else f"these {len(ids):,} sessions"
     discard_typed_input()
     print(f"Delete {what} for good? [y/N] ", end="", file=sys.stderr, flush=True)
-    answer = await _line()
+    answer = await read_line()
     if not answer.endswith("\n"):
         print(file=sys.stderr)
     return answer.strip().lower() in ("y", "yes")
 
 
-async def _line() -> str:
+async def read_line() -> str:
     """Return a line from the terminal. Waits in the loop, so that Ctrl-C ends the wait."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
@@ -286,6 +286,14 @@ async def _line() -> str:
     return sys.stdin.readline()
 
 
+async def _finish(task: _Task) -> int:
+    from dragoman.cli.worktrees import finish, worktree_meant
+
+    worktree = await worktree_meant(task.store, task.arguments.id)
+    task.progress.hide()
+    return await finish(worktree, task.arguments)
+
+
 _ACTIONS: Final[dict[str, Callable[[_Task], Awaitable[int]]]] = {
     "list": _list,
     "show": _show,
@@ -293,4 +301,5 @@ _ACTIONS: Final[dict[str, Callable[[_Task], Awaitable[int]]]] = {
     "audit": _audit,
     "fork": _fork,
     "delete": _delete,
+    "finish": _finish,
 }

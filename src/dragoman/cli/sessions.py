@@ -1,4 +1,4 @@
-"""`dragoman sessions`: the stored sessions; list, show, export, audit, fork and delete them."""
+"""`dragoman sessions`: the stored sessions; list, show, export, audit, fork, delete and finish them."""
 
 import argparse
 
@@ -24,7 +24,7 @@ _EPILOG = """\
 def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
     parser = add_command(
-        commands, "sessions", "list, show, export, audit, fork and delete stored sessions", _DESCRIPTION, epilog=_EPILOG
+        commands, "sessions", "list, show, export, fork, delete, finish stored sessions", _DESCRIPTION, epilog=_EPILOG
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
     listing = add_action(
@@ -54,6 +54,17 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     delete.add_argument("ids", metavar="ID", nargs="+")
     delete.add_argument("-y", "--yes", action="store_true", help="do not ask; needed where there is no terminal")
+    finish = add_action(actions, "finish", "merge, keep or remove the git worktree that a session works in")
+    finish.add_argument("id", metavar="ID", help="the session, or the name of the worktree in this repository")
+    wishes = finish.add_mutually_exclusive_group()
+    for wish, help in (
+        ("merge", "merge its branch into the one it was made from, then remove it"),
+        ("keep", "leave everything as it is"),
+        ("remove", "remove the folder and the branch, with what is not merged"),
+    ):
+        wishes.add_argument(f"--{wish}", dest="wish", action="store_const", const=wish, help=help)
+    finish.add_argument("--message", metavar="TEXT", help="of the commit, where something is not committed yet")
+    finish.add_argument("-y", "--yes", action="store_true", help="do not ask; needed where there is no terminal")
     return parser
 
 

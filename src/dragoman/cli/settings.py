@@ -38,6 +38,7 @@ KEYS: Final[dict[str, Key]] = {
         "how chat and run call you back: bell, terminal (OSC 9), desktop (notify-send), or off",
     ),
     "notify_after": Key(int, 10, "seconds without an answer or a prompt of yours before they do"),
+    "worktrees": Key(str, "", "folder for the git worktrees of sessions; empty: REPOSITORY.worktrees, beside it"),
     "sandbox_memory": Key(
         str, "", "memory of a confined command, e.g. 4GiB, or unlimited; empty: half of the machine's, at least 2GiB"
     ),

@@ -10,6 +10,7 @@ from dragoman.agent.agent import Agent, agent_core
 from dragoman.agent.session import Prompt, Session, caller
 from dragoman.coder.model_registry import METHODS
 from dragoman.coder.setup import Setup
+from dragoman.coder.worktree_folders import WorktreeFolders
 from dragoman.version import VERSION
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentCapabilities
@@ -67,6 +68,7 @@ def coding_agent(
         await _coder(session).option_changed(config_id)
 
     core = agent_core(agent)
+    core.folders = WorktreeFolders(setup.environment, setup.worktree, setup.worktrees)
     core.option_checks.append(lambda session, config_id, value: _coder(session).option_refused(config_id, str(value)))
 
     core.prompt_checks.append(lambda session, prompt: _check_media(prompt))

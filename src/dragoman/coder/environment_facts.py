@@ -19,6 +19,7 @@ from dragoman.host.regular_file import read_whole
 from dragoman.host.run_to_end import run_to_end
 from dragoman.host.safe_git import git_programs, safe_git_environment
 from dragoman.host.text import visible_line
+from dragoman.host.worktrees import find_worktree
 
 # Names at the top of a folder; of a folder with more, the first.
 TOP_NAMES: Final = 60
@@ -38,8 +39,10 @@ class GitFacts(NamedTuple):
 
 async def environment_text(roots: Roots, environment: Mapping[str, str]) -> str:
     """Return the text of the first item. Waits at most about `STATUS_SECONDS`."""
-    git, tops = await asyncio.gather(
-        git_facts(roots, environment), asyncio.to_thread(lambda: [_top(root) for root in roots.real])
+    git, tops, worktree = await asyncio.gather(
+        git_facts(roots, environment),
+        asyncio.to_thread(lambda: [_top(root) for root in roots.real]),
+        asyncio.to_thread(find_worktree, roots.real[0]),
     )
     lines = [
         f"Date: {datetime.now().astimezone().date().isoformat()}",
@@ -50,6 +53,12 @@ async def environment_text(roots: Roots, environment: Mapping[str, str]) -> str:
     if len(roots.given) > 1:
         lines.append(f"Other folders of the workspace: {', '.join(map(visible_line, roots.given[1:]))}")
     lines.append(f"Git: {_git_text(git)}")
+    if worktree is not None:
+        lines.append(
+            f"The working folder is a git worktree of {visible_line(worktree.repository)}, made from "
+            f"{visible_line(worktree.base)} for this work alone. Stay in it. Ignored files of the project, such as "
+            "installed packages, are not in it."
+        )
     for root, names in zip(roots.given, tops, strict=True):
         lines.append(f"At the top of {visible_line(root)}: {names or 'nothing'}")
     return "\n".join(lines)

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from dragoman.agent.session import Session
+from dragoman.agent.session import Session, session_core
 from dragoman.host.confined_command import ConfinedCommand
 from dragoman.host.confinement_trial import escape_found
 from dragoman.host.credential_files import credential_files
@@ -128,7 +128,8 @@ class DirectExecution:
         return f"<DirectExecution mode {self._mode()}, {len(self._roots.real)} roots>"
 
     def files_of_editor(self) -> bool:
-        return True
+        # In a worktree of its own, a session's files are none that the editor has open.
+        return self._session is None or not session_core(self._session).is_elsewhere
 
     def terminal_of_editor(self, *, looks: bool = False) -> bool:
         # What runs there is confined by nothing.

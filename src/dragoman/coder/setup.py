@@ -88,6 +88,8 @@ class Setup:
         private: "Sequence[str]" = (),
         before_children: "Callable[[], object]" = lambda: None,
         managed: "ManagedSettings | None" = None,
+        worktree: str | None = None,
+        worktrees: str = "",
     ) -> None:
         self.models: Final = models
         self.environment: Final = environment
@@ -115,6 +117,9 @@ class Setup:
         self.private: Final = tuple(private)
         # The decision log has what was decided about: commands, paths, the words of rules.
         self.audit_content: Final = audit_content
+        # A name, or empty for any: every new session gets a git worktree. `worktrees` is where they are made.
+        self.worktree: Final = worktree
+        self.worktrees: Final = worktrees
         self._managed = managed
         self._before_children = before_children
         self._guardian: Guardian | None = None

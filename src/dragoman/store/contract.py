@@ -136,9 +136,17 @@ class Store(Protocol):
         """Yield a session's log in batches, without holding it. `SessionDamaged` where it cannot be read on."""
 
     async def list(
-        self, *, cwd: str | None = None, cursor: str | None = None, archived: ArchiveFilter = "exclude"
+        self,
+        *,
+        cwd: str | None = None,
+        related: Sequence[str] = (),
+        cursor: str | None = None,
+        archived: ArchiveFilter = "exclude",
     ) -> SessionPage:
-        """Return a page of sessions. One that exists throughout a paging is listed exactly once."""
+        """Return a page of sessions: all, or those of a folder and of those `related` to it.
+
+        One that exists throughout a paging is listed exactly once.
+        """
 
     async def fork(self, source: str, meta: SessionMeta, last: int | None = None) -> Log:
         """Copy a session's log to a new session, held by us; `last`: up to the entry with this sequence number."""

@@ -12,7 +12,7 @@ import re
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -79,14 +79,14 @@ class Index:
         """Return what the list has of a session; None: nothing."""
         return self._do(lambda file: listing.read_meta(file, session_id))
 
-    def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> SessionPage:
+    def page(self, folders: Sequence[str], cursor: str | None, archived: ArchiveFilter) -> SessionPage:
         """Return the page behind a cursor, or the first one."""
         place = None if cursor is None else decode_cursor(cursor)
         self._update_index()
 
         def work(file: sqlite3.Connection) -> tuple[list[SessionMeta], Cursor | None]:
             with transaction(file, "DEFERRED"):
-                return listing.page(file, place, cwd, archived)
+                return listing.page(file, place, folders, archived)
 
         found, next_place = self._do(work)
         shown = [meta for meta in found if self._sessions.exists(meta.id)]

@@ -13,7 +13,7 @@ unmarked when the list has it. If the process dies in between, the next one that
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from sqlite3 import Connection
 from typing import Final, NamedTuple
 
@@ -38,11 +38,11 @@ class Cursor(NamedTuple):
     id: str
 
 
-def filter_mark(cwd: str | None, archived: str) -> str:
+def filter_mark(folders: Sequence[str], archived: str) -> str:
     """Return a short mark for a filter, so that a cursor is not used with another one."""
     import hashlib  # OpenSSL takes a while, and most sessions are opened without a list
 
-    return hashlib.blake2b(msgspec.json.encode([cwd, archived]), digest_size=8).hexdigest()
+    return hashlib.blake2b(msgspec.json.encode([list(folders), archived]), digest_size=8).hexdigest()
 
 
 def encode_cursor(cursor: Cursor) -> str:
@@ -176,21 +176,24 @@ def _next_change(file: Connection) -> int:
 
 
 def page(
-    file: Connection, place: Cursor | None, cwd: str | None, archived: ArchiveFilter
+    file: Connection, place: Cursor | None, folders: Sequence[str], archived: ArchiveFilter
 ) -> tuple[list[SessionMeta], Cursor | None]:
-    """Return the sessions behind a place, in the order of the moment when the paging began, and the next place."""
-    place = _check_place(file, place, cwd, archived)
-    folder = () if cwd is None else (cwd,)
-    unmoved = _UNMOVED.format(folder="" if cwd is None else "cwd = ? AND")
+    """Return the sessions behind a place, in the order of the moment when the paging began, and the next place.
+
+    Those of these folders; of all folders, if there are none.
+    """
+    place = _check_place(file, place, folders, archived)
+    marks = ", ".join("?" * len(folders))
+    unmoved = _UNMOVED.format(folder=f"cwd IN ({marks}) AND" if folders else "")
     moved = _MOVED.format(
-        folder="" if cwd is None else "AND left.cwd = ?",
+        folder=f"AND left.cwd IN ({marks})" if folders else "",
         filter="" if archived == "include" else f"AND sessions.archived = {int(archived == 'only')}",
     )
     found: list[tuple[int, SessionMeta]] = []
     for then in {"exclude": (0,), "only": (1,), "include": (0, 1)}[archived]:
         here = (then, place.activity, place.id, place.change)
-        rows = file.execute(unmoved, (*folder, *here, PAGE_SIZE + 1)).fetchall()
-        rows += file.execute(moved, (*here, place.change, *folder, PAGE_SIZE + 1)).fetchall()
+        rows = file.execute(unmoved, (*folders, *here, PAGE_SIZE + 1)).fetchall()
+        rows += file.execute(moved, (*here, place.change, *folders, PAGE_SIZE + 1)).fetchall()
         found.extend((activity, meta_of(columns)) for activity, *columns in rows)
     # Two queries for each state, of those that have not moved since the paging began and of those that have; together
     # they are the list of that moment, which no single index has.
@@ -202,10 +205,10 @@ def page(
     return shown, place._replace(activity=activity, id=last.id)
 
 
-def _check_place(file: Connection, place: Cursor | None, cwd: str | None, archived: ArchiveFilter) -> Cursor:
+def _check_place(file: Connection, place: Cursor | None, folders: Sequence[str], archived: ArchiveFilter) -> Cursor:
     """Return the place, or the beginning without one; raise `BadCursor` for one of another list, or too old a one."""
     generation, changes = file.execute("SELECT generation, changes FROM about").fetchone()
-    mark = filter_mark(cwd, archived)
+    mark = filter_mark(folders, archived)
     if place is None:
         return Cursor(generation, mark, changes, 2**62, "")
     if (place.generation, place.filter) != (generation, mark):

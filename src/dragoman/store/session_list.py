@@ -1,5 +1,6 @@
 """The stored sessions, newest first, as a client's list shows them. Nothing is opened for it."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,23 +16,25 @@ EMPTY: Final = "dragoman/empty"
 _FILTERS: Final[dict[object, ArchiveFilter]] = {"include": "include", "only": "only"}
 
 
-async def list_sessions(store: Store, request: ListSessions, *, all_pages: bool) -> SessionList:
-    """Return one page of the sessions, or all pages in one list."""
+async def list_sessions(
+    store: Store, request: ListSessions, related: Sequence[str] = (), *, all_pages: bool
+) -> SessionList:
+    """Return one page of the sessions, or all pages in one list; `related` folders count as the one asked for."""
     # An unknown filter of a later version hides archived sessions, as no filter does.
     archived = _FILTERS.get(request.archived, "exclude")
     cursor = request.cursor or None
     found: list[SessionMeta] = []
     while True:
-        page = await store.list(cwd=request.cwd or None, cursor=cursor, archived=archived)
+        page = await store.list(cwd=request.cwd or None, related=related, cursor=cursor, archived=archived)
         found.extend(page.sessions)
         cursor = page.cursor
         if not all_pages or not cursor or len(found) >= _LISTED:
             return SessionList([info_of(meta) for meta in found], cursor or UNSET)
 
 
-async def newest_session(store: Store, cwd: str) -> str | None:
-    """Return the id of the session of a folder in which something happened last."""
-    page = await store.list(cwd=cwd)
+async def newest_session(store: Store, cwd: str, related: Sequence[str] = ()) -> str | None:
+    """Return the id of the session of a folder, or of one related to it, in which something happened last."""
+    page = await store.list(cwd=cwd, related=related)
     return page.sessions[0].id if page.sessions else None
 
 

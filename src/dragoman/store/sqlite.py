@@ -118,14 +118,20 @@ class SqliteStore:
         return self._engine.read(session_id, after)
 
     async def list(
-        self, *, cwd: str | None = None, cursor: str | None = None, archived: ArchiveFilter = "exclude"
+        self,
+        *,
+        cwd: str | None = None,
+        related: Sequence[str] = (),
+        cursor: str | None = None,
+        archived: ArchiveFilter = "exclude",
     ) -> SessionPage:
         """Return a page of sessions, newest first, and wait for the disk. One that exists all the while is listed once.
 
-        `cwd` lists those of one folder, `cursor` is that of the page before, `archived` says whether archived ones are
-        left out, listed too, or alone.
+        `cwd` lists those of one folder and of those `related` to it, `cursor` is that of the page before, `archived`
+        says whether archived ones are left out, listed too, or alone.
         """
-        return await self._engine.run(lambda: self._engine.page(cwd, cursor, archived))
+        folders = () if cwd is None else (cwd, *related)
+        return await self._engine.run(lambda: self._engine.page(folders, cursor, archived))
 
     async def fork(self, source: str, meta: SessionMeta, last: int | None = None) -> SqliteLog:
         """Copy the log of the session `source` into a new one, and acquire its lease. Wait for the disk.
@@ -306,8 +312,8 @@ class StoreEngine(Writer):
     def length(self, session_id: str) -> int:
         return self._files.length(session_id)
 
-    def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> SessionPage:
-        return self._index.page(cwd, cursor, archived)
+    def page(self, folders: Sequence[str], cursor: str | None, archived: ArchiveFilter) -> SessionPage:
+        return self._index.page(folders, cursor, archived)
 
     def _read(self, session_id: str, after: int) -> Batch:
         """Read a batch; the log that is open here learns of a repair, whether the reader looks at this batch or not."""

@@ -201,8 +201,10 @@ async function makeSession() {
   const from = wire.heard;
   const cwd = find("folder").value.trim() || me.folder;
   const wanted = shownBefore();
-  const made = await tried(wire.request("session/new", { cwd, mcpServers: [] }));
+  const wish = find("worktree").checked ? { _meta: { "dragoman/worktree": true } } : {};
+  const made = await tried(wire.request("session/new", { cwd, mcpServers: [], ...wish }));
   if (!made) return;
+  find("worktree").checked = false;
   rememberNewOptions(me.name, (offered = made.configOptions ?? []));
   const story = storyOf(made.sessionId);
   Object.assign(story, { from, cwd, options: offered, optionsAt: wire.heard, state: "idle" });
