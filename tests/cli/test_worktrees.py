@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.cli.chat_pane import PROMPT, chat, ready, scripted
+from tests.cli.chat_pane import PROMPT, Step, chat, ready, scripted
 from tests.cli.pane import Pane
 from tests.support.command import Called, call
 from tests.support.editor import HELLO, Editor, turns
 from tests.support.git_repository import git, repository
 from tests.support.versions import both_versions
 
-WRITES = [{"call": "write_file", "input": {"path": "new", "content": "made\n"}}, {"say": "Done."}]
+WRITES: list[Step] = [{"call": "write_file", "input": {"path": "new", "content": "made\n"}}, {"say": "Done."}]
 
 
 def run(folder: Path, *words: str) -> Called:
