@@ -41,7 +41,7 @@ OFFERED = {
     "run --format ": ["text", "json"],
     "run --agent gem": ["gemini"],
     "run hello -- so": [FILES],
-    "sessions ": ["list", "show", "export", "audit", "fork", "delete"],
+    "sessions ": ["list", "show", "export", "audit", "fork", "delete", "finish"],
     "sessions export --format m": ["markdown"],
     "sessions export --output ": [FILES],
     "agents remove drag": ["dragoman"],
@@ -78,7 +78,10 @@ def test_a_lookup_that_fails_offers_nothing(tmp_path: Path, monkeypatch: pytest.
 def test_the_answer_is_a_candidate_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "--words", "sessions", "f"]) == 0
     assert main(["completion", "--words", "run", "--cwd", ""]) == 0
-    assert capsys.readouterr().out == "fork\tcopy a session, and print the new id\n:folders\n"
+    assert capsys.readouterr().out == (
+        "fork\tcopy a session, and print the new id\n"
+        "finish\tmerge, keep or remove the git worktree that a session works in\n:folders\n"
+    )
 
 
 def test_without_a_shell_a_sentence_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
