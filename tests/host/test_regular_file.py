@@ -8,7 +8,7 @@ import pytest
 from dragoman.cli.settings import SettingsError
 from dragoman.cli.settings import _read as read_settings
 from dragoman.client.registry_file import RegistryFileInvalid, file_bytes
-from dragoman.coder.slash_commands import read_user_commands
+from dragoman.coder.prompt_files import read_prompt_files
 from dragoman.host.ignore import rules_above
 from dragoman.host.paths import Place
 from dragoman.host.regular_file import read_regular, read_whole
@@ -61,7 +61,7 @@ def test_a_pipe_in_place_of_the_list_of_agents_is_refused(fifo: Path) -> None:
 def test_a_pipe_among_the_commands_is_left_out(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "evil.md")
     (tmp_path / "good.md").write_text("Do it.")
-    assert list(read_user_commands(str(tmp_path))) == ["good"]
+    assert list(read_prompt_files(str(tmp_path), "").commands) == ["good"]
 
 
 def test_a_pipe_in_place_of_ignore_rules_holds_no_rules_even_with_a_silent_writer(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the model is told of the session beside the prompts: the environment, the mode, the notes of the project.
+"""What the model is told of the session beside the prompts: environment, mode, notes of the project, skills.
 
 Each is an item of the context on the user's side, with a `source`. An item is added when what it says is new: the
 environment once, the mode and a note when they differ from what the context last says of them. So the beginning of a
@@ -19,6 +19,8 @@ from dragoman.coder.environment_facts import environment_text
 from dragoman.coder.identity_limits import is_unlimited
 from dragoman.coder.modes import MODES
 from dragoman.coder.project_notes import NOTES_BYTES, IsWithheld, NoteReader, ProjectNote, note_text
+from dragoman.coder.prompt_files import PromptFile
+from dragoman.coder.skill_list import SKILLS, skill_list
 from dragoman.coder.tagged_text import wrap_in_tag
 from dragoman.host.paths import Roots
 from dragoman.host.text import visible_line
@@ -42,7 +44,9 @@ class SessionBriefing:
         environment: Mapping[str, str],
         settings_folder: str,
         notice: Callable[[str], Awaitable[None]],
+        skills: Callable[[], Sequence[PromptFile]] = tuple,
     ) -> None:
+        self._skills = skills
         self._roots = roots
         self._mode = mode
         self._identity = identity
@@ -53,6 +57,7 @@ class SessionBriefing:
         self._touched: set[str] = set()
         self._looked_at: set[str] = set()
         self._has_noticed_cut = False
+        self._has_noticed_skills = False
 
     def begin_turn(self) -> None:
         """Read the notes of touched folders again: they may have changed since the last turn."""
@@ -76,8 +81,20 @@ class SessionBriefing:
             items.append(_item(ENVIRONMENT, wrap_in_tag("environment", text)))
         if is_new_turn or self._touched:
             items += await self._notes(told, is_withheld, is_new_turn=is_new_turn)
+        if is_new_turn and (skills := await self._skill_list(told.get(SKILLS, ""))):
+            items.append(_item(SKILLS, skills))
         items.append(_item(MODE, mode_text(self._mode())))
         return [item for item in items if told.get(item.source) != text_of(item.content)]
+
+    async def _skill_list(self, told: str) -> str:
+        found = skill_list(self._skills(), told)
+        if found.left_out and not self._has_noticed_skills:
+            self._has_noticed_skills = True
+            await self._notice(
+                f"The model is told of {len(self._skills()) - found.left_out} skills; the list has no room for "
+                f"{found.left_out} more. They can be typed as slash commands."
+            )
+        return found.text
 
     async def _notes(
         self, told: Mapping[str, str], is_withheld: IsWithheld, *, is_new_turn: bool

@@ -9,15 +9,16 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Final, NamedTuple
 
 from dragoman import limits
-from dragoman.agent.session import Prompt, Session, session_core
+from dragoman.agent.session import Prompt, Session, new_id, session_core
 from dragoman.coder import loop, slash_actions, slash_commands
 from dragoman.coder.briefing import SessionBriefing
 from dragoman.coder.changes import Changes
 from dragoman.coder.compaction import ContextBudget
-from dragoman.coder.context import Context, ContextUserMessage, load
+from dragoman.coder.context import Context, ContextToolCall, ContextToolResult, ContextUserMessage, load
 from dragoman.coder.execution import DirectExecution
 from dragoman.coder.helper_kinds import HelperKind, read_helper_kinds
 from dragoman.coder.identity_limits import (
@@ -32,8 +33,9 @@ from dragoman.coder.models.contract import Model, SearchesWeb
 from dragoman.coder.permissions import PermissionGate
 from dragoman.coder.project_trust import ProjectTrust
 from dragoman.coder.prompt_content import content_for_model, unseen_notice
+from dragoman.coder.prompt_files import PromptFile, lent_paths
 from dragoman.coder.rule_log import RuleLog
-from dragoman.coder.sandbox import Sandbox, Sandboxed
+from dragoman.coder.sandbox import PREFIX, Sandbox, Sandboxed
 from dragoman.coder.sandbox_report import SANDBOX, SETTLED, lost_report, report_item
 from dragoman.coder.session import CodingSession
 from dragoman.coder.session_controls import SessionControls
@@ -55,10 +57,12 @@ from dragoman.coder.tools.subagent import Delegate, HelperSetup
 from dragoman.coder.tools.web_fetch import WebFetch
 from dragoman.coder.tools.web_search import WebSearch
 from dragoman.coder.tools.write import EditFile, WriteFile
+from dragoman.coder.typed_prompts import OpenedCommand, TypedCommand, open_command, prompt_of
+from dragoman.errors import RequestFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Content, Text
-from dragoman.vocabulary.events import AnyEvent, Idle, Notice
+from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Notice
 from dragoman.vocabulary.identity import LOCAL, Identity
 
 _log = logging.getLogger(__name__)
@@ -115,13 +119,14 @@ class SessionRuntime:
                 AskUser(),
             ),
         ]
-        # A mode for this turn alone, and whose turn it is: all who have prompted in it.
+        # A mode and a model for this turn alone, and whose turn it is: all who have prompted in it.
         self._turn_mode = ""
+        self._turn_model: Model | None = None
         self._identity = LOCAL
         self._narrowed_identities: set[Identity] = set()
         self._pinned_roots: Roots | None = None
         self._results: Final = KeptResults(home, self.session.id) if home else None
-        self._briefing: Final = self._make_briefing()
+        self._briefing: Final = self._make_briefing(lambda: self.coding_session.prompt_files.skills)
 
     def __repr__(self) -> str:
         items = "not loaded" if self._loaded is None else f"{len(self._loaded.context.items)} items"
@@ -135,13 +140,8 @@ class SessionRuntime:
 
     @property
     def model(self) -> Model:
-        """The model that is chosen now."""
-        return self.coding_session.options.model
-
-    @property
-    def user_commands(self) -> dict[str, slash_commands.UserCommand]:
-        """The user's own commands."""
-        return self.coding_session.user_commands
+        """The model of this turn, if a command has chosen one; else the model that is chosen now."""
+        return self._turn_model or self.coding_session.options.model
 
     def mode(self) -> str:
         """Return the present mode, within the limits of every identity that has prompted in this turn."""
@@ -163,20 +163,33 @@ class SessionRuntime:
         check_folders(self._roots().real, self._identity)
         check_not_private(self._roots().real, self._setup.private)
         self.changes.begin_turn()
-        self._turn_mode = ""
+        self._turn_mode, self._turn_model = "", None
         name, arguments = prompt.command
         content, attached = prompt.content, prompt.content[1:]
+        files = self.coding_session.prompt_files.commands
         if name == "plan" and (arguments or attached):
             self._turn_mode, content = "plan", [*([Text(arguments)] if arguments else []), *attached]
-        elif name in self.user_commands:
-            content = [Text(self.user_commands[name].prompt(arguments)), *attached]
+        elif name in files:
+            return self._work(prompt.message_id, attached, TypedCommand(files[name], arguments))
         elif name in slash_commands.BUILT_IN:
             return slash_actions.run(name, arguments, SessionControls(self))
         return self._work(prompt.message_id, content)
 
-    async def _work(self, message_id: str, content: Sequence[Content]) -> AsyncGenerator[AnyEvent, None]:
+    async def _work(
+        self, message_id: str, content: Sequence[Content], typed: TypedCommand | None = None
+    ) -> AsyncGenerator[AnyEvent, None]:
+        await self.coding_session.refresh_commands(self._identity)
         for remark in self.coding_session.remarks():
             yield remark
+        opened = OpenedCommand()
+        if typed is not None:
+            opened = await self._open(typed)
+            if opened.refusal:
+                yield AgentMessageChunk(Text(f"{opened.refusal}\n"))
+                yield Idle(stop_reason="end_turn")
+                return
+            if opened.remark:
+                yield Notice("warning", opened.remark)
         if self.mode() != self._wanted_mode() and self._identity not in self._narrowed_identities:
             self._narrowed_identities.add(self._identity)
             yield Notice("warning", narrower_notice(self._wanted_mode(), self.mode(), self._identity))
@@ -188,6 +201,9 @@ class SessionRuntime:
         self._briefing.begin_turn()
         model.begin_turn()
         system = await self.system_prompt()
+        if typed is not None:
+            run = partial(self._run_line, toolbox)
+            content = [*await prompt_of(typed, opened.text, self._roots(), self.session.id, run), *content]
         if unseen := unseen_notice(content, model.name, model.sees):
             yield Notice("warning", unseen)
         message = ContextUserMessage(
@@ -218,6 +234,7 @@ class SessionRuntime:
                         if self._sandbox is not None:
                             await self._sandbox.settle()
                             await self._report_sandbox(context)
+                        await self.coding_session.refresh_commands(self._identity)
                     yield event
         finally:
             _log.info(
@@ -227,13 +244,35 @@ class SessionRuntime:
                 self._sandbox.leave()
                 await self._report_sandbox(context)
 
+    async def _open(self, typed: TypedCommand) -> OpenedCommand:
+        """Read the file of a slash command, and choose its model for this turn."""
+        opened = await asyncio.to_thread(open_command, typed, ProjectTrust(self._setup.trust))
+        if opened.model:
+            try:
+                self._turn_model = self.coding_session.options.model_named(opened.model)
+            except RequestFailed as error:
+                remark = f"/{typed.file.name} works with the model of the session: {error.message}"
+                return opened._replace(remark=remark)
+        return opened
+
+    async def _run_line(self, toolbox: Toolbox, line: str) -> str:
+        """Run a command line of a file as a call of `bash`, and return its result."""
+        results: list[str] = []
+
+        async def finished(result: ContextToolResult) -> None:
+            results.append(result.text)
+
+        tool = f"{PREFIX}bash" if self.mode() == "sandbox" else "bash"
+        await toolbox.run([ContextToolCall(new_id("call"), tool, {"command": line})], finished)
+        return "".join(results)
+
     async def system_prompt(self) -> str:
         """Return the system prompt for the model that is chosen now."""
         return await asyncio.to_thread(system_prompt, family_of(self.model.name))
 
-    def _make_briefing(self) -> SessionBriefing:
+    def _make_briefing(self, skills: Callable[[], Sequence[PromptFile]] = tuple) -> SessionBriefing:
         return SessionBriefing(
-            self._roots, self.mode, self.identity, self._command_environment(), self._setup.notes, self._warn
+            self._roots, self.mode, self.identity, self._command_environment(), self._setup.notes, self._warn, skills
         )
 
     def _brief(
@@ -347,6 +386,7 @@ class SessionRuntime:
             private,
             self._results,
             self.model.sees,
+            lent_paths(self.coding_session.prompt_files.skills, (*own, os.path.realpath(self._setup.user_home or "/"))),
         )
 
     def _own_folders(self) -> tuple[str, ...]:

@@ -16,18 +16,22 @@ from dragoman.agent.session import Prompt, Session, caller, session_core
 from dragoman.coder import slash_commands
 from dragoman.coder.identity_limits import check_folders, check_mode, check_not_private, is_unlimited
 from dragoman.coder.models.contract import Model, Preparing
+from dragoman.coder.prompt_files import PromptFiles, read_prompt_files
 from dragoman.coder.session_options import SessionOptions
 from dragoman.coder.setup import Setup
 from dragoman.errors import RequestFailed
 from dragoman.host.markdown_files import project_folders
 from dragoman.vocabulary.events import AnyEvent, Notice
 from dragoman.vocabulary.identity import Identity
+from dragoman.vocabulary.options import AnyCommand
 from dragoman.vocabulary.requests import McpStdio
 
 # A prompt waits so long for servers, from the moment the session was opened; then it goes without those not there yet.
 SERVERS_SECONDS: Final = 10.0
 # Providers are asked for their models so long after a session was opened: what opens it must not wait for an import.
 LISTING_SECONDS: Final = 0.3
+# Sentences about hidden commands at once.
+_MOST_HIDDEN: Final = 5
 
 if TYPE_CHECKING:
     from dragoman.coder.decision_log import DecisionLog
@@ -48,7 +52,9 @@ class CodingSession:
         self.session: Final = session
         self.setup: Final = setup
         self.options: Final = SessionOptions(session, setup)
-        self.user_commands: dict[str, slash_commands.UserCommand] = {}
+        self.prompt_files = PromptFiles()
+        # Sentences about commands that others hide, which the user was told.
+        self._hidden_told: set[str] = set()
         self._servers: McpServers | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._listing: asyncio.Task[None] | None = None
@@ -68,9 +74,8 @@ class CodingSession:
         current = self.options.first_model()
         model = self.options.find_model(current)
         session_core(self.session).options = self.options.initial(current, identity)
-        if self.setup.commands:
-            self.user_commands = await asyncio.to_thread(slash_commands.read_user_commands, self.setup.commands)
-        session_core(self.session).commands = slash_commands.available_commands(self.user_commands)
+        self.prompt_files = await asyncio.to_thread(self._read_prompt_files, identity)
+        session_core(self.session).commands = self._commands()
         self._prepare(model)
         client_servers = self.session.mcp_servers
         programs = {id(server) for server in client_servers if isinstance(server, McpStdio)}
@@ -192,6 +197,29 @@ class CodingSession:
             self._runtime = SessionRuntime(self)
         return self._runtime.turn(prompt)
 
+    def _commands(self) -> list[AnyCommand]:
+        return slash_commands.available_commands(self.prompt_files)
+
+    def _read_prompt_files(self, identity: Identity) -> PromptFiles:
+        """Read commands and skills. Of the user's skills an identity that is limited has none: it reads no other file
+        of the user's. Blocks."""
+        own, managed = self.setup, self.setup.managed.projects
+        return read_prompt_files(
+            own.commands,
+            own.skills if is_unlimited(identity) else "",
+            self.projects(identity) if managed.commands or managed.skills else (),
+            slash_commands.BUILT_IN,
+            with_commands=managed.commands,
+            with_skills=managed.skills,
+        )
+
+    async def refresh_commands(self, identity: Identity) -> None:
+        """Read commands and skills again, and tell the client where the menu has changed. Waits for the disk."""
+        before = self._commands()
+        self.prompt_files = await asyncio.to_thread(self._read_prompt_files, identity)
+        if (now := self._commands()) != before:
+            await self.session.set_commands(now)
+
     def projects(self, identity: Identity) -> list[str]:
         """Return the folders of the project whose files for agents count in this session, nearest first. Blocks.
 
@@ -205,14 +233,20 @@ class CodingSession:
         return [] if self._servers is None else self._servers.tools()
 
     def remarks(self) -> list[AnyEvent]:
-        """Return warnings about a wide workspace, a lost model and unused servers: once, with the first prompt."""
+        """Return warnings about a wide workspace, a lost model and unused servers: once, with the first prompt.
+
+        And about commands that are hidden by others: once for each.
+        """
+        hidden = [one for one in self.prompt_files.hidden if one not in self._hidden_told]
+        self._hidden_told.update(hidden)
         if self._remarks_sent:
-            return []
+            return [Notice("info", one) for one in hidden[:_MOST_HIDDEN]]
         self._remarks_sent = True
         remarks = list(self.setup.remarks(self.session.cwd))
         home = os.path.realpath(self.setup.environment.get("HOME") or os.path.expanduser("~"))
         wide = wide_workspace_notice([os.path.realpath(root) for root in self.session.roots], home)
-        return [Notice("warning", remark) for remark in (wide, self.options.lost_model, *remarks) if remark]
+        warnings = [Notice("warning", remark) for remark in (wide, self.options.lost_model, *remarks) if remark]
+        return [*warnings, *(Notice("info", one) for one in hidden[:_MOST_HIDDEN])]
 
     async def wait_for_servers(self) -> None:
         """Wait at most `SERVERS_SECONDS` for servers that are being started: the prompt may need them."""

@@ -1,7 +1,7 @@
 """What a slash command may do with a session: compact, clear, undo, set an option, revoke rules, end commands."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -13,8 +13,8 @@ from dragoman.coder.decision_log import DecisionLog
 from dragoman.coder.identity_limits import allowed_modes, check_mode
 from dragoman.coder.kept_rules import KeptRule
 from dragoman.coder.models.contract import Model
+from dragoman.coder.prompt_files import PromptFile
 from dragoman.coder.session_options import is_option
-from dragoman.coder.slash_commands import UserCommand
 from dragoman.coder.tools.files import writing
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.permissions.rule import PermissionRule
@@ -39,9 +39,9 @@ class SessionControls:
         return self._runtime.model
 
     @property
-    def user_commands(self) -> dict[str, UserCommand]:
-        """The commands that the user has written, by name."""
-        return self._runtime.user_commands
+    def prompt_files(self) -> Mapping[str, PromptFile]:
+        """The commands and skills that stand in files, by name."""
+        return self._runtime.coding_session.prompt_files.commands
 
     def mode(self) -> str:
         """Return the mode that counts now."""

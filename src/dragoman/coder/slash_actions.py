@@ -60,7 +60,7 @@ async def run(name: str, arguments: str, controls: SessionControls) -> AsyncGene
 
 def _help(controls: SessionControls) -> str:
     lines = [f"- `/{name}` {description}" for name, (description, _) in BUILT_IN.items()]
-    lines += [f"- `/{own.name}` {own.description}" for own in controls.user_commands.values()]
+    lines += [f"- `/{one.name}` {one.about}" for one in controls.prompt_files.values()]
     where = f"Model: {controls.model.name}. Mode: {controls.mode()}."
     return "\n".join([where, "", "Commands:", *lines])
 

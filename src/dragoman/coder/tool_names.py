@@ -26,7 +26,6 @@ OURS: Final[dict[str, tuple[str, ...]]] = {
     "Agent": ("agent",),
     "TodoWrite": ("update_plan",),
     "AskUserQuestion": ("ask_user",),
-    "Skill": ("skill",),
 }
 _THEIRS: Final = {
     ours: tuple(name for name, known in OURS.items() if ours in known) for known in OURS.values() for ours in known

@@ -68,6 +68,8 @@ class ToolContext(NamedTuple):
     results: KeptResults | None = None
     # What the model can look at besides text, as `Model.sees` says.
     sees: frozenset[str] = frozenset()
+    # Real paths beyond the roots that `read_file` may read, and what is below them: skills.
+    lent: tuple[str, ...] = ()
 
 
 class CommandPlace(Protocol):

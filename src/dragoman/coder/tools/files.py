@@ -47,8 +47,8 @@ class Loaded(NamedTuple):
 def resolve_path(call: JudgedCall, context: ToolContext, *, write: bool = False) -> Place:
     """Return where the path argument leads. Raises `BadInput`, with a text for the model, outside of the roots."""
     path = text_input(call, "path")
-    if not write and (kept := _kept_result(path, context)) is not None:
-        return kept
+    if not write and (lent := _lent(path, context)) is not None:
+        return lent
     return place_of(path, context, write=write)
 
 
@@ -63,13 +63,19 @@ def place_of(path: str, context: ToolContext, *, write: bool = False) -> Place:
     return place
 
 
-def _kept_result(path: str, context: ToolContext) -> Place | None:
-    """Return the place of a file with a long result of this session; None: it is another path."""
-    folder = context.results.path if context.results is not None else ""
-    if not is_inside(path, folder):
+def _lent(path: str, context: ToolContext) -> Place | None:
+    """Return the place of a file beyond the roots that may be read: a long result of this session, part of a skill.
+
+    None: it is another path.
+    """
+    if not os.path.isabs(path):
         return None
     real = os.path.realpath(path)
-    return Place(folder, tuple(os.path.relpath(real, folder).split("/"))) if is_inside(real, folder) else None
+    for lent in (context.results.path if context.results is not None else "", *context.lent):
+        if lent and is_inside(real, lent):
+            folder = os.path.dirname(lent) if os.path.isfile(lent) else lent
+            return Place(folder, tuple(os.path.relpath(real, folder).split("/")))
+    return None
 
 
 def writing(place: Place, context: ToolContext) -> Action:
@@ -137,8 +143,8 @@ def is_withheld(path: str, context: ToolContext) -> bool:
 
 
 def check_not_ours(path: str, context: ToolContext) -> None:
-    """Raise `OutOfReach` for a path in a folder of ours: no tool reads that, but for this session's long results."""
-    if is_ours(path, context) and _kept_result(path, context) is None:
+    """Raise `OutOfReach` for a path in a folder of ours: no tool reads that, but for what is lent (`_lent`)."""
+    if is_ours(path, context) and _lent(path, context) is None:
         raise OutOfReach(f"{path} belongs to Dragoman itself and is not read.")
 
 
@@ -152,7 +158,7 @@ async def load(place: Place, context: ToolContext) -> Loaded:
     """Return the file, for showing. Raises `BadInput` for what is no file."""
     if (
         context.execution.files_of_editor()
-        and _kept_result(place.path, context) is None
+        and _lent(place.path, context) is None
         and context.session.client.read_text_file
         and await asyncio.to_thread(_is_file, place)
     ):

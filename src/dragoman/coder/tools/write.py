@@ -15,6 +15,7 @@ from dragoman.coder.tools.files import (
     check_unmoved,
     load,
     named_for_reading,
+    place_of,
     reading,
     resolve_path,
     save,
@@ -54,7 +55,7 @@ class WriteFile:
             raise BadInput(f"write_file writes up to {FILE_BYTES} bytes.")
 
     async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
-        place = resolve_path(call, context)
+        place = place_of(text_input(call, "path"), context)
         before = await load(place, context)
         return await _preview(
             title_text(f"Write {call.input['path']}"), place, before, text_input(call, "content"), context
@@ -105,7 +106,7 @@ class EditFile:
         read_edits(call)
 
     async def preview(self, call: JudgedCall, context: ToolContext) -> Preview:
-        place = resolve_path(call, context)
+        place = place_of(text_input(call, "path"), context)
         before = await load(place, context)
         look = reading(place.path, context)
         title = title_text(f"Edit {call.input['path']}{named_for_reading(look)}")
