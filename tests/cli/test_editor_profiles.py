@@ -62,3 +62,50 @@ def test_an_editor_that_declares_nothing_is_sent_no_command_line(tmp_path: Path,
     with Editor(tmp_path) as editor:
         hello = editor.result("initialize", {**HELLO[1], "clientCapabilities": capabilities})
     assert "terminal-auth" not in json.dumps(hello)
+
+
+AIR = {"diffPatch", "rawInputRendering", "agentFileChangeReport", "sessionIndex"}
+WRITES = [
+    {"call": "write_file", "input": {"path": "new.txt", "content": "new\n"}},
+    {"call": "edit_file", "input": {"path": "old.txt", "old_string": "two", "new_string": "2"}},
+    {"say": "done"},
+]
+
+
+def air(*names: str) -> Any:
+    return {"_meta": {"jetbrains": {"air": {"version": 1, "capabilities": sorted(names)}}}}
+
+
+@pytest.mark.requirement("ED9", "ED10", "ED11")
+def test_air_is_sent_patches_and_told_which_files_a_turn_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("one\ntwo\nthree\n")
+    asked = {"jetbrains": {"air": {"agentFileChangeReportRequest": {"version": 1, "requestId": "r"}}}}
+    with Editor(tmp_path, turns(WRITES), "--mode", "full-access") as editor:
+        editor.open(clientCapabilities=air(*AIR))
+        heard = editor.ask("session/prompt", {**editor.words("hi"), "_meta": asked})
+    updates = [message["params"]["update"] for message in heard[:-1]]
+    calls = [update for update in updates if update["sessionUpdate"] == "tool_call"]
+    assert [call["rawInput"] for call in calls] == [{"path": "new.txt"}, {"path": "old.txt"}]
+    shown = [item for call in calls for item in call["content"]]
+    assert [(item["oldText"], item["newText"]) for item in shown] == [(None, "")] * 2
+    patches = [item["_meta"]["jetbrains"]["air"]["diffPatch"]["text"] for item in shown]
+    assert [patch[patch.index("@@") :] for patch in patches] == [
+        "@@ -0,0 +1 @@\n+new\n",
+        "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
+    ]
+    report = updates[-1]["_meta"]["jetbrains"]["air"]["agentFileChangeReport"]
+    assert report["paths"] == [str(tmp_path / "new.txt"), str(tmp_path / "old.txt")]
+
+
+@pytest.mark.requirement("ED12")
+def test_air_renames_a_session_that_is_open_and_one_that_is_not(tmp_path: Path) -> None:
+    with Editor(tmp_path) as editor:
+        editor.open(clientCapabilities=air(*AIR))
+        editor.prompt("hi")
+        update, answer = editor.ask("_session/rename", {"sessionId": editor.session, "title": "Another\nname"})
+        editor.result("session/close", {"sessionId": editor.session})
+        answers = [answer, *editor.ask("_session/rename", {"sessionId": editor.session, "title": "A third one"})]
+        (stored,) = editor.result("session/list", {})["sessions"]
+    assert update["params"]["update"] == {"sessionUpdate": "session_info_update", "title": "Another name"}
+    assert [answer["result"] for answer in answers] == [{}, {}]
+    assert stored["title"] == "A third one"

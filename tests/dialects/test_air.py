@@ -12,7 +12,7 @@ from dragoman.dialects.handshake.air import declared_by, with_air
 from dragoman.dialects.handshake.initialize import encode_agent
 from dragoman.errors import WireError
 from dragoman.vocabulary import events, requests
-from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello, Implementation
+from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, ClientCapabilities, ClientHello, Implementation
 from tests.dialects.joined_dialects import AGENT, agent_of, client_with, result_of
 from tests.dialects.test_v1_agent import heard, prompted
 
@@ -70,11 +70,20 @@ def meta_for(client: ClientHello, hello: AgentHello) -> Any:
 
 def test_air_is_told_what_the_agent_has_and_no_other_client_is() -> None:
     hello = AgentHello(Implementation("a", "1"), meta={"mine": 1})
-    ours = {"jetbrains": {"air": {"version": 1, "capabilities": ["sessionFailure"]}}, "mine": 1}
+    names = ["sessionFailure", "diffPatch", "rawInputRendering", "agentFileChangeReport"]
+    ours = {"jetbrains": {"air": {"version": 1, "capabilities": names}}, "mine": 1}
     assert meta_for(AIR, hello) == ours
     assert meta_for(declaring({}), hello) == ours
     assert meta_for(ClientHello(ClientCapabilities()), hello) == {"mine": 1}
     assert meta_for(client_with(meta={"jetbrains": {}}), hello) == {"mine": 1}
+
+
+@pytest.mark.requirement("ED12")
+@pytest.mark.parametrize("name", ["sessionIndex", "sessionRename"])
+def test_renaming_is_offered_where_it_is_declared_and_the_agent_has_titles(name: str) -> None:
+    client = declaring({"version": 1, "capabilities": [name]})
+    offered = [meta_for(client, AgentHello(None, AgentCapabilities(title=has)))["jetbrains"] for has in (True, False)]
+    assert [air["air"]["capabilities"][4:] for air in offered] == [["sessionRename"], []]
 
 
 def test_what_an_agent_behind_a_bridge_tells_air_passes_as_it_is() -> None:

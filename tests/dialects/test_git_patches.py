@@ -11,6 +11,7 @@ from dragoman.dialects.codec.git_patches import COMPARED_LINES, added_text, git_
 from dragoman.vocabulary.tools import FileChange
 from tests.support.needs import need
 
+LONG = "".join(f"{number}\n" for number in range(12_000))
 CASES = {
     "one line changed": ("a\nb\nc\n", "a\nB\nc\n"),
     "no newline at the end": ("a\nb", "a\nc"),
@@ -31,6 +32,11 @@ CASES = {
     ),
     "larger than what is compared line by line": ("a\n" * COMPARED_LINES, "b\n" * COMPARED_LINES),
     "a new file larger than that": (None, "b\n" * (COMPARED_LINES + 1)),
+    "replaced between lines that stay": (LONG, LONG.replace("1", "one")),
+    "one line of a long file": (LONG, LONG.replace("\n5000\n", "\nchanged\n")),
+    "a line that was doubled": (LONG, LONG.replace("\n5000\n", "\n5000\n5000\n")),
+    "the last line of a long file": (LONG, LONG.removesuffix("\n")),
+    "lines added behind": ("a\n" * 9, "a\n" * 12),
 }
 NAMES = [
     "plain.txt",
@@ -44,7 +50,7 @@ NAMES = [
 ]
 
 
-def applied(root: Path, name: str, old: str | None, new: str) -> str:
+def applied(root: Path, name: str, old: str | None, new: str, *, prefixed: bool = False) -> str:
     """What git makes of the old text with our patch."""
     git = need("git")
     file = root / name
@@ -53,9 +59,10 @@ def applied(root: Path, name: str, old: str | None, new: str) -> str:
     subprocess.run([git, "config", "core.autocrlf", "false"], cwd=root, check=True)
     if old is not None:
         file.write_bytes(old.encode())
-    patch = git_patch(FileChange("add" if old is None else "modify", str(file), old_text=old, new_text=new))
+    change = FileChange("add" if old is None else "modify", str(file), old_text=old, new_text=new)
+    patch = git_patch(change, prefixed=prefixed)
     assert patch is not None
-    # Absolute paths without a prefix: git takes off everything up to the repository.
+    # git takes off everything up to the repository; a prefix stands where the root of the path was.
     strip = str(root).count("/") + 1
     run = subprocess.run(
         [git, "apply", f"-p{strip}", "--whitespace=nowarn", "-"],
@@ -76,8 +83,26 @@ def test_git_applies_the_patch_and_gets_the_new_text(case: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("old", [None, "a\n"])
-def test_git_finds_the_file_whatever_its_name(name: str, old: str | None, tmp_path: Path) -> None:
-    assert applied(tmp_path, name, old, "b\n") == "b\n"
+@pytest.mark.parametrize("prefixed", [False, True])
+def test_git_finds_the_file_whatever_its_name(name: str, old: str | None, prefixed: bool, tmp_path: Path) -> None:
+    assert applied(tmp_path, name, old, "b\n", prefixed=prefixed) == "b\n"
+
+
+def test_a_small_change_of_a_long_file_is_a_small_patch() -> None:
+    old, new = CASES["one line of a long file"]
+    assert git_patch(FileChange("modify", "/long", old_text=old, new_text=new)) == (
+        "diff --git /long /long\n--- /long\n+++ /long\n"
+        "@@ -4998,7 +4998,7 @@\n 4997\n 4998\n 4999\n-5000\n+changed\n 5001\n 5002\n 5003\n"
+    )
+
+
+def test_a_prefix_stands_in_the_place_of_the_root() -> None:
+    change = FileChange("move", "/b c", "/a", old_text="x\n", new_text="y\n")
+    assert git_patch(change, prefixed=True) == (
+        "diff --git a/a b/b c\nrename from a\nrename to b c\n--- a/a\n+++ b/b c\t\n@@ -1 +1 @@\n-x\n+y\n"
+    )
+    windows = FileChange("modify", "C:\\work\\App.ts", old_text="x\n", new_text="y\n")
+    assert str(git_patch(windows, prefixed=True)).startswith("diff --git a/C:/work/App.ts b/C:/work/App.ts\n")
 
 
 def test_paths_are_absolute_and_without_a_prefix() -> None:

@@ -441,13 +441,15 @@ class OpenSessions:
         return ask.SessionStatus("saved")
 
     async def set_title(self, session_id: str, title: str) -> ask.TitleSet:
-        """Name a session, whether it is open here or only stored."""
+        """Name a session, whether it is open here or only stored. Clients hear of the title before the answer."""
         await self._change(session_id, title=title)
         core = self.open.get(session_id)
         if core is not None:
             core.title = title
             with client_errors(session_id):
                 await core.record(SessionInfoChanged(title=title))
+                if core.journal is not None:
+                    await core.journal.drain()
         return ask.TitleSet(title)
 
     async def archive(self, session_id: str, archived: bool) -> Done:

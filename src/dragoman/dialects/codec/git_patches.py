@@ -1,10 +1,13 @@
 """Make a git patch of the old and new text of a file, and get the text of a new file back out of one.
 
-Paths are absolute and stand without `a/` and `b/`, quoted as git quotes them: so the schema of version 2 wants it.
+Paths are absolute, quoted as git quotes them. They stand without `a/` and `b/`, as the schema of version 2 wants it; or
+with these in the place of their root, as `git diff` and editors have it (`prefixed`).
 """
 
 import re
-from typing import Final
+from itertools import takewhile
+from operator import eq
+from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
@@ -15,6 +18,11 @@ COMPARED_LINES: Final = 4_000
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"
 # A line is what ends in a newline: str.splitlines would also split at form feeds and other marks, git does not.
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
+# A path of Windows, whose separators git writes as slashes.
+_DRIVE: Final = re.compile(r"^(?:[A-Za-z]:|\\\\).*", re.S)
+# Lines around a change.
+_CONTEXT: Final = 3
+_HUNK: Final = re.compile(r"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@", re.A)
 # What git quotes in a path, with `core.quotePath` on: control characters, quotes, backslashes, all that is not ASCII.
 _UNUSUAL: Final = re.compile(r"[\x00-\x1f\x7f\"\\\\]|[^\x00-\x7f]")
 _SHORT_ESCAPES: Final = dict(zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True))
@@ -22,47 +30,67 @@ _SHORT_ESCAPES: Final = dict(zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True)
 _ADDED: Final = re.compile(r"@@ -0,0 \+1(?:,(\d+))? @@[^\n]*\n")
 
 
-def git_patch(change: FileChange) -> str | None:
+class _Names(NamedTuple):
+    """The paths of one file, as they stand in the headers of its patch; `bare` behind `rename from` and `rename to`."""
+
+    old: str
+    new: str
+    old_bare: str
+    new_bare: str
+
+
+def git_patch(change: FileChange, *, prefixed: bool = False) -> str | None:
     """Return the patch of one file; None where its texts are not known, or nothing of it has changed."""
+    names = _names(change, prefixed)
     match change.operation:
         case "delete":
-            return _deletion(change)
+            return _deletion(change, names)
         case "move" | "copy":
-            return _from_elsewhere(change)
+            return _from_elsewhere(change, names)
         case _:
-            return _modification(change)
+            return _modification(change, names)
 
 
-def _modification(change: FileChange) -> str | None:
+def _names(change: FileChange, prefixed: bool) -> _Names:
+    is_from_elsewhere = change.operation in ("move", "copy") and isinstance(change.old_path, str)
+    old, new = str(change.old_path) if is_from_elsewhere else change.path, change.path
+    if not prefixed:
+        return _Names(old, new, old, new)
+    old, new = (_DRIVE.sub(_with_slashes, path).lstrip("/") for path in (old, new))
+    return _Names(f"a/{old}", f"b/{new}", old, new)
+
+
+def _with_slashes(path: "re.Match[str]") -> str:
+    return path[0].replace("\\", "/")
+
+
+def _modification(change: FileChange, names: _Names) -> str | None:
     if not isinstance(change.new_text, str) or change.old_text is UNSET or change.old_text == change.new_text:
         return None
     old = change.old_text if isinstance(change.old_text, str) else None
-    head = _head(change.path, change.path) + ("new file mode 100644\n" if old is None else "")
-    return head + _body(None if old is None else change.path, old or "", change.path, change.new_text)
+    head = _head(names) + ("new file mode 100644\n" if old is None else "")
+    return head + _body(None if old is None else names.old, old or "", names.new, change.new_text)
 
 
-def _deletion(change: FileChange) -> str | None:
+def _deletion(change: FileChange, names: _Names) -> str | None:
     if not isinstance(change.old_text, str):
         return None
-    return (
-        _head(change.path, change.path) + "deleted file mode 100644\n" + _body(change.path, change.old_text, None, "")
-    )
+    return _head(names) + "deleted file mode 100644\n" + _body(names.old, change.old_text, None, "")
 
 
-def _from_elsewhere(change: FileChange) -> str | None:
+def _from_elsewhere(change: FileChange, names: _Names) -> str | None:
     """Return the patch of a file that was moved or copied; only the headers where its texts are equal."""
     if not isinstance(change.old_path, str) or not isinstance(change.new_text, str):
         return None
     if not isinstance(change.old_text, str):
         return None
     verb = "rename" if change.operation == "move" else "copy"
-    head = _head(change.old_path, change.path)
-    head += f"{verb} from {_quoted(change.old_path)}\n{verb} to {_quoted(change.path)}\n"
-    return head + _body(change.old_path, change.old_text, change.path, change.new_text)
+    head = _head(names) + f"{verb} from {_quoted(names.old_bare)}\n{verb} to {_quoted(names.new_bare)}\n"
+    return head + _body(names.old, change.old_text, names.new, change.new_text)
 
 
-def _head(old_path: str, path: str) -> str:
-    return f"diff --git {_quoted(old_path)} {_quoted(path)}\n"
+def _head(names: _Names) -> str:
+    return f"diff --git {_quoted(names.old)} {_quoted(names.new)}\n"
 
 
 def _body(old_path: str | None, old: str, path: str | None, new: str) -> str:
@@ -98,14 +126,37 @@ def added_text(patch: str) -> str | None:
 
 
 def _hunks(old: list[str], new: list[str]) -> list[str]:
+    """Return the lines of the hunks. What both texts begin and end with is not compared, as a long file mostly is."""
+    skipped = max(_common(old, new) - _CONTEXT, 0)
+    ending = max(_common(old[skipped:][::-1], new[skipped:][::-1]) - _CONTEXT, 0)
+    old, new = old[skipped : len(old) - ending], new[skipped : len(new) - ending]
     if len(old) + len(new) > COMPARED_LINES:
-        lines = [f"@@ -{_span(len(old))} +{_span(len(new))} @@\n"]
-        lines += [f"-{line}" for line in old] + [f"+{line}" for line in new]
+        lines = _replaced(old, new)
     else:
         from difflib import unified_diff  # imported late: only needed to show a diff
 
-        lines = list(unified_diff(old, new))[2:]
+        lines = list(unified_diff(old, new, n=_CONTEXT))[2:]
+    lines = [_HUNK.sub(lambda found: _moved(found, skipped), line) for line in lines] if skipped else lines
     return [line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines]
+
+
+def _common(one: list[str], other: list[str]) -> int:
+    return sum(1 for _ in takewhile(bool, map(eq, one, other)))
+
+
+def _replaced(old: list[str], new: list[str]) -> list[str]:
+    """Return one hunk that takes out all that differs and puts in the other, between the lines around it."""
+    before = min(_common(old, new), _CONTEXT)
+    after = min(_common(old[before:][::-1], new[before:][::-1]), _CONTEXT)
+    end = len(old) - after
+    lines = [f"@@ -{_span(len(old))} +{_span(len(new))} @@\n"]
+    lines += [f" {line}" for line in old[:before]]
+    lines += [f"-{line}" for line in old[before:end]] + [f"+{line}" for line in new[before : len(new) - after]]
+    return lines + [f" {line}" for line in old[end:]]
+
+
+def _moved(hunk: "re.Match[str]", lines: int) -> str:
+    return f"@@ -{int(hunk[1]) + lines}{hunk[2]} +{int(hunk[3]) + lines}{hunk[4]} @@"
 
 
 def _span(count: int) -> str:

@@ -33,7 +33,6 @@ from dragoman.dialects.handshake.logins import (
 )
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, PeerMistake, VersionMismatch
 from dragoman.vocabulary.hello import (
-    JETBRAINS,
     AgentCapabilities,
     AgentHello,
     AuthMethod,
@@ -154,8 +153,7 @@ def encode_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     body = _agent_hello_1(hello, methods) if version == 1 else _agent_hello_2(hello, methods)
     if hello.capabilities.steering:
         hello = msgspec.structs.replace(hello, meta={_STEERING: _STEERS, **(hello.meta or {})})
-    # Not where the agent behind a bridge has its own: the client's declaration has reached it.
-    if version == 1 and JETBRAINS not in (hello.meta or {}) and (meta := advertised_to(client.capabilities)):
+    if version == 1 and (meta := advertised_to(client.capabilities, hello)):
         hello = msgspec.structs.replace(hello, meta={**meta, **(hello.meta or {})})
     return msgspec.json.encode(with_unknown_fields(body, hello))
 

@@ -28,6 +28,8 @@ from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Ou
 from dragoman.dialects.handshake import air
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices, permissions, routes, session_failures, updates
+from dragoman.dialects.v1.air_profile import RENAME, AirProfile, renamed
+from dragoman.dialects.v1.file_reports import FileReport
 from dragoman.dialects.v1.live_terminals import output_key
 from dragoman.dialects.v1.updates import REMEMBERED, V1SessionMemory
 from dragoman.dialects.vendors.extensions import OPTION_EXTENSIONS, OptionExtension
@@ -52,10 +54,11 @@ class PendingPrompt:
     | running | the agent's id, or "" | True | ends the turn |
     """
 
-    __slots__ = ("_echoes", "_ends", "id", "is_running", "message_id")
+    __slots__ = ("_echoes", "_ends", "id", "is_running", "message_id", "report")
 
-    def __init__(self, id: Id) -> None:
+    def __init__(self, id: Id, report: FileReport | None = None) -> None:
         self.id = id
+        self.report = report  # of the files that the turn changes; None: the client has not asked for it
         self.message_id: str | None = None
         self.is_running = False
         # Agents exist that accept a prompt only when its turn is over: the user messages that came before that, and the
@@ -116,11 +119,13 @@ class AgentV1(DialectBase):
         self._takes_notices = client.capabilities.notices
         # How the output of display terminals is sent to a client that draws them itself; empty: as text.
         self._output_key = output_key(client.capabilities)
-        self._air = air.declared_by(client.capabilities)
+        self._air = AirProfile(client.capabilities, agent)
         self._sessions: dict[str, V1SessionMemory] = {}
         self._prompts: dict[str, PendingPrompt] = {}  # at most one for each session: this wire cannot end two turns
         # Requests that came as `session/set_mode`: they are answered with nothing, not with all options.
         self._mode_requests: set[Id] = set()
+        # Requests that came as `_session/rename`: they are answered with nothing, not with the title.
+        self._renames: set[Id] = set()
         # Requests of a vendor's own method (`vendors/extensions`), which has its own form of an answer.
         self._extension_requests: dict[Id, OptionExtension] = {}
         # Options that the client was sent in the agent's place (`_send_options`), until the agent sends any itself.
@@ -135,6 +140,10 @@ class AgentV1(DialectBase):
         """
         if method == "session/set_mode":
             return self._decode_set_mode(id, params)
+        if method == RENAME and self._air.renames:
+            asked = renamed(super().decode_request(id, "session/set_title", params))
+            self._renames.add(id)
+            return asked
         request = super().decode_request(id, method, params)
         match request:
             case requests.PromptRequest():
@@ -142,7 +151,8 @@ class AgentV1(DialectBase):
                 # with two prompts open no `Idle` could be said to belong to either.
                 if request.session_id in self._prompts:
                     raise busy_error()
-                self._prompts[request.session_id] = PendingPrompt(id)
+                report = self._air.report_for(request, self._session(request.session_id).roots)
+                self._prompts[request.session_id] = PendingPrompt(id, report)
             case Extension(method=method) if method in OPTION_EXTENSIONS:
                 return self._decode_extension(id, request)
             case requests.ResumeSession() if request.replay_from:
@@ -202,7 +212,7 @@ class AgentV1(DialectBase):
         # notes of the question alone would replace it.
         session = self._session(request.session_id)
         shown = session.calls.get(permissions.call_id(request))
-        call = permissions.subject_call(request, shown.content if shown is not None else ())
+        call = permissions.subject_call(request, shown.content if shown is not None else (), session.lean)
         if isinstance(call.content, list):
             call = msgspec.structs.replace(call, content=session.drawn(call.content))
         return RequestMessage(permissions.PERMISSION.method, wire.encode(permissions.encode_permission(request, call)))
@@ -219,6 +229,9 @@ class AgentV1(DialectBase):
                 if reply.message_id:
                     self._session(request.session_id).message_ids[reply.message_id] = None
                 return super().encode_reply(id, request, msgspec.structs.replace(reply, message_id=UNSET))
+            case requests.TitleSet() if id in self._renames:
+                self._renames.discard(id)
+                return [ResultMessage(id, b"{}")]
             case requests.SessionOpened() if isinstance(request, _OPENING):
                 return self._reply_opened(id, request, reply)
             case _ if isinstance(request, (requests.CloseSession, requests.DeleteSession)):
@@ -235,12 +248,16 @@ class AgentV1(DialectBase):
         """Encode as `super()` does, and forget the request; nothing for a prompt that was answered already."""
         self._mode_requests.discard(id)
         self._extension_requests.pop(id, None)
+        self._renames.discard(id)
+        reported: Sequence[Out] = ()
         if isinstance(request, requests.PromptRequest):
             pending = self._prompts.get(request.session_id)
             if pending is None or pending.id != id:
                 return []  # it was answered when its session was closed
             del self._prompts[request.session_id]
-        return super().encode_failure(id, request, error)
+            if pending.report is not None:
+                reported = self._info(request.session_id, pending.report.unavailable("notReported"))
+        return [*reported, *super().encode_failure(id, request, error)]
 
     def _reply_opened(
         self,
@@ -257,13 +274,13 @@ class AgentV1(DialectBase):
             kind = w.LoadSessionResponse if request.replay_from else w.ResumeSessionResponse
         self._learn_options(session_id, reply.config_options or [])
         self._session(session_id).shrink()  # a replay has ended
+        self._session(session_id).roots = (request.cwd, *(request.additional_directories or ()))
         encoded: Any = reply.config_options
         if isinstance(reply.config_options, list):
             encoded = self._encode_options(reply.config_options)
         outs: list[Out] = []
-        if kind is w.LoadSessionResponse and air.LOAD_REPLAY_END in self._air:
-            whole = w.SessionInfoUpdate(meta=air.with_air(None, air.LOAD_REPLAY_END, True))
-            outs.extend(self._notify(session_id, [whole]))
+        if kind is w.LoadSessionResponse and self._air.ends_replays:
+            outs.extend(self._info(session_id, air.with_air(None, air.LOAD_REPLAY_END, True)))
         outs.append(ResultMessage(id, self.encode_opened(reply, kind, encoded)))
         # Version 2 has the commands in the answer. Here they are an update, which must come behind it: before it, the
         # client of a new session does not know the id.
@@ -326,6 +343,10 @@ class AgentV1(DialectBase):
             for update in updates
         ]
 
+    def _info(self, session_id: str, meta: dict[str, object]) -> Sequence[Out]:
+        """Send `_meta` about a session, and nothing else of it."""
+        return self._notify(session_id, [w.SessionInfoUpdate(meta=meta)])
+
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
         """Encode the answer to a request that opens a session, of the wire type `kind`."""
         return wire.encode(updates.encode_opened(reply, kind, encoded_options))
@@ -371,7 +392,11 @@ class AgentV1(DialectBase):
             case events.Chunk():
                 return [updates.chunk(session, event)]
             case events.ToolCallUpdate() | events.ToolCallContentChunk():
-                return updates.tool_call(session, event)
+                found = updates.tool_call(session, event)
+                pending = self._prompts.get(session_id)
+                if pending is not None and pending.report is not None:
+                    pending.report.note(session.calls[event.tool_call_id])
+                return found
             case events.TerminalUpdate() | events.TerminalOutputChunk():
                 return updates.terminal(session, event)
             case events.OptionsChanged():
@@ -474,9 +499,13 @@ class AgentV1(DialectBase):
         # After a turn of text alone there is nothing to drop.
         if session.calls or session.terminals or len(session.message_ids) > REMEMBERED:
             session.shrink()
+        reported = () if pending.report is None else self._info(session_id, pending.report.ended(event))
+        return [*reported, *self._answers(session_id, pending, event)]
+
+    def _answers(self, session_id: str, pending: PendingPrompt, event: events.Idle) -> Sequence[Out]:
         # Version 1 has no stop reason for a failure; an error answer is what its clients show as one, unless they have
         # declared a record for it.
-        if event.stop_reason == "error" and air.SESSION_FAILURE in self._air:
+        if event.stop_reason == "error" and self._air.records_failures:
             turn = pending.message_id or f"{self.salt}{pending.id}"
             return [ResultMessage(pending.id, self.encode_end(session_failures.recorded_end(event, turn)))]
         if event.stop_reason == "error":
@@ -490,7 +519,8 @@ class AgentV1(DialectBase):
     def _session(self, session_id: str) -> V1SessionMemory:
         found = self._sessions.get(session_id)
         if found is None:
-            found = self._sessions[session_id] = V1SessionMemory(self._output_key)
+            found = V1SessionMemory(self._output_key, self._air.lean, self._air.call_fields)
+            self._sessions[session_id] = found
         return found
 
 

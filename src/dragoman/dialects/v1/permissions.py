@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from dragoman.dialects.codec.dialect_base import Route
 from dragoman.dialects.codec.transcriber import decode_extras, encode_extras
 from dragoman.dialects.v1 import codec as v1
+from dragoman.dialects.v1.lean_calls import LeanCalls
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import (
@@ -37,9 +38,15 @@ def known_options(request: RequestPermission) -> list[PermissionOption]:
     return [option for option in request.options if option.kind in _KINDS]
 
 
-def subject_call(request: RequestPermission, shown: Sequence[ToolContent]) -> ToolCallUpdate:
+def subject_call(
+    request: RequestPermission, shown: Sequence[ToolContent], lean: LeanCalls | None = None
+) -> ToolCallUpdate:
     """Return the tool call that stands for the question; `shown` is what the client has of that call already."""
     call, notes = _subject(request)
+    if lean is not None:
+        call = lean.lean_update(call, shown)
+        # The one note of a subject is the command line, which is in the raw input as well.
+        notes = [] if lean.renders_input else notes
     # The user must see what is asked: the description and the command line become content, behind what is shown.
     if isinstance(request.description, str):
         notes = [request.description, *notes]

@@ -17,6 +17,7 @@ from dragoman.dialects.codec.terminal_display import TerminalDisplay, without_te
 from dragoman.dialects.codec.transcriber import encode_extras
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices
+from dragoman.dialects.v1.lean_calls import LeanCalls
 from dragoman.dialects.v1.live_terminals import LiveTerminals
 from dragoman.vocabulary import events, options, requests
 from dragoman.vocabulary.hello import ClientCapabilities
@@ -35,17 +36,22 @@ REMEMBERED: Final = 4096
 # Calls and terminals that may go on beside the conversation; of these the content is kept when a turn ends.
 GOING_ON: Final = 64
 # What is kept of a call beside its content: the rest of an update is sent on as it comes, and never again.
-_FIELDS: Final = ("status",)
+FIELDS: Final = ("status",)
 
 
 class V1SessionMemory:
     """What was sent of one session, as far as this wire needs it again."""
 
     __slots__ = (
-        *("calls", "live", "message_ids", "mode", "model", "notices", "plan", "running", "shown_notices", "terminals"),
+        *("calls", "fields", "lean", "live", "message_ids", "mode", "model", "notices", "plan", "roots", "running"),
+        *("shown_notices", "terminals"),
     )
 
-    def __init__(self, output_key: str = "") -> None:
+    def __init__(self, output_key: str = "", lean: LeanCalls | None = None, fields: tuple[str, ...] = FIELDS) -> None:
+        """`fields` is what is kept of a call beside its content."""
+        self.fields = fields
+        self.lean = lean  # None: calls are sent as they are
+        self.roots: tuple[str, ...] = ()  # the folders of the session
         self.live = LiveTerminals(output_key) if output_key else None  # None: the client draws no terminals of ours
         self.calls: dict[str, ToolCallState] = {}  # the ones that were announced
         self.terminals: dict[str, TerminalDisplay] = {}
@@ -70,7 +76,7 @@ class V1SessionMemory:
         """Return the state of a tool call, made when it is first named."""
         found = self.calls.get(call_id)
         if found is None:
-            found = self.calls[call_id] = ToolCallState(call_id, _FIELDS)
+            found = self.calls[call_id] = ToolCallState(call_id, self.fields)
         return found
 
     def terminal(self, terminal_id: str) -> TerminalDisplay:
@@ -137,6 +143,8 @@ def tool_call(
     """
     announced = event.tool_call_id in session.calls
     call = session.call(event.tool_call_id)
+    if session.lean is not None:
+        event = session.lean.lean(event, call.content)
     call.apply(event)
     live: Sequence[wire.WireValue] = ()
     if session.live is not None:

@@ -31,10 +31,11 @@ from dragoman.dialects.handshake.initialize import encode_client as encode_any_c
 from dragoman.dialects.handshake.json_fields import JsonDict, as_object, decode_json
 from dragoman.dialects.tolerance.requests import ALIASES
 from dragoman.dialects.v1.agent import AgentV1
+from dragoman.dialects.v1.air_profile import AirProfile
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, NOT_FOUND, PeerMistake, WireError
 from dragoman.vocabulary import events, requests, services
 from dragoman.vocabulary.asking import Note, Request
-from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
 from dragoman.vocabulary.tools import FINAL_STATUSES
 from dragoman.wire import types as wire
 
@@ -93,7 +94,7 @@ class VendorAgent(AgentV1):
         super().__init__(client, agent)
         self._takes_notices = False  # no document has the update, whatever its client names
         self._output_key = ""  # nor a terminal that a client draws
-        self._air = frozenset[str]()
+        self._air = AirProfile(ClientCapabilities(), agent)
 
     # -- requests of the client --------------------------------------------------------------------------------------
 
