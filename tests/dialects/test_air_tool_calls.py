@@ -101,7 +101,7 @@ def test_a_patch_that_an_agent_has_made_itself_is_left_alone() -> None:
 def test_a_diff_that_is_appended_is_a_patch_as_well() -> None:
     agent = agent_of(1, PATCHES)
     two = tools.Diff([*EDIT.changes, *EDIT.changes])
-    said = [tools.ContentItem(Text("first")), EDIT, two]
+    said: list[tools.ToolContent] = [tools.ContentItem(Text("first")), EDIT, two]
     updates_of(agent, events.ToolCallUpdate("c", title="Edit"))
     sent = [content(agent, events.ToolCallContentChunk("c", item)) for item in said]
     text = {"type": "content", "content": {"type": "text", "text": "first"}}

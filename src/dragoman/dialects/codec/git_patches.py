@@ -127,6 +127,7 @@ def added_text(patch: str) -> str | None:
 
 def _hunks(old: list[str], new: list[str]) -> list[str]:
     """Return the lines of the hunks. What both texts begin and end with is not compared, as a long file mostly is."""
+    # Some lines of it stay, as the context of the first and the last hunk.
     skipped = max(_common(old, new) - _CONTEXT, 0)
     ending = max(_common(old[skipped:][::-1], new[skipped:][::-1]) - _CONTEXT, 0)
     old, new = old[skipped : len(old) - ending], new[skipped : len(new) - ending]

@@ -56,9 +56,9 @@ class PendingPrompt:
 
     __slots__ = ("_echoes", "_ends", "id", "is_running", "message_id", "report")
 
-    def __init__(self, id: Id, report: FileReport | None = None) -> None:
+    def __init__(self, id: Id) -> None:
         self.id = id
-        self.report = report  # of the files that the turn changes; None: the client has not asked for it
+        self.report: FileReport | None = None  # of the files that the turn changes, where the client asks for it
         self.message_id: str | None = None
         self.is_running = False
         # Agents exist that accept a prompt only when its turn is over: the user messages that came before that, and the
@@ -151,8 +151,9 @@ class AgentV1(DialectBase):
                 # with two prompts open no `Idle` could be said to belong to either.
                 if request.session_id in self._prompts:
                     raise busy_error()
-                report = self._air.report_for(request, self._session(request.session_id).roots)
-                self._prompts[request.session_id] = PendingPrompt(id, report)
+                pending = self._prompts[request.session_id] = PendingPrompt(id)
+                if self._air.reports:
+                    pending.report = self._air.report_for(request, self._session(request.session_id).roots)
             case Extension(method=method) if method in OPTION_EXTENSIONS:
                 return self._decode_extension(id, request)
             case requests.ResumeSession() if request.replay_from:

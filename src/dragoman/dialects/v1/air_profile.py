@@ -13,6 +13,7 @@ from dragoman.vocabulary.hello import AgentHello, ClientCapabilities
 from dragoman.vocabulary.requests import PromptRequest, SetTitle
 
 RENAME: Final = "_session/rename"
+# The adapters cut a title here; a list of sessions has a line for it.
 TITLE_CHARACTERS: Final = 256
 # Ids of reports that are remembered: one that is asked for again is not sent.
 _REMEMBERED: Final = 4096
@@ -28,20 +29,17 @@ class AirProfile:
         self.ends_replays: Final = air.LOAD_REPLAY_END in names
         self.renames: Final = is_ours and air.takes_rename(client, agent)
         self.lean: Final = LeanCalls(names) if is_ours else None  # None: calls are sent as they are
-        self._reports: Final = air.FILE_CHANGE_REPORT in names
+        self.reports: Final = air.FILE_CHANGE_REPORT in names
+        # What has to be kept of a tool call beside its content.
+        self.call_fields: Final = (*updates.FIELDS, *FIELDS) if self.reports else updates.FIELDS
         self._asked: dict[str, None] = {}
 
     def __repr__(self) -> str:
-        return f"<AirProfile lean={self.lean} reports={self._reports} renames={self.renames}>"
-
-    @property
-    def call_fields(self) -> tuple[str, ...]:
-        """What has to be kept of a tool call beside its content."""
-        return (*updates.FIELDS, *FIELDS) if self._reports else updates.FIELDS
+        return f"<AirProfile lean={self.lean} reports={self.reports} renames={self.renames}>"
 
     def report_for(self, request: PromptRequest, roots: tuple[str, ...]) -> FileReport | None:
         """Return the report of changed files that a prompt asks for; None: none, or one that was asked for before."""
-        wanted = requested_report(request.meta or None) if self._reports else None
+        wanted = requested_report(request.meta or None)
         if wanted is None or wanted in self._asked:
             return None
         self._asked[wanted] = None

@@ -18,6 +18,7 @@ from dragoman.vocabulary.tools import Diff, FileChange
 from dragoman.vocabulary.word import Meta
 
 REQUEST: Final = "agentFileChangeReportRequest"
+# What the client takes at most, by the contract.
 PATHS: Final = 1024
 PATH_CHARACTERS: Final = 4096
 REPORT_BYTES: Final = 256 * 1024
@@ -71,6 +72,7 @@ class FileReport:
             "truncated": self._truncated,
             "uncertainty": UNCERTAINTY,
         }
+        # The limit is one of the JSON, in which a character may take six.
         while len(msgspec.json.encode(report)) > REPORT_BYTES:
             report |= {"paths": report["paths"][:-64], "truncated": True}
         return with_air(None, FILE_CHANGE_REPORT, report)
@@ -93,6 +95,7 @@ class FileReport:
         return len(self._paths) >= PATHS
 
     def _is_inside(self, path: str) -> bool:
+        # By the names alone: nothing here may look at a disk. A way up is left out, as it may lead anywhere.
         parts = _segments(path)
         roots = [root for root in self._roots if len(parts) > len(root) and parts[: len(root)] == root]
         return bool(roots) and ".." not in parts

@@ -21,6 +21,7 @@ from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, ToolContent
 
+# The largest patch that the adapters send; an editor draws it while the user waits with an answer.
 PATCH_CHARACTERS: Final = 1024 * 1024
 # git takes a file with a NUL in its beginning for a binary one.
 _BINARY_WITHIN: Final = 8_000
@@ -62,6 +63,7 @@ class LeanCalls:
     def lean_update(self, call: events.ToolCallUpdate, shown: Sequence[ToolContent] = ()) -> events.ToolCallUpdate:
         """Return an update, or the call that a question is about, as this client is sent it."""
         content, raw = call.content, call.raw_input
+        # Before the texts are replaced by patches: an input of a call that shows no diff is all there is of it.
         if any(isinstance(item, Diff) for item in (*(content or ()), *shown)):
             raw = _without_file_text(raw)
         if isinstance(content, list):
@@ -95,12 +97,14 @@ def _with_patches(diff: Diff) -> Iterator[Diff]:
 def _exact_patch(change: FileChange) -> str | None:
     """Return the patch of a file; None for one that has no hunk, is not plain text, or would be too large to read."""
     texts = [text for text in (change.old_text, change.new_text) if isinstance(text, str)]
+    # The contract has no place for a carriage return: its readers split lines at it, and the patch would not apply.
     if any("\r" in text or "\0" in text[:_BINARY_WITHIN] for text in texts):
         return None
     # Two texts of which one is much larger than a patch may be make a larger patch, or take long to compare.
     if sum(map(len, texts)) > 4 * PATCH_CHARACTERS:
         return None
     patch = git_patch(change, prefixed=True)
+    # Headers alone, as of a file that was only moved, are no patch to a reader that counts lines.
     return patch if patch is not None and "\n@@ " in patch and len(patch) <= PATCH_CHARACTERS else None
 
 
