@@ -23,6 +23,7 @@ class AirProfile:
     """The agreement; all of it is empty for a client that is not AIR, and where the agent speaks to AIR itself."""
 
     def __init__(self, client: ClientCapabilities, agent: AgentHello) -> None:
+        # The same record twice, from the agent and from us, would be shown as two.
         is_ours = air.is_air(client) and not air.speaks_air(agent)
         names = air.declared_by(client) if is_ours else frozenset[str]()
         self.records_failures: Final = air.SESSION_FAILURE in names

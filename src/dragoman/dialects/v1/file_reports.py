@@ -55,6 +55,7 @@ class FileReport:
 
     def note(self, call: ToolCallState) -> None:
         """Take the files of a call, once it has completed."""
+        # A diff is shown before the user is asked: of a call that was refused or has failed nothing is known to be done.
         if call.header.status != "completed":
             return
         for path in _changed_by(call):
@@ -106,6 +107,7 @@ def _changed_by(call: ToolCallState) -> Iterator[str]:
         for change in item.changes if isinstance(item, Diff) else ():
             if isinstance(change, FileChange):
                 yield change.path
+                # A copy leaves the file that it was made of as it is.
                 if change.operation == "move" and isinstance(change.old_path, str):
                     yield change.old_path
     header = call.header
@@ -114,5 +116,6 @@ def _changed_by(call: ToolCallState) -> Iterator[str]:
 
 
 def _segments(path: str) -> list[str]:
+    # A path of Windows may have both separators; in any other a backslash is a letter of a name.
     parts = path.split("/") if path.startswith("/") else re.split(r"[\\/]", path)
     return [part for part in parts if part not in ("", ".")]

@@ -56,6 +56,7 @@ class LeanCalls:
         if isinstance(event, events.ToolCallUpdate):
             return self.lean_update(event, shown)
         items = list(self._lean_items([event.content], ()))
+        # This wire replaces content: what was shown before has to stand in front of several new items.
         if len(items) == 1:
             return replace(event, content=items[0])
         return events.ToolCallUpdate(event.tool_call_id, content=[*shown, *items], meta=event.meta, extras=event.extras)
@@ -89,6 +90,7 @@ def _with_patches(diff: Diff) -> Iterator[Diff]:
             others.append(change)
             continue
         meta = with_air(diff.meta or None, DIFF_PATCH, {"version": 1, "format": "git_patch", "text": patch})
+        # No file and an empty text: what a reader shows that does not know the patch is at least no change of a file.
         yield replace(diff, changes=[replace(change, old_text=None, new_text="")], patch=UNSET, meta=meta)
     if others:
         yield replace(diff, changes=others)
@@ -116,6 +118,7 @@ def _without_file_text(raw: Any) -> Any:
 
 def _texts(raw: object) -> Iterator[str]:
     """Yield the texts of an input, those in its lists and objects as well."""
+    # Agents and models differ in the white space around a text, and a line end alone makes no other text of it.
     if isinstance(raw, str) and raw.strip():
         yield raw.strip()
     elif isinstance(raw, dict | list):
