@@ -55,7 +55,7 @@ class FileReport:
 
     def note(self, call: ToolCallState) -> None:
         """Take the files of a call, once it has completed."""
-        # A diff is shown before the user is asked: of a call that was refused or has failed nothing is known to be done.
+        # A diff is shown before the user is asked: of one that was refused or has failed nothing is known.
         if call.header.status != "completed":
             return
         for path in _changed_by(call):
