@@ -4,7 +4,7 @@ import argparse
 
 from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import print_error
-from dragoman.cli.target import add_target
+from dragoman.cli.target import add_from_session, add_target
 from dragoman.cli.worktrees import add_worktree_option
 
 _DESCRIPTION = """\
@@ -37,6 +37,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     add_target(parser)
     add_worktree_option(parser)
+    add_from_session(parser)
     parser.add_argument(
         "--resume", metavar="ID", nargs="?", const="", help="continue session ID, or the newest one of the folder"
     )
@@ -61,7 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         return print_error(f"chat needs {error.name}, which is not installed: {how_to_install('chat')}")
     from dragoman import background
+    from dragoman.cli.handoff import successor_arguments
     from dragoman.cli.worktrees import chosen_worktree
 
-    folder = chosen_worktree(arguments, target, folder)
-    return background.run(ChatSession(arguments, target, folder).perform())
+    session = ChatSession(arguments, target, chosen_worktree(arguments, target, folder))
+    code = background.run(session.perform())
+    while code == 0 and session.successor is not None:
+        arguments = successor_arguments(arguments, *session.successor)
+        target = chosen_target(arguments)
+        session = ChatSession(arguments, target, chosen_folder(arguments, target))
+        code = background.run(session.perform())
+    return code

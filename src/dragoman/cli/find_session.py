@@ -19,8 +19,24 @@ _KIND: Final = "sess_"
 _NAMED: Final = 5
 
 
+class SessionUnknown(CommandError):
+    """No stored session is meant by what was typed."""
+
+
+async def find_in(stores: Sequence[Store], given: str, folder: str) -> tuple[Store, str]:
+    """Return the first of the stores that has the session that is meant, and its id; `CommandError` as
+    `find_session` raises it."""
+    for store in stores[:-1]:
+        try:
+            return store, await find_session(store, given, folder)
+        except SessionUnknown:
+            continue
+    return stores[-1], await find_session(stores[-1], given, folder)
+
+
 async def find_session(store: Store, given: str, folder: str) -> str:
-    """Return the id of the session that is meant; raise `CommandError` where that is none, or one of several.
+    """Return the id of the session that is meant; raise `SessionUnknown` if there is none, `CommandError` if several
+    could be.
 
     A title that a session of `folder` has is looked for only there, else in all folders; archived sessions count.
     """
@@ -37,7 +53,7 @@ async def find_session(store: Store, given: str, folder: str) -> str:
     here = [meta for meta in titled if meta.cwd == os.path.abspath(os.path.expanduser(folder))]
     matches = here or titled
     if not matches:
-        raise CommandError(f"there is no session {given!r}; `dragoman sessions list --all` shows what there is")
+        raise SessionUnknown(f"there is no session {given!r}; `dragoman sessions list --all` shows what there is")
     if len(matches) > 1:
         ids = [await _short(store, meta.id) for meta in matches[: _NAMED + 1]]
         raise CommandError(

@@ -172,6 +172,13 @@ def open_store(progress: Callable[[int, int], None] | None = None) -> "SqliteSto
     return SqliteStore(own_file("sessions"), progress=progress or no_progress, on_delete=_delete_what_belongs_to)
 
 
+def open_recordings() -> "SqliteStore":
+    """Return the recorded sessions of other agents."""
+    from dragoman.store.sqlite import SqliteStore
+
+    return SqliteStore(own_file("recorded"))
+
+
 def _delete_what_belongs_to(session_id: str) -> None:
     """Delete what is kept outside of the store for a session that was deleted."""
     from dragoman.coder.kept_results import delete_results

@@ -18,6 +18,7 @@ from dragoman.cli.agent_failures import error_fields, failure_sentence, is_a_bug
 from dragoman.cli.errors import FAILED, USAGE, CommandError, print_error
 from dragoman.cli.failed_changes import FailedChanges
 from dragoman.cli.offered_services import Offer, denial_summary
+from dragoman.cli.recordings import recordings_of
 from dragoman.cli.target import Target
 from dragoman.cli.terminal.interrupts import Interrupts
 from dragoman.cli.terminal.sanitize import sanitize, sanitize_line
@@ -27,6 +28,7 @@ from dragoman.host.failure_text import failure_text
 from dragoman.vocabulary.events import Notice, ToolCallContentChunk, ToolCallUpdate
 
 if TYPE_CHECKING:
+    from dragoman.cli.handoff import SessionRecord
     from dragoman.cli.terminal.event_text import EventText
     from dragoman.cli.terminal.json_lines import JsonLines
     from dragoman.cli.terminal.notifier import Notifier
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from dragoman.cli.terminal.turn_screen import TurnScreen
     from dragoman.client.connect import Client
     from dragoman.client.conversation import Conversation, Turn
+    from dragoman.store.recording import SessionRecorder
     from dragoman.vocabulary.content import Content
     from dragoman.vocabulary.events import AnyEvent, Usage
     from dragoman.vocabulary.services import PermissionAnswer, PermissionOption, RequestPermission
@@ -79,6 +82,8 @@ class OneTurn:
         self._error: dict[str, object] | None = None
         self._noise = 0
         self._changes = FailedChanges()
+        self._record: SessionRecord | None = None  # of the session that this one goes on with
+        self._recorder: SessionRecorder | None = None
         self._notifier: Notifier | None = None  # where stderr is a terminal
         self._is_called_off = False  # by a signal or the clock
         self._refusals: list[dict[str, str]] = []  # what a person has refused
@@ -160,11 +165,15 @@ class OneTurn:
 
     async def _converse(self, stack: AsyncExitStack) -> None:
         wanted = await self._session_to_resume()
+        recordings = recordings_of(self._target.recorded_as, self._print_warning)
+        if recordings is not None:
+            stack.push_async_callback(recordings.close)
         self._notifier = self._find_notifier(stack)
         client = await self._connect(stack)
         self._is_initialized = True
         conversation = await self._session(client, wanted)
         self._session_id = conversation.id
+        self._recorder = None if recordings is None else recordings.of(conversation.id, self._folder)
         await set_mode_and_model(conversation, self._target, self._arguments)
         prompt = self._prompt(client)
         ticking = asyncio.ensure_future(self._screen.tick(lambda: self._event_text.running))
@@ -198,6 +207,15 @@ class OneTurn:
         return notifier
 
     def _prompt(self, client: "Client") -> "str | list[Content]":
+        prompt = self._words(client)
+        if self._record is None:
+            return prompt
+        from dragoman.vocabulary.content import Text
+
+        blocks = [Text(prompt)] if isinstance(prompt, str) else prompt
+        return [*blocks, *self._record.blocks(client.agent.capabilities)]
+
+    def _words(self, client: "Client") -> "str | list[Content]":
         text, typed = self._text(), " ".join(self._prompt_words)
         if "@" not in typed:
             return text
@@ -224,7 +242,7 @@ class OneTurn:
             "on_noise": self._on_noise,
             "on_trouble": self._print_warning,
             "on_stderr": self._stderr.receive,
-            "on_event": lambda conversation, event: self._warn(event),
+            "on_event": lambda conversation, event: self._hear_outside(event),
         }
         if questions is not None:
             from dragoman.cli.terminal.forms import form_callbacks
@@ -285,12 +303,28 @@ class OneTurn:
     async def _session_to_resume(self) -> str | None:
         """Return the session to go on with. Where it is one of ours we know its folder, and work there."""
         wanted: str | None = self._arguments.session
+        if self._arguments.from_session is not None:
+            wanted = await self._read_record(wanted)
         if wanted is None or not self._target.ours:
             return wanted
         wanted, stored_folder = await find_own_session(wanted, self._folder)
         if self._arguments.cwd is None:
             self._folder = stored_folder
         return wanted
+
+    async def _read_record(self, wanted: str | None) -> str | None:
+        """Read what `--from-session` names. Return the session to resume, where this agent has led it itself."""
+        from dragoman.cli.handoff import find_record
+
+        if wanted is not None:
+            raise CommandError("--session goes on with a session, --from-session begins one: not both")
+        record = await find_record(self._arguments.from_session, self._folder)
+        if self._arguments.cwd is None and os.path.isdir(record.cwd):
+            self._folder = record.cwd
+        if record.is_of(self._target):
+            return record.session_id
+        self._record = record
+        return None
 
     async def _session(self, client: "Client", wanted: str | None) -> "Conversation":
         if wanted is None:
@@ -302,6 +336,8 @@ class OneTurn:
 
     def _show(self, events: "Sequence[AnyEvent]") -> None:
         for event in events:
+            if self._recorder is not None:
+                self._recorder.record(event)
             if event.__class__ is ToolCallUpdate or event.__class__ is ToolCallContentChunk:
                 self._changes.apply(event)
         if self._json is not None:
@@ -318,6 +354,11 @@ class OneTurn:
                     self._print_warning("the answer so far is broken off; the whole of it follows on a new line")
             self._screen.show(pieces)
         self._screen.flush()
+
+    def _hear_outside(self, event: "AnyEvent") -> None:
+        if self._recorder is not None:
+            self._recorder.record(event)
+        self._warn(event)
 
     def _warn(self, event: "AnyEvent") -> None:
         """Print a warning on stderr, also where nothing but the answer is shown."""

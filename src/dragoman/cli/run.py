@@ -7,7 +7,7 @@ from typing import Final
 from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.decode_input import decode_input
 from dragoman.cli.errors import CommandError
-from dragoman.cli.target import add_target
+from dragoman.cli.target import add_from_session, add_target
 from dragoman.cli.worktrees import add_worktree_option
 
 _DESCRIPTION = """\
@@ -55,6 +55,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser.add_argument("prompt", metavar="PROMPT", nargs="+", help="the prompt; - stands for what comes on stdin")
     add_target(parser)
     add_worktree_option(parser)
+    add_from_session(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json is one event a line")
     parser.add_argument(
         "--allow",

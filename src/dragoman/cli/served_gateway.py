@@ -38,8 +38,12 @@ class PreparedGateway(NamedTuple):
         """Return whether no language model answers in a new session."""
         return self.served.model == DEMO
 
+    def _report_recording(self, sentence: str) -> None:
+        self.log.error("recording_failed", reason=sentence)
+
     def server(self) -> "GatewayServer":
         """Return the server. Call it inside a running loop."""
+        from dragoman.cli.recordings import recordings_of
         from dragoman.gateway.hub import Hub
         from dragoman.gateway.server import GatewayServer
         from dragoman.gateway.session_directory import SessionDirectory
@@ -53,6 +57,7 @@ class PreparedGateway(NamedTuple):
             log=self.log,
             ceilings=self.ceilings,
             on_permission=_recorder(self.arguments),
+            recordings=recordings_of("".join(self.arguments.agent), self._report_recording),
         )
         given = self.arguments
         return GatewayServer(

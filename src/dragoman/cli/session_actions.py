@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from dragoman.agent.session import new_session_id
 from dragoman.cli.decisions import decisions_of
 from dragoman.cli.errors import CommandError, can_ask_user, discard_typed_input, print_error
-from dragoman.cli.find_session import find_session
-from dragoman.cli.home import open_store
+from dragoman.cli.find_session import find_in, find_session
+from dragoman.cli.home import open_recordings, open_store
 from dragoman.cli.output import Output
 from dragoman.cli.progress import Progress
 from dragoman.cli.session_table import SessionTable, heading, markdown_heading, summary
@@ -25,21 +26,24 @@ from dragoman.dialects.event_json import info_json, update_json
 from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
 from dragoman.store.entries import NoteEntry, events_of
 from dragoman.store.log_places import end_of_message
+from dragoman.store.recording import recorded_agent
 from dragoman.store.session_list import info_of
 
 # Sessions named in the question whether to delete them.
 _NAMED: Final = 5
+# In `_meta` of a listed session: the agent whose session was recorded.
+AGENT: Final = "dragoman/agent"
 # The kind of line that a decision is in an export; updates of the protocol have no such name.
 _DECISION_LINE: Final = "_dragoman/decision"
 
 
 async def perform(arguments: argparse.Namespace) -> int:
     """Do what the command line says; the exit code. `CommandError` and `StoreFailed` are for the user."""
-    async with Progress() as progress, _open(progress) as store:
+    async with Progress() as progress, _open(progress) as (store, recordings):
         target = getattr(arguments, "output", None)
         try:
             with Output(None if target == "-" else target, progress) as output:
-                return await _ACTIONS[arguments.action](_Task(arguments, store, output, progress))
+                return await _ACTIONS[arguments.action](_Task(arguments, store, recordings, output, progress))
         except BrokenPipeError:
             raise  # the reader of stdout has closed its pipe; `main` ends quietly
         except OSError as error:
@@ -47,40 +51,48 @@ async def perform(arguments: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def _open(progress: Progress) -> AsyncIterator[Store]:
+async def _open(progress: Progress) -> AsyncIterator[tuple[Store, Store]]:
     store = open_store(lambda done, total: progress.at("Making the list of sessions", done, total))
+    recordings = open_recordings()
     try:
-        yield store
+        yield store, recordings
     finally:
         progress.stop()  # or an interrupted user would wait for the list
         await store.close()
+        await recordings.close()
 
 
 class _Task(NamedTuple):
-    """What an action needs."""
+    """What an action needs: the sessions of our own agent are in `store`."""
 
     arguments: argparse.Namespace
     store: Store
+    recordings: Store
     output: Output
     progress: Progress
 
 
-async def _resolved(store: Store, given: str) -> str:
-    """Return the id of the session that is meant."""
-    return await find_session(store, given, ".")
+async def _resolved(task: _Task, given: str) -> tuple[Store, str]:
+    """Return the session that is meant, of our own agent or recorded of another: where it is stored, and its id."""
+    return await find_in((task.store, task.recordings), given, ".")
 
 
 # -- list ------------------------------------------------------------------------------------------------------------
 
 
 async def _list(task: _Task) -> int:
-    arguments, store, output, progress = task
+    arguments, store, recordings, output, progress = task
     if arguments.cwd is not None:
         arguments.cwd = os.path.abspath(os.path.expanduser(arguments.cwd))
-    names = await store.ids()
-    sessions = _sessions(arguments, store, progress, len(names))
+    own, recorded = await store.ids(), await recordings.ids()
+    names = sorted([*own, *recorded])
+    sessions = _newest_first(
+        _sessions(arguments, store, progress, len(own)),
+        _sessions(arguments, recordings, progress, len(recorded)),
+        arguments.limit or len(names),
+    )
     if arguments.json:
-        await output.array(info_json(info_of(meta)) async for meta in sessions)
+        await output.array(_info_json(meta) async for meta in sessions)
         return 0
     table = SessionTable(names, columns=output.columns)
     count = 0
@@ -91,6 +103,29 @@ async def _list(task: _Task) -> int:
         progress.hide()
         print(_nothing_there(arguments.cwd), file=sys.stderr)
     return 0
+
+
+async def _newest_first(
+    some: AsyncIterator[SessionMeta], others: AsyncIterator[SessionMeta], limit: int
+) -> AsyncIterator[SessionMeta]:
+    """Merge two lists that are each sorted so."""
+    one, other = await anext(some, None), await anext(others, None)
+    for _ in range(limit):
+        if one is not None and (other is None or one.activity >= other.activity):
+            yield one
+            one = await anext(some, None)
+        elif other is not None:
+            yield other
+            other = await anext(others, None)
+        else:
+            return
+
+
+def _info_json(meta: SessionMeta) -> bytes:
+    info, agent = info_of(meta), recorded_agent(meta.id)
+    if agent:
+        info = replace(info, meta={**(info.meta or {}), AGENT: agent})
+    return info_json(info)
 
 
 def _nothing_there(cwd: str | None) -> str:
@@ -122,26 +157,26 @@ async def _sessions(
 
 
 async def _show(task: _Task) -> int:
-    session_id = await _resolved(task.store, task.arguments.id)
-    log = _log(task, session_id)
+    store, session_id = await _resolved(task, task.arguments.id)
+    log = _log(task, store, session_id)
     if task.arguments.json:
         await task.output.array(_updates(log))
         return 0
     coloured = task.output.coloured
-    task.output.write(heading(await task.store.read_meta(session_id), coloured=coloured))
+    task.output.write(heading(await store.read_meta(session_id), coloured=coloured))
     async for part in parts(log):
         task.output.write(as_text(part, full=task.arguments.full, coloured=coloured))
     return 0
 
 
 async def _export(task: _Task) -> int:
-    session_id = await _resolved(task.store, task.arguments.id)
-    log = _log(task, session_id)
+    store, session_id = await _resolved(task, task.arguments.id)
+    log = _log(task, store, session_id)
     if task.arguments.format == "markdown":
-        task.output.write(markdown_heading(await task.store.read_meta(session_id)))
+        task.output.write(markdown_heading(await store.read_meta(session_id)))
         async for part in parts(log):
             task.output.write(as_markdown(part))
-        decisions = [decision_text(value) async for value in _decisions(_log(task, session_id))]
+        decisions = [decision_text(value) async for value in _decisions(_log(task, store, session_id))]
         if decisions:
             task.output.write(
                 as_markdown(Part("Permission decisions", [TranscriptText("output", "\n".join(decisions))]))
@@ -154,7 +189,7 @@ async def _export(task: _Task) -> int:
 
 async def _audit(task: _Task) -> int:
     try:
-        session_id = await _resolved(task.store, task.arguments.id)
+        session_id = await find_session(task.store, task.arguments.id, ".")
     except CommandError:
         given = task.arguments.id  # a session of another agent; behind a gateway its id begins as those of ours do
         found = (decisions_of(given) or decisions_of(f"sess_{given}")) if given else {}
@@ -163,7 +198,7 @@ async def _audit(task: _Task) -> int:
         for line in next(iter(found.values())):
             task.output.line(line)
         return 0
-    async for value in _decisions(_log(task, session_id)):
+    async for value in _decisions(_log(task, task.store, session_id)):
         task.output.line(msgspec.json.encode(value))
     return 0
 
@@ -182,9 +217,9 @@ def _decision(record: Record) -> Mapping[str, object] | None:
     return None
 
 
-async def _log(task: _Task, session_id: str) -> AsyncIterator[Sequence[Record]]:
-    total = await task.store.length(session_id)
-    async for records in task.store.read(session_id):
+async def _log(task: _Task, store: Store, session_id: str) -> AsyncIterator[Sequence[Record]]:
+    total = await store.length(session_id)
+    async for records in store.read(session_id):
         yield records
         task.progress.at("Reading the log", records[-1].sequence, total)
 
@@ -212,11 +247,16 @@ async def _updates(log: AsyncIterator[Sequence[Record]]) -> AsyncIterator[bytes]
 
 
 async def _fork(task: _Task) -> int:
-    source = await _resolved(task.store, task.arguments.id)
+    store, source = await _resolved(task, task.arguments.id)
+    if store is task.recordings:
+        raise CommandError(
+            f"{source} is a session of another agent, which only that agent can fork; "
+            f"`dragoman sessions continue {source} --agent NAME` goes on with it elsewhere"
+        )
     meta = await task.store.read_meta(source)
     last = None
     if (at := task.arguments.at) is not None:
-        last = await end_of_message(_log(task, source), at)
+        last = await end_of_message(_log(task, store, source), at)
         if last is None:
             raise CommandError(
                 f"the session has no message {at!r}; `dragoman sessions export {source}` shows the ids of messages"
@@ -234,20 +274,20 @@ async def _fork(task: _Task) -> int:
 
 async def _delete(task: _Task) -> int:
     # All of them first: a mistake in the last must not cost the first.
-    ids = list(dict.fromkeys([await _resolved(task.store, given) for given in task.arguments.ids]))
+    found = list(dict.fromkeys([await _resolved(task, given) for given in task.arguments.ids]))
     if not task.arguments.yes:
         if not can_ask_user():
             sentence = "nothing was deleted: there is no terminal to ask at; add --yes to delete without a question"
             return print_error(sentence)
-        if not await _is_confirmed(task, ids):
+        if not await _is_confirmed(task, found):
             return print_error("nothing was deleted", 1)
     deleted_ids: list[str] = []
     code = 0
-    for number, session_id in enumerate(ids):
-        task.progress.at("Deleting", number, len(ids))
-        what = await summary(task.store, session_id)
+    for number, (store, session_id) in enumerate(found):
+        task.progress.at("Deleting", number, len(found))
+        what = await summary(store, session_id)
         try:
-            if await task.store.delete(session_id):
+            if await store.delete(session_id):
                 deleted_ids.append(session_id)
                 if not task.arguments.json:
                     task.output.write(f"deleted {what}\n")
@@ -259,13 +299,13 @@ async def _delete(task: _Task) -> int:
     return code
 
 
-async def _is_confirmed(task: _Task, ids: Sequence[str]) -> bool:
+async def _is_confirmed(task: _Task, found: Sequence[tuple[Store, str]]) -> bool:
     task.progress.hide()
-    for session_id in ids[:_NAMED]:
-        print(f"  {await summary(task.store, session_id)}", file=sys.stderr)
-    if len(ids) > _NAMED:
-        print(f"  and {len(ids) - _NAMED:,} more", file=sys.stderr)
-    what = "this session" if len(ids) == 1 else f"these {len(ids):,} sessions"
+    for store, session_id in found[:_NAMED]:
+        print(f"  {await summary(store, session_id)}", file=sys.stderr)
+    if len(found) > _NAMED:
+        print(f"  and {len(found) - _NAMED:,} more", file=sys.stderr)
+    what = "this session" if len(found) == 1 else f"these {len(found):,} sessions"
     discard_typed_input()
     print(f"Delete {what} for good? [y/N] ", end="", file=sys.stderr, flush=True)
     answer = await read_line()

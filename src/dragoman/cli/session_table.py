@@ -9,6 +9,7 @@ from typing import Final
 from dragoman import limits
 from dragoman.cli.text_width import fit, harmless_line, pad
 from dragoman.store.contract import SessionMeta, Store, StoreFailed
+from dragoman.store.recording import recorded_agent
 
 # The column grows if two ids begin alike.
 SHORT: Final[int] = limits.SHORT_ID.stop
@@ -83,6 +84,8 @@ def folder_of(meta: SessionMeta) -> str:
 
 
 def title_of(meta: SessionMeta) -> str:
-    """Return the title, and whether the session is put away."""
+    """Return the title, whose session it is where it is not ours, and whether it is put away."""
     title = harmless_line(meta.title) or _UNTITLED
+    if agent := recorded_agent(meta.id):
+        title = f"[{agent}] {title}"
     return f"[archived] {title}" if meta.archived else title

@@ -1,9 +1,11 @@
 """`dragoman sessions`: the stored sessions; list, show, export, audit, fork, delete and finish them."""
 
 import argparse
+from typing import Any
 
 from dragoman.cli.common_options import Commands, add_action, add_command
 from dragoman.cli.errors import print_error
+from dragoman.cli.target import add_target
 
 _DESCRIPTION = """\
 The sessions that `dragoman acp` has kept. ID is a session's id, or the
@@ -49,6 +51,18 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     fork.add_argument(
         "--at", metavar="MESSAGE_ID", help="up to this message, with it; `export` shows the ids of messages"
     )
+    going_on = add_action(
+        actions,
+        "continue",
+        "go on with a session, also with another agent",
+        usage="dragoman sessions continue ID [options] [PROMPT] [-- CMD ...]",
+    )
+    going_on.add_argument("id", metavar="ID")
+    going_on.add_argument(
+        "prompt", metavar="PROMPT", nargs="*", help="as of `dragoman run`; without it a chat begins at this terminal"
+    )
+    _take_words_behind_options(going_on)
+    add_target(going_on)
     delete = add_action(
         actions, "delete", "delete sessions for good", as_json="a JSON object with the ids of the deleted sessions"
     )
@@ -68,6 +82,31 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     return parser
 
 
+def _take_words_behind_options(parser: argparse.ArgumentParser) -> None:
+    """Let the prompt stand behind an option too: `argparse` looks for it only beside the ID."""
+
+    def parse(args: Any = None, namespace: Any = None) -> Any:
+        found, rest = argparse.ArgumentParser.parse_known_args(parser, args, namespace)
+        unknown = [word for word in rest if word.startswith("-")]
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        found.prompt = [*found.prompt, *rest]
+        return found, []
+
+    parser.parse_known_args = parse  # type: ignore[method-assign]
+
+
+def _as_command_line(arguments: argparse.Namespace) -> list[str]:
+    """Return the `run` or the `chat` that `sessions continue` is."""
+    words = ["run" if arguments.prompt else "chat", "--from-session", arguments.id]
+    for option in ("cwd", "agent", "token_file", "model", "mode", "protocol", "trace", "log_level"):
+        if getattr(arguments, option) is not None:
+            words += [f"--{option.replace('_', '-')}", str(getattr(arguments, option))]
+    words += ["--show-stderr"] if arguments.show_stderr else []
+    words += arguments.prompt
+    return words if arguments.command_given is None else [*words, "--", *arguments.command_given]
+
+
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
@@ -76,6 +115,10 @@ def _count(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
+    if arguments.action == "continue":
+        from dragoman.cli.main import main
+
+        return main(_as_command_line(arguments))
     from dragoman import background
     from dragoman.cli.errors import CommandError
     from dragoman.cli.session_actions import perform

@@ -38,6 +38,8 @@ KEYS: Final[dict[str, Key]] = {
         "how chat and run call you back: bell, terminal (OSC 9), desktop (notify-send), or off",
     ),
     "notify_after": Key(int, 10, "seconds without an answer or a prompt of yours before they do"),
+    "record_sessions": Key(bool, True, "keep a copy of the sessions of other agents, to show and to hand on"),
+    "record_days": Key(int, 90, "days after their last use for which such copies are kept"),
     "worktrees": Key(str, "", "folder for the git worktrees of sessions; empty: REPOSITORY.worktrees, beside it"),
     "sandbox_memory": Key(
         str, "", "memory of a confined command, e.g. 4GiB, or unlimited; empty: half of the machine's, at least 2GiB"

@@ -99,6 +99,15 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.parse_known_args = parse  # type: ignore[method-assign]
 
 
+def add_from_session(parser: argparse.ArgumentParser) -> None:
+    """Declare `--from-session ID`."""
+    parser.add_argument(
+        "--from-session",
+        metavar="ID",
+        help="go on with what was said and done in this session, of whichever agent",
+    )
+
+
 def chosen_target(arguments: argparse.Namespace) -> Target:
     """Return the agent that is meant; `CommandError` says what is not right about it."""
     command: list[str] | None = arguments.command_given

@@ -1,7 +1,8 @@
 """The agents of a gateway: started for a connection or for a session, bounded in number, stopped when idle.
 
 What an `AgentSide` needs of the server is handed to it here: the source of its processes, the registry of sessions, the
-rules about them, the monitor, and the recorder of permissions.
+rules about them, the monitor, the recorder of permissions, and the recordings of sessions (None: the agent stores its
+sessions itself, or nothing is recorded).
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from dragoman.gateway.monitor import Monitor
 from dragoman.gateway.open_questions import PermissionRecorder
 from dragoman.gateway.session_access import SessionAccess
 from dragoman.gateway.shared_session import SharedSessions
+from dragoman.store.recording import Recordings
 from dragoman.vocabulary.hello import ClientHello
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class AgentPool(Collection[AgentSide]):
         access: SessionAccess,
         monitor: Monitor,
         recorder: PermissionRecorder,
+        recordings: Recordings | None = None,
     ) -> None:
         # What an agent side reaches of the server, and nothing else of it.
         self.source: Final = source
@@ -42,6 +45,7 @@ class AgentPool(Collection[AgentSide]):
         self.access: Final = access
         self.monitor: Final = monitor
         self.recorder: Final = recorder
+        self.recordings: Final = recordings
         self._agent_sides: set[AgentSide] = set()
 
     def __repr__(self) -> str:

@@ -273,6 +273,7 @@ class AgentSide:
     def add_session(self, session_id: str, agent_id: str) -> SharedSession:
         """Create and register the `SharedSession` of one more session of this agent; it must not be open already."""
         assert session_id not in self.pool.sessions and agent_id not in self.sessions
+        recordings, cwd = self.pool.recordings, self.pool.access.directory.cwd(session_id)
         shared = self.sessions[agent_id] = SharedSession(
             session_id,
             self,
@@ -280,6 +281,7 @@ class AgentSide:
             access=self.pool.access,
             monitor=self._monitor,
             recorder=self.pool.recorder,
+            recording=None if recordings is None else recordings.of(session_id, cwd),
         )
         self.pool.sessions.add(shared)
         return shared
@@ -322,6 +324,7 @@ class AgentSide:
         # By identity: the same id may stand for a newer session already.
         if self.sessions.get(shared.agent_id) is shared:
             del self.sessions[shared.agent_id]
+        shared.end_recording()
         self.pool.sessions.remove(shared)
         for subscriber in list(shared.subscribers):
             shared.unsubscribe(subscriber)

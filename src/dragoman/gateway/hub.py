@@ -26,6 +26,7 @@ from dragoman.gateway.session_access import FolderOf, SessionAccess
 from dragoman.gateway.session_directory import SessionDirectory
 from dragoman.gateway.shared_session import SharedSessions
 from dragoman.gateway.token_types import TokenIdentity
+from dragoman.store.recording import Recordings
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +40,8 @@ class Hub:
 
     `folder_of` tells where a stored session was made, also without this server (empty: there is none). `on_permission`
     is called in a thread with each answer to a permission that an agent asks for, before the agent gets it; None: the
-    agent records them itself. `report` is called with unexpected exceptions.
+    agent records them itself. `recordings` are those of an agent that is not ours, closed with the hub. `report` is
+    called with unexpected exceptions.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Hub:
         ceilings: Ceilings | None = None,
         folder_of: FolderOf | None = None,
         on_permission: OnPermission | None = None,
+        recordings: Recordings | None = None,
     ) -> None:
         self.monitor: Final = Monitor(log, report)
         self.sessions: Final = SharedSessions()
@@ -65,7 +68,8 @@ class Hub:
         )
         # In this order because each needs those before it, and none needs one behind it.
         recorder = PermissionRecorder(on_permission, self.monitor)
-        self.agents: Final = AgentPool(source, self.sessions, self.access, self.monitor, recorder)
+        self.agents: Final = AgentPool(source, self.sessions, self.access, self.monitor, recorder, recordings)
+        self._recordings = recordings
         self._background = BackgroundTasks(self.monitor)
         self.connections: Final = Connections(self.agents, self._background, kept_seconds)
 
@@ -110,3 +114,5 @@ class Hub:
         await self.connections.drain()
         await self.connections.close_all()
         await self._background.wait()
+        if self._recordings is not None:
+            await self._recordings.close()

@@ -28,6 +28,7 @@ from dragoman.gateway.logbook import principal_name
 from dragoman.gateway.open_questions import OpenQuestion, PermissionRecorder
 from dragoman.gateway.setting_changes import SettingChanges
 from dragoman.gateway.turn_buffer import TurnBuffer
+from dragoman.store.recording import SessionRecorder
 from dragoman.vocabulary.asking import ExtensionNote, R, Reply, Request
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
@@ -71,6 +72,7 @@ class SharedSession:
         access: "SessionAccess",
         monitor: "Monitor",
         recorder: PermissionRecorder,
+        recording: SessionRecorder | None = None,
     ) -> None:
         self.id: Final = session_id
         self.agent_id: Final = agent_id
@@ -86,6 +88,7 @@ class SharedSession:
         self._access = access
         self._monitor = monitor
         self._recorder = recorder
+        self._recording = recording
         self._changes = SettingChanges()
         self._replay_client: ClientSide | None = None
         self._questions: set[OpenQuestion] = set()
@@ -196,6 +199,8 @@ class SharedSession:
 
         During a replay it is a piece of history: it goes to the client that has asked for it, and is not held.
         """
+        if self._recording is not None:
+            self._recording.record(event, is_replay=self._replay_client is not None)
         if self._replay_client is not None:
             self._apply(event)
             self._replay_client.send_event(self.id, event)
@@ -304,6 +309,11 @@ class SharedSession:
         self.interrupt(why)
         for subscriber in list(self.subscribers):
             self.unsubscribe(subscriber)
+
+    def end_recording(self) -> None:
+        """Record no more of it: it is closed. Does not wait for the disk."""
+        if self._recording is not None:
+            self._recording.end()
 
     # -- replays -----------------------------------------------------------------------------------------------------
 

@@ -23,8 +23,10 @@ ORDERS: Final = {
     "/model": "show or choose the model",
     "/sessions": "show the sessions of this folder, or go to one",
     "/new": "begin another session",
+    "/continue-with": "go on with another agent, which is told what was said and done here",
     "/exit": "leave",
 }
+CONTINUE_WITH: Final = "/continue-with"
 # Also an order, and not worth a line of the help.
 _QUIT: Final = "/quit"
 LEAVING: Final = ("/exit", _QUIT)

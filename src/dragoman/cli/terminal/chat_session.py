@@ -13,12 +13,15 @@ from typing import Final
 from dragoman.cli.agent_connection import connect_to, find_own_session, reopen_session, set_mode_and_model
 from dragoman.cli.agent_failures import failure_sentence, is_a_bug, refusal_of_own_agent
 from dragoman.cli.errors import FAILED, USAGE, CommandError, print_error
+from dragoman.cli.handoff import SessionRecord, check_successor, find_record
 from dragoman.cli.home import own_file
 from dragoman.cli.offered_services import Offer
+from dragoman.cli.recordings import recordings_of
 from dragoman.cli.settings import read_settings
 from dragoman.cli.target import Target
 from dragoman.cli.terminal.attachments import prompt_with_files
 from dragoman.cli.terminal.chat_commands import (
+    CONTINUE_WITH,
     LEAVING,
     ChatCommand,
     as_sent,
@@ -51,6 +54,8 @@ from dragoman.client.conversation import Conversation, Turn
 from dragoman.coder.model_registry import DEMO
 from dragoman.errors import DragomanError, LinkClosed, RequestFailed, UsageError
 from dragoman.host.failure_text import failure_text
+from dragoman.store.recording import Recordings, SessionRecorder
+from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import AnyEvent, CommandsChanged
 from dragoman.vocabulary.services import PermissionAnswer, PermissionOption, RequestPermission
 
@@ -81,6 +86,10 @@ class ChatSession:
         self._recap: Recap | None = None
         self._stderr = Stderr(self._screen.say_or_keep if arguments.show_stderr else None)
         self._greeted = False
+        self._recordings: Recordings | None = None
+        self._record: SessionRecord | None = None  # of the session that this one goes on with
+        # After the end: the agent that is to go on, and the stored session that it goes on with.
+        self.successor: tuple[str, str] | None = None
         self._commands_known = asyncio.Event()  # the agent has told its commands, or has had the time for it
         self._is_pressed = False  # Ctrl-C, while neither the line was read nor anything was done
 
@@ -98,6 +107,9 @@ class ChatSession:
         try:
             async with AsyncExitStack() as stack:
                 stack.callback(self._screen.leave)
+                self._recordings = recordings_of(self._target.recorded_as, self._screen.say_or_keep)
+                if self._recordings is not None:
+                    stack.push_async_callback(self._recordings.close)
                 wanted = await self._wanted()
                 notifier = self._screen.notifier = Notifier(sys.stdout, self._folder, read_settings(), os.environ)
                 stack.push_async_callback(notifier.close)
@@ -166,15 +178,29 @@ class ChatSession:
     async def _wanted(self) -> str | None:
         """Return the session to go on with; empty is the newest. The folder of one of ours is known: we talk there."""
         wanted: str | None = self._arguments.resume
+        if self._arguments.from_session is not None:
+            wanted = await self._read_record(wanted)
         if wanted and self._target.ours:
             wanted, stored_folder = await find_own_session(wanted, self._folder)
             self._folder = stored_folder if self._arguments.cwd is None else self._folder
         return wanted
 
+    async def _read_record(self, wanted: str | None) -> str | None:
+        """Read what `--from-session` names. Return the session to resume, where this agent has led it itself."""
+        if wanted is not None:
+            raise CommandError("--resume goes on with a session, --from-session begins one: not both")
+        record = await find_record(self._arguments.from_session, self._folder)
+        if self._arguments.cwd is None and os.path.isdir(record.cwd):
+            self._folder = record.cwd
+        if record.is_of(self._target):
+            return record.session_id
+        self._record = record
+        return None
+
     async def _begin(self, wanted: str | None) -> None:
         self._sessions = FolderSessions(self._target, self._folder)
         if wanted is None:
-            self._here = await self._client.new_session(self._folder)
+            await self._begin_session()
         else:
             await self._resume(wanted or await self._sessions.newest(self._client))
         await set_mode_and_model(self._conversation, self._target, self._arguments)
@@ -182,6 +208,8 @@ class ChatSession:
         name = self._name() if info is None else f"{self._name()} {info.version}"
         self._renderer.say(f"{title(name)} in {sanitize_line(self._folder)}")
         self._renderer.say("/help shows what there is.")
+        if self._record is not None:
+            self._renderer.say(f"Your first prompt is sent with {self._record.sentence()}.")
         model = chosen_option(self._conversation, "model")
         if self._target.ours and model is not None and model.current_value == DEMO:
             from dragoman.coder.models.demo import introduction
@@ -189,14 +217,31 @@ class ChatSession:
             self._renderer.say(await introduction(), "yellow")
         self._renderer.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
 
+    async def _begin_session(self) -> None:
+        self._here = await self._client.new_session(self._folder)
+        self._screen.recorder = self._recorder_of(self._here.id)
+
+    def _recorder_of(self, session_id: str) -> SessionRecorder | None:
+        """Begin to record a session, in place of the one that we are in."""
+        if self._screen.recorder is not None:
+            self._screen.recorder.end()
+        return None if self._recordings is None else self._recordings.of(session_id, self._folder)
+
     async def _resume(self, session_id: str) -> None:
         recap = self._recap = Recap()
+        recorder = None if self._recordings is None else self._recordings.of(session_id, self._folder)
+        before, self._screen.recorder = self._screen.recorder, recorder
         try:
             self._here = await reopen_session(self._client, session_id, self._folder, replay=True)
         except RequestFailed as error:
+            self._screen.recorder = before
+            if recorder is not None:
+                recorder.end()
             raise CommandError(f"session {sanitize_line(session_id)}: {sanitize_line(failure_text(error))}") from None
         finally:
             self._recap = None
+        if before is not None:
+            before.end()
         self._screen.event_text = EventText()
         for role, text in recap.messages():
             self._renderer.say(f"{role}:")
@@ -234,6 +279,10 @@ class ChatSession:
             order = await self._order(text)
             if order is not None and order.name in LEAVING:
                 return 0
+            if order is not None and order.name == CONTINUE_WITH:
+                if await self._hand_over(order.rest):
+                    return 0
+                continue
             try:
                 if order is not None:
                     await self._obey_or_stop(order)
@@ -260,7 +309,7 @@ class ChatSession:
         self._stderr.begin()
         self._renderer.begin()
         with Interrupts([signal.SIGINT]) as interrupts:
-            turn = self._conversation.prompt(prompt.blocks)
+            turn = self._conversation.prompt([*prompt.blocks, *self._record_blocks(text)])
             stopping = asyncio.ensure_future(self._stop_when_told(turn, interrupts))
             with self._screen.playing(turn):
                 try:
@@ -273,9 +322,17 @@ class ChatSession:
                     self._renderer.say(sanitize(self._words(error) + last_words), "red")
                 finally:
                     stopping.cancel()
+        if turn.stop_reason and not text.startswith("/"):
+            self._record = None  # the agent has it now
         if turn.stop_reason in _ENDS:
             self._renderer.say(_ENDS[turn.stop_reason])
         return True
+
+    def _record_blocks(self, text: str) -> list[Content]:
+        """Return the record of an earlier session that goes with this prompt; with a slash command it does not."""
+        if self._record is None or text.startswith("/"):
+            return []
+        return self._record.blocks(self._client.agent.capabilities)
 
     async def _stop_when_told(self, turn: Turn, interrupts: Interrupts) -> None:
         await interrupts.wait()
@@ -291,6 +348,8 @@ class ChatSession:
             self._commands_known.set()
         if self._recap is not None:
             self._recap.apply(event)
+            if self._screen.recorder is not None:
+                self._screen.recorder.record(event, is_replay=True)
         else:
             self._screen.hear_outside(event)
 
@@ -340,7 +399,7 @@ class ChatSession:
                     await self._go(order.rest)
                 case "/new":
                     before = self._conversation
-                    self._here = await self._client.new_session(self._folder)
+                    await self._begin_session()
                     self._renderer.say("A new session.")
                     await self._leave(before)
                 case _:
@@ -365,6 +424,25 @@ class ChatSession:
             self._renderer.say(
                 f"{order.name.removeprefix('/')}: {sanitize_line(now.current_value if now else order.rest)}"
             )
+
+    async def _hand_over(self, name: str) -> bool:
+        """Choose the agent that goes on with this session; False: it cannot, and the user was told why."""
+        try:
+            check_successor(self._arguments, name)
+            recorder = self._screen.recorder
+            if self._target.ours:
+                session_id = self._conversation.id
+            elif recorder is None:
+                raise CommandError("this session is not recorded: record_sessions is off in config.toml")
+            else:
+                await recorder.flush()
+                session_id = recorder.id
+            await find_record(session_id)
+        except CommandError as error:
+            self._renderer.say(sanitize(str(error)), "red")
+            return False
+        self.successor = (name, session_id)
+        return True
 
     async def _go(self, wanted: str) -> None:
         if not wanted:

@@ -21,6 +21,7 @@ from dragoman.cli.terminal.notifier import Notifier
 from dragoman.cli.terminal.renderer import Renderer
 from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.client.conversation import Conversation, Turn
+from dragoman.store.recording import SessionRecorder
 from dragoman.vocabulary.events import AnyEvent, Notice, UsageChanged
 
 # Lines kept while the user is typing; older ones are evicted.
@@ -31,7 +32,7 @@ _STEP_SECONDS: Final = 0.12
 class ChatScreen:
     """Decides what is written to the terminal now and what has to wait.
 
-    `composer` reads the user's line and `notifier` calls the user back, once set.
+    `composer` reads the user's line, `notifier` calls the user back and `recorder` records what is shown, once set.
     """
 
     def __init__(self) -> None:
@@ -39,6 +40,7 @@ class ChatScreen:
         self.event_text = EventText()
         self.composer: Composer | None = None
         self.notifier: Notifier | None = None
+        self.recorder: SessionRecorder | None = None
         self.unreachable_reason = ""  # why the agent cannot be reached now
         self._echo = _Echo()
         self._turn: Turn | None = None
@@ -92,6 +94,8 @@ class ChatScreen:
 
     def _show(self, events: Sequence[AnyEvent]) -> None:
         for event in events:
+            if self.recorder is not None:
+                self.recorder.record(event)
             if isinstance(event, UsageChanged):
                 self._usage = event
             self.renderer.show(self.event_text.render(event))
@@ -127,6 +131,8 @@ class ChatScreen:
 
     def hear_outside(self, event: AnyEvent) -> None:
         """Something the agent says while no turn of ours runs."""
+        if self.recorder is not None:
+            self.recorder.record(event)
         if isinstance(event, UsageChanged):
             self._usage = event
         elif isinstance(event, Notice) and event.severity != "info":
