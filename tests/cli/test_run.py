@@ -600,7 +600,7 @@ def test_through_a_pipe_nothing_is_loaded_that_only_a_terminal_needs(tmp_path: P
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        env=environment(tmp_path),
+        env=environment(tmp_path, DRAGOMAN_RECORD_SESSIONS="false"),
         timeout=40,
         check=False,
     )

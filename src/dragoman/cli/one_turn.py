@@ -165,15 +165,15 @@ class OneTurn:
 
     async def _converse(self, stack: AsyncExitStack) -> None:
         wanted = await self._session_to_resume()
-        recordings = recordings_of(self._target.recorded_as, self._print_warning)
-        if recordings is not None:
-            stack.push_async_callback(recordings.close)
         self._notifier = self._find_notifier(stack)
         client = await self._connect(stack)
         self._is_initialized = True
         conversation = await self._session(client, wanted)
         self._session_id = conversation.id
-        self._recorder = None if recordings is None else recordings.of(conversation.id, self._folder)
+        recordings = recordings_of(self._target.recorded_as, self._print_warning)
+        if recordings is not None:
+            stack.push_async_callback(recordings.close)
+            self._recorder = recordings.of(conversation.id, self._folder)
         await set_mode_and_model(conversation, self._target, self._arguments)
         prompt = self._prompt(client)
         ticking = asyncio.ensure_future(self._screen.tick(lambda: self._event_text.running))
