@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -205,12 +206,12 @@ async def _prompt_served(folder: Path) -> None:
 
     token = TokenStore(folder / "home" / "gateway" / "tokens.json").make("phone", ("read", "prompt"), "bob")
     port = free_port()
-    async with (
-        serving(folder / "home", port, {}, "--agent", "mine"),
-        connect(transport_for(f"ws://127.0.0.1:{port}", token)) as client,
-    ):
-        session = await client.new_session(folder)
-        await session.prompt("through the server").read()
+    async with serving(folder / "home", port, {}, "--agent", "mine") as server:
+        async with connect(transport_for(f"ws://127.0.0.1:{port}", token)) as client:
+            session = await client.new_session(folder)
+            await session.prompt("through the server").read()
+        server.process.send_signal(signal.SIGTERM)
+        assert await server.process.wait() == 0
 
 
 # -- the record itself -------------------------------------------------------------------------------------------------
