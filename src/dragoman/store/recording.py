@@ -91,6 +91,8 @@ class SessionRecorder:
         self._meta = SessionMeta(self.id, cwd)
         self._origin: Final = NoteEntry(ORIGIN, {"agent": agent, "session": session_id})
         self._on_failure = on_failure
+        # `_replayed` is empty once the log is open: until then it is not known whether the replay is new to us. A replay
+        # comes before every other event of a session, so the order of the two lists is the order of the events.
         self._waiting: list[Entry] = []
         self._replayed: list[Entry] = []
         self._takes_replay: bool | None = None  # None until the log is open
@@ -175,6 +177,7 @@ class SessionRecorder:
     async def _write_until_closed(self, log: Log) -> None:
         while not self._has_ended:
             await self._write_waiting(log)
+            # Before the end is looked at: events that came during the commit are written too.
             if self._waiting:
                 continue
             if self._is_closing:
@@ -194,6 +197,7 @@ class SessionRecorder:
             log = await self._store.create(self._meta)
             self._takes_replay = True
             self._waiting[:0] = [self._origin, *self._replayed]
+        # Already recorded, when it was new: the agent only tells it again.
         self._replayed.clear()
         return log
 
@@ -206,6 +210,7 @@ class SessionRecorder:
         entries = join_texts(entries)
         self._written_bytes += sum(_size_of(entry) or 0 for entry in entries)
         if self._written_bytes > SESSION_BYTES:
+            # The entries that would go over the bound are left out whole: half of a turn helps no reader.
             self._has_ended = True
             entries = [NoteEntry(FULL, {})]
         if entries:
@@ -250,6 +255,7 @@ class Recordings:
         """Return a recorder of a session."""
         if self._cleaning is None:
             self._cleaning = asyncio.ensure_future(self._clean())
+        # Sessions of a server come and go for months: those that are closed are forgotten with the next one.
         self._recorders = {one for one in self._recorders if not one.has_ended}
         recorder = SessionRecorder(self._store, self._agent, session_id, cwd, on_failure=self._on_failure)
         self._recorders.add(recorder)
@@ -257,6 +263,7 @@ class Recordings:
 
     async def close(self) -> None:
         """Write what waits and close the store; waits for the disk for at most `CLOSE_SECONDS`."""
+        # What is old is deleted the next time.
         if self._cleaning is not None:
             self._cleaning.cancel()
         with suppress(TimeoutError):
@@ -293,6 +300,7 @@ async def delete_old_recordings(store: Store, now: int, days: int) -> None:
 def _entry_of(event: AnyEvent) -> Entry:
     if isinstance(event, Chunk) and (kind := _KINDS.get(event.__class__)) is not None:
         text = event.text
+        # Only a piece of plain text is a `TextEntry`; one with annotations or `_meta` is kept as the event that it is.
         if event == CHUNK_TYPES[kind](Text(text), message_id=event.message_id):
             return TextEntry(kind, event.message_id, text)
     return EventEntry(event)
