@@ -91,7 +91,7 @@ class SessionRecorder:
         self._meta = SessionMeta(self.id, cwd)
         self._origin: Final = NoteEntry(ORIGIN, {"agent": agent, "session": session_id})
         self._on_failure = on_failure
-        # `_replayed` is empty once the log is open: until then it is not known whether the replay is new to us. A replay
+        # `_replayed` is empty once the log is open: until then nothing says whether the replay is new to us. A replay
         # comes before every other event of a session, so the order of the two lists is the order of the events.
         self._waiting: list[Entry] = []
         self._replayed: list[Entry] = []
