@@ -35,13 +35,15 @@ class Bench:
     def __init__(self) -> None:
         self.servers: McpServers
         self.notices: list[str] = []
+        self.descriptions: list[str] = []
         self.asked: list[str] = []
         self.rules: list[PermissionRule] = []
         self.answer = "allow_once"
         self._changed = asyncio.Event()
 
-    async def notice(self, text: str) -> None:
+    async def notice(self, text: str, description: str = "") -> None:
         self.notices.append(text)
+        self.descriptions.append(description)
         self._changed.set()
 
     def changed(self) -> None:
@@ -104,6 +106,7 @@ async def running(
     allow: Callable[[Config], Any] = allow_all,
     guardian: Guardian | None = None,
     connected: bool = True,
+    logins: Path | str = "",
 ) -> AsyncIterator[Bench]:
     """Started servers; connected ones, unless the test wants to see how they come to that."""
     bench = Bench()
@@ -117,6 +120,7 @@ async def running(
         roots=roots,
         allow=allow,
         bounds=bounds,
+        logins=str(logins),
     )
     bench.servers.start()
     try:

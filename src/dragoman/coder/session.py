@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from msgspec import UNSET
+
 from dragoman import limits
 from dragoman.agent.session import Prompt, Session, caller, session_core
 from dragoman.coder import slash_commands
@@ -95,6 +97,7 @@ class CodingSession:
                 allow=self._is_still_configured,
                 guarded=lambda config: id(config) in programs,
                 is_strange=lambda config: id(config) in public_only,
+                logins=self.setup.mcp_logins,
             )
             self._servers.start()
         _log.info(
@@ -146,8 +149,8 @@ class CodingSession:
             lambda: self.options.with_model(str(self.session.option("model")))
         )
 
-    async def _warn(self, text: str) -> None:
-        await session_core(self.session).record(Notice("warning", text))
+    async def _warn(self, text: str, description: str = "") -> None:
+        await session_core(self.session).record(Notice("warning", text, description or UNSET))
 
     @cached_property
     def decision_log(self) -> "DecisionLog":

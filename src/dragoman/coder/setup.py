@@ -132,6 +132,11 @@ class Setup:
         return self._managed or NOTHING_MANAGED
 
     @property
+    def mcp_logins(self) -> str:
+        """The folder of logins at MCP servers; empty: none are kept."""
+        return f"{self.home}/mcp-logins" if self.home else ""
+
+    @property
     def user_home(self) -> str:
         """The user's home folder; empty: the environment names none."""
         return self.environment.get("HOME", "")

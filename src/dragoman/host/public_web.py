@@ -38,13 +38,21 @@ class PublicTransport(httpx2.AsyncBaseTransport):
     """Sends requests to a public host through `inner`. `UrlRefused`: the host has an address that is not public.
 
     `proxied`: `inner` goes through a proxy. One transport is for one host: connections are kept by address, and another
-    host may have the same one.
+    host may have the same one. `allows` tells which addresses may be called, if not only public ones.
     """
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, resolve: Resolve, *, proxied: bool = False) -> None:
+    def __init__(
+        self,
+        inner: httpx2.AsyncBaseTransport,
+        resolve: Resolve,
+        *,
+        proxied: bool = False,
+        allows: Callable[[str], bool] = is_public,
+    ) -> None:
         self._inner = inner
         self._resolve = resolve
         self._proxied = proxied
+        self._allows = allows
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if self._proxied:
@@ -60,7 +68,8 @@ class PublicTransport(httpx2.AsyncBaseTransport):
 
     async def _addresses(self, request: httpx2.Request) -> Sequence[str]:
         host = request.url.raw_host.decode("ascii")
-        return await public_addresses(host, request.url.port or DEFAULT_PORTS.get(request.url.scheme, 0), self._resolve)
+        port = request.url.port or DEFAULT_PORTS.get(request.url.scheme, 0)
+        return await public_addresses(host, port, self._resolve, self._allows)
 
     async def _ask_addresses(self, request: httpx2.Request, addresses: Sequence[str]) -> httpx2.Response:
         """Return the response of the first address that can be reached."""
@@ -123,14 +132,16 @@ def proxy_of(scheme: str, host: str) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-async def public_addresses(host: str, port: int, resolve: Resolve) -> Sequence[str]:
+async def public_addresses(
+    host: str, port: int, resolve: Resolve, allows: Callable[[str], bool] = is_public
+) -> Sequence[str]:
     """Return the addresses of a host.
 
-    One that is not public spoils them all, because the name is not to be trusted then: `UrlRefused`. `OSError`,
-    `UnicodeError`: there is no such host.
+    One that is not public (`allows`) spoils them all, because the name is not to be trusted then: `UrlRefused`.
+    `OSError`, `UnicodeError`: there is no such host.
     """
     addresses = list(await resolve(host, port))
-    if not all(is_public(address) for address in addresses):
+    if not all(map(allows, addresses)):
         raise UrlRefused(f"{host} leads to an address that is not public.")
     return addresses
 

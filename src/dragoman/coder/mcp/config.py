@@ -99,6 +99,14 @@ def identity(config: Config) -> list[str]:
     return [describe(config)]
 
 
+def how_to_log_in(config: Config) -> str:
+    """Return what to run to log in at a server: by its name, and so for one of the user's own; else by its address."""
+    match config:
+        case McpHttp() | McpSse():
+            return f"run `dragoman mcp login {shlex.quote(harmless(shown_url(config.url)))}`"
+    return "it cannot be logged in to"
+
+
 def shown_url(url: str) -> str:
     """Return the URL without user, password and query: all three carry keys."""
     try:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dragoman import limits
-from dragoman.coder.mcp.config import Config, identity, name_of
+from dragoman.coder.mcp.config import Config, how_to_log_in, identity, name_of
 from dragoman.coder.mcp.definition import Definition, Definitions
 from dragoman.coder.mcp.server_text import one_line
 from dragoman.coder.mcp.settings import McpCallbacks
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman.coder.mcp.sdk.connection import Sdk, SdkConnection
     from dragoman.coder.mcp.sdk.peer import SdkPeer
 
-State = Literal["starting", "connected", "reconnecting", "failed", "refused", "closed"]
+State = Literal["starting", "connected", "reconnecting", "needs login", "failed", "refused", "closed"]
 # A list of tools is asked for again at most this often, however often it changes.
 LIST_SECONDS: Final = 1.0
 # How long a cancelled call waits until the cancellation is sent to the server.
@@ -29,6 +29,9 @@ CANCEL_SECONDS: Final = 0.1
 # What ending a child takes at most, and a moment.
 CLOSE_SECONDS: Final = limits.CHILD_EXIT_SECONDS + limits.CHILD_TERM_SECONDS + limits.CHILD_KILL_SECONDS + 0.5
 NAME_CHARACTERS: Final = 64
+# What of stderr is shown beside the reason of a failure: a traceback's end.
+_LAST_LINES: Final = 12
+_LINE_CHARACTERS: Final = 200
 # A server that was lost, and that is not what it was when the session was opened.
 CHANGED: Final = "it is not started again, because its configuration or a file that it starts has changed"
 
@@ -162,6 +165,9 @@ class McpServerConnection:
             if self._closing:
                 return
             reason = peer.explain(error)
+            if peer.needs_login():
+                await self._give_up(f"{reason}; {how_to_log_in(self.config)}", "needs login")
+                return
             if lived and loop.time() - began >= self._bounds.steady:
                 tries = 0
             if tries == len(self._bounds.pauses) or not (lived or tries):
@@ -228,11 +234,16 @@ class McpServerConnection:
         self._settled.clear()
         self._changed.set()
 
-    async def _give_up(self, reason: str) -> None:
+    async def _give_up(self, reason: str, state: State = "failed") -> None:
         self.error = reason
-        self._turn("failed")
+        self._turn(state)
         with suppress(Exception):
-            await self._callbacks.notice(f"MCP server {self.name}: {reason}")
+            await self._callbacks.notice(f"MCP server {self.name}: {reason}", self._last_words())
+
+    def _last_words(self) -> str:
+        """Return the last lines that the server wrote to stderr, if there are more than the reason has."""
+        lines = [one_line(line, _LINE_CHARACTERS) for line in self.stderr().splitlines() if line.strip()]
+        return "\n".join(lines[-_LAST_LINES:]) if len(lines) > 1 else ""
 
     def _turn(self, state: State) -> None:
         self.state = state

@@ -9,7 +9,7 @@ from dragoman.background import call_in_background
 from dragoman.coder.mcp.config import Config, name_of
 from dragoman.coder.mcp.names import labels, tool_name
 from dragoman.coder.mcp.server import McpServerConnection, SdkMissing, State
-from dragoman.coder.mcp.settings import McpCallbacks, McpEnvironment, McpTimeouts
+from dragoman.coder.mcp.settings import McpCallbacks, McpEnvironment, McpTimeouts, Notify
 from dragoman.coder.mcp.tool import McpTool
 from dragoman.coder.tools.contract import Tool
 from dragoman.errors import how_to_install
@@ -50,20 +50,21 @@ class McpServers:
         environment: Mapping[str, str],
         cwd: str,
         guardian: Guardian,
-        notice: Callable[[str], Awaitable[None]],
+        notice: Notify,
         changed: Callable[[], None],
         roots: Sequence[str] = (),
         allow: Callable[[Config], Awaitable[bool]] = allow_all,
         bounds: McpTimeouts = DEFAULT_BOUNDS,
         guarded: Callable[[Config], bool] = lambda config: False,
         is_strange: Callable[[Config], bool] = lambda config: False,
+        logins: str = "",
     ) -> None:
         """`environment` is this process's: children get it without secrets. `roots` are told to servers that ask.
         `guarded` tells whether the tools of a server are guarded ones, `is_strange` whether only a public address of it
-        is called."""
+        is called. `logins` is the folder of kept logins; empty: none is used."""
         self._guarded = guarded
         self._notice = notice
-        self._surroundings = McpEnvironment(cwd, environment, roots or [cwd], guardian, is_strange)
+        self._surroundings = McpEnvironment(cwd, environment, roots or [cwd], guardian, is_strange, logins)
         self._too_many = max(0, len(configs) - SERVERS)
         self._loading: asyncio.Task[Sdk] | None = None
         self._began = 0.0

@@ -1,7 +1,7 @@
 """The terms on which a session has servers: where they run, who is told what, how long anything may take."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from dragoman import limits
 from dragoman.coder.mcp.config import Config
@@ -32,12 +32,20 @@ class McpEnvironment(NamedTuple):
     guardian: Guardian
     # Whether a server came with a request whose sender may have nothing started or called on this machine.
     is_strange: Callable[[Config], bool] = lambda config: False
+    # The folder of kept logins; empty: servers are called without.
+    logins: str = ""
+
+
+class Notify(Protocol):
+    """Tells the user a sentence, and what belongs to it."""
+
+    def __call__(self, text: str, description: str = "") -> Awaitable[None]: ...
 
 
 class McpCallbacks(NamedTuple):
     """How servers are treated."""
 
-    notice: Callable[[str], Awaitable[None]]
+    notice: Notify
     changed: Callable[[], None]
     # Asked before every start, the first and those after a server was lost.
     allow: Callable[[Config], Awaitable[bool]]

@@ -1,7 +1,6 @@
 """One connection to one server, opened and left by one task: the SDK insists on that. Any task may call through it."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -36,11 +35,6 @@ from dragoman.version import VERSION
 PAGES: Final = 32
 # Answers to `initialize` that a server gives which speaks only the newer protocol.
 _NEWER: Final = frozenset({METHOD_NOT_FOUND, INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION})
-
-# The SDK tells loggers what it does and what was sent; httpx2 names every URL. There are keys in both.
-for _name in ("mcp", "client", "httpx2", "httpcore2"):
-    logging.getLogger(_name).addHandler(logging.NullHandler())
-    logging.getLogger(_name).propagate = False
 
 
 class SdkConnection:
@@ -91,7 +85,7 @@ class SdkConnection:
         except MCPError as error:
             if self._peer.has_forgotten_us():
                 self.lost.set()
-            is_lost = error.code == CONNECTION_CLOSED and self.lost.is_set()
+            is_lost = error.code == CONNECTION_CLOSED and self.lost.is_set() and not self._peer.needs_login()
             return ToolOutcome(
                 "The MCP server went away during the call." if is_lost else self._failure(error), failed=True
             )

@@ -13,6 +13,7 @@ from mcp.types import CONNECTION_CLOSED, PARSE_ERROR
 
 from dragoman import limits
 from dragoman.coder.mcp.config import Config, hide, secrets_of
+from dragoman.coder.mcp.logins import LoginNeeded
 from dragoman.coder.mcp.sdk.lines import TOO_LARGE, Lines
 from dragoman.coder.mcp.sdk.web import Web
 from dragoman.coder.mcp.server_text import one_line
@@ -48,6 +49,9 @@ class SdkPeer(Protocol):
     def has_forgotten_us(self) -> bool:
         """Return whether it refuses us because it does not know this connection any more."""
 
+    def needs_login(self) -> bool:
+        """Return whether it refuses us because it wants a login that only a person can do."""
+
 
 def peer_for(config: Config, surroundings: McpEnvironment) -> SdkPeer:
     """Return the far end that a configuration names."""
@@ -55,7 +59,8 @@ def peer_for(config: Config, surroundings: McpEnvironment) -> SdkPeer:
         case McpStdio():
             return Program(config, surroundings)
         case McpHttp() | McpSse():
-            return Address(config, only_public=surroundings.is_strange(config))
+            strange = surroundings.is_strange(config)
+            return Address(config, only_public=strange, logins="" if strange else surroundings.logins)
     raise StartFailed("is of a type that is not supported here")
 
 
@@ -75,7 +80,7 @@ class Program:
     async def transport(self) -> "AsyncIterator[TransportStreams]":
         argv = [self._config.command, *(self._config.args or ())]
         own = {one.name: one.value for one in self._config.env or ()}
-        cwd, environment, _, guardian, _ = self._surroundings
+        cwd, environment, guardian = self._surroundings.cwd, self._surroundings.environment, self._surroundings.guardian
         self._ending, self._over = "", False
         child = self._child = guardian.start(argv, cwd=cwd, env=child_environment(environment, own))
         try:
@@ -107,18 +112,23 @@ class Program:
     def has_forgotten_us(self) -> bool:
         return False
 
+    def needs_login(self) -> bool:
+        return False
+
 
 class Address:
     """A server behind a URL."""
 
-    def __init__(self, config: McpHttp | McpSse, *, only_public: bool = False) -> None:
-        self._web = Web(config, only_public=only_public)
+    def __init__(self, config: McpHttp | McpSse, *, only_public: bool = False, logins: str = "") -> None:
+        self._web = Web(config, only_public=only_public, logins=logins)
         self._secrets = secrets_of(config)
 
     def transport(self) -> Transport:
         return self._web.transport()
 
     def explain(self, error: BaseException | None) -> str:
+        if self._web.refusal is not None:
+            return str(self._web.refusal)
         answer = leaf(error)
         if self._web.status and (not isinstance(answer, MCPError) or answer.message in _SAYING_NOTHING):
             return f"answered with HTTP status {self._web.status}"
@@ -128,7 +138,10 @@ class Address:
         return ""
 
     def has_forgotten_us(self) -> bool:
-        return self._web.status == httpx2.codes.NOT_FOUND
+        return self._web.status == httpx2.codes.NOT_FOUND or self.needs_login()
+
+    def needs_login(self) -> bool:
+        return isinstance(self._web.refusal, LoginNeeded)
 
 
 def _ending(child: Child) -> str:

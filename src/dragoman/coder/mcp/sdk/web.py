@@ -4,7 +4,7 @@ The SDK reads an answer that is no event stream whole, however long it is, and u
 takes nothing packed: a kilobyte of it can be a gigabyte.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -14,7 +14,10 @@ from mcp.client import Transport
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from dragoman.coder.mcp.logins import LoginFailed, LoginFile, LoginNeeded
+from dragoman.coder.mcp.sdk.guarded_client import CountedBody, can_log_in
 from dragoman.coder.mcp.sdk.lines import MESSAGE_BYTES, TOO_LARGE
+from dragoman.coder.mcp.sdk.oauth import KeptLoginAuth
 from dragoman.errors import StartFailed
 from dragoman.host.address import UrlRefused
 from dragoman.host.public_web import PublicTransport, look_up
@@ -31,17 +34,22 @@ SILENT_SECONDS: Final = 300.0
 
 
 class Web:
-    """A server behind a URL. `status` is the last HTTP status, if that was a refusal, else 0.
+    """A server behind a URL. `status` is the last HTTP status, if that was a refusal, else 0. `refusal` is why its
+    login cannot be used, if that is so.
 
-    `only_public`: it is called only where all addresses of its host are of the public internet.
+    `only_public`: it is called only where all addresses of its host are of the public internet. `logins` is the folder
+    of kept logins; empty: none is used.
     """
 
-    def __init__(self, config: McpHttp | McpSse, *, only_public: bool = False) -> None:
+    def __init__(self, config: McpHttp | McpSse, *, only_public: bool = False, logins: str = "") -> None:
         self._only_public = only_public
         self.status = 0
+        self.refusal: StartFailed | None = None
         self._config = config
         self._headers = {header.name: header.value for header in config.headers or ()}
         self._url, self._auth = _without_user(config.url)
+        if logins and self._auth is None and can_log_in(self._url, list(self._headers)):
+            self._auth = _WatchedLogin(self, KeptLoginAuth(self._url, LoginFile(logins, self._url)))
 
     def transport(self) -> Transport:
         """Return a way to the agent, for one connection."""
@@ -90,10 +98,33 @@ class Web:
             raise httpx2.DecodingError("Its answer is packed, which was not asked for.", request=response.request)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _Counted(response.stream)
+            response.stream = CountedBody(response.stream, MESSAGE_BYTES, TOO_LARGE)
 
 
-def _without_user(url: str) -> tuple[str, httpx2.BasicAuth | None]:
+class _WatchedLogin(httpx2.Auth):
+    """Notes why a login cannot be used: the SDK makes an error of its own of what is raised here."""
+
+    def __init__(self, web: Web, inner: httpx2.Auth) -> None:
+        self._web = web
+        self._inner = inner
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        self._web.refusal = None
+        flow = self._inner.async_auth_flow(request)
+        try:
+            outgoing = await anext(flow)
+            while True:
+                outgoing = await flow.asend((yield outgoing))
+        except StopAsyncIteration:
+            return
+        except (LoginNeeded, LoginFailed) as error:
+            self._web.refusal = error
+            raise
+        finally:
+            await flow.aclose()
+
+
+def _without_user(url: str) -> tuple[str, httpx2.Auth | None]:
     """Return the URL without its user and password, safe to print, and those as `BasicAuth`; None: there were none.
 
     Raise `StartFailed` if the URL cannot be parsed.
@@ -115,21 +146,3 @@ class _PublicTransport(PublicTransport):
             return await super().handle_async_request(request)
         except UrlRefused:
             raise StartFailed("its address is not public, and this token may bring no other") from None
-
-
-class _Counted(httpx2.AsyncByteStream):
-    """A body that ends in an error when it is too long."""
-
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MESSAGE_BYTES
-        async for chunk in self._inner:
-            left -= len(chunk)
-            if left < 0:
-                raise httpx2.StreamError(TOO_LARGE)
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
