@@ -29,7 +29,7 @@ async def test_a_child_shows_its_program_and_how_it_ended(tmp_path: Path) -> Non
 
 
 async def test_a_server_shows_its_state_and_no_argument_of_its_command() -> None:
-    async def notice(text: str) -> None: ...
+    async def notice(text: str, description: str = "") -> None: ...
 
     async def load() -> object:
         raise NotImplementedError

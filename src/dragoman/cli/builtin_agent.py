@@ -86,8 +86,8 @@ def our_setup(
         model_calls=settings.number("max_turn_requests"),
         compact_above=_part_of_window(settings.number("compact_above")),
         thought_level=settings.text("thought_level"),
-        servers=lambda cwd: _servers(settings, cwd),
-        remarks=_remarks,
+        servers=lambda cwd: mcp_servers(settings, cwd),
+        remarks=project_remarks,
         protected_paths=started_files,
         fetches=rules.fetches_as_reading,
         sandbox_limits=_sandbox_limits(settings),
@@ -223,7 +223,7 @@ def _check_address(models: Models, config: dict[str, object]) -> None:
         raise CommandError(str(error)) from None
 
 
-def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
+def mcp_servers(settings: Settings, cwd: str) -> "list[McpServer]":
     """Return the user's own MCP servers, and those of a project that is trusted as it is."""
     project = _of_project(cwd)
     of_theirs = [] if project is None else list(project.servers)
@@ -241,7 +241,8 @@ def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
     return [*(server for server in of_theirs if name_of(server) not in own), *of_ours]
 
 
-def _remarks(cwd: str) -> list[str]:
+def project_remarks(cwd: str) -> list[str]:
+    """Return what the user should know about a project's servers that do not count."""
     project = _of_project(cwd)
     return [] if project is None else list(project.remarks)
 

@@ -16,6 +16,8 @@ DEFAULT_MODE: Final = "ask"
 # Model calls in one turn, unless the setup has another number.
 MODEL_CALLS: Final = 100
 COMPACT_ABOVE: Final = 0.8
+# Of our data folder, where logins at MCP servers are kept.
+LOGINS: Final = "mcp-logins"
 
 
 class Models(Protocol):
@@ -134,7 +136,7 @@ class Setup:
     @property
     def mcp_logins(self) -> str:
         """The folder of logins at MCP servers; empty: none are kept."""
-        return f"{self.home}/mcp-logins" if self.home else ""
+        return f"{self.home}/{LOGINS}" if self.home else ""
 
     @property
     def user_home(self) -> str:

@@ -25,7 +25,10 @@ _PAGE: Final = (
     "<body style='font:1.1em sans-serif;margin:4em'><h1>{title}</h1><p>{text}</p>"
 )
 _DONE: Final = ("200 OK", _PAGE.format(title="Logged in", text="You can close this page and go back."))
-_REFUSED: Final = ("200 OK", _PAGE.format(title="Not logged in", text="The login was refused. You can close this page."))
+_REFUSED: Final = (
+    "200 OK",
+    _PAGE.format(title="Not logged in", text="It was refused. You can close this page."),
+)
 _STRANGE: Final = ("400 Bad Request", _PAGE.format(title="Not for this login", text="Nothing was changed."))
 
 

@@ -22,8 +22,6 @@ from dragoman.errors import StartFailed
 from dragoman.host.private_file import check_private, write_private
 from dragoman.host.regular_file import read_whole
 
-# In our data folder, which is hidden from tools.
-FOLDER: Final = "mcp-logins"
 # Metadata, a registration and two tokens; JWTs have some thousand characters.
 _FILE_BYTES: Final = 256 * limits.KIB
 # Another process that renews the token answers within this, or is taken for hung.

@@ -6,8 +6,6 @@ the whole way with a browser (`new_login`). Where the SDK (2.4) falls short: it 
 where they are renewed, does not renew one that was refused before its time, and holds one lock during each request.
 """
 
-import secrets
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from typing import Final, TypeVar
