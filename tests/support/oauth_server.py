@@ -28,7 +28,7 @@ SCOPE = "tools"
 
 
 class Issuer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """Gives codes and tokens to whoever comes; remembers all of it."""
+    """Gives a code and tokens to every client, and remembers all of it."""
 
     def __init__(self) -> None:
         self.clients: dict[str, OAuthClientInformationFull] = {}

@@ -120,13 +120,13 @@ def _kind(server: "Config") -> str:
 
 def _login_state(server: "Config") -> str:
     """Return whether a server has a login, in words; empty for one that can have none."""
-    from dragoman.coder.mcp.logins import LoginFailed, LoginFile
+    from dragoman.coder.mcp.logins import LoginFailed, McpLoginFile
     from dragoman.vocabulary.requests import McpHttp, McpSse
 
     if not isinstance(server, McpHttp | McpSse):
         return ""
     try:
-        login = LoginFile(_logins(), server.url).read()
+        login = McpLoginFile(_logins(), server.url).read()
     except LoginFailed as error:
         return str(error)
     return "logged in" if login is not None and login.tokens else "no login"
@@ -190,7 +190,7 @@ def _print_status(status: "McpServerStatus", *, as_json: bool) -> None:
 
 
 async def _login(arguments: argparse.Namespace) -> int:
-    from dragoman.coder.mcp.logins import LoginFile
+    from dragoman.coder.mcp.logins import McpLoginFile
 
     url = _address(arguments.server, arguments.cwd)
     oauth = _sdk()
@@ -201,7 +201,7 @@ async def _login(arguments: argparse.Namespace) -> int:
         port=arguments.port,
     )
     show = _shower(browser=not arguments.no_browser)
-    if not await oauth.new_login(url, LoginFile(_logins(), url), show, float(arguments.timeout), choice):
+    if not await oauth.new_login(url, McpLoginFile(_logins(), url), show, float(arguments.timeout), choice):
         print_notice(f"{arguments.server} wants no login")
         return 0
     print(f"Logged in at {arguments.server}. `dragoman mcp logout {arguments.server}` ends it.")
@@ -209,10 +209,10 @@ async def _login(arguments: argparse.Namespace) -> int:
 
 
 async def _logout(arguments: argparse.Namespace) -> int:
-    from dragoman.coder.mcp.logins import LoginFile
+    from dragoman.coder.mcp.logins import McpLoginFile
 
     url = _address(arguments.server, arguments.cwd)
-    file = LoginFile(_logins(), url)
+    file = McpLoginFile(_logins(), url)
     if file.read() is None:
         return print_error(f"no login at {arguments.server} is kept here", NOT_DONE)
     revoked = await _sdk().revoke_login(url, file)

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.types import Receive, Scope, Send
 
 from dragoman.coder.mcp.callback import LoginCallback
-from dragoman.coder.mcp.logins import LoginFailed, LoginFile, LoginNeeded, McpLogin, login_key
+from dragoman.coder.mcp.logins import LoginFailed, McpLoginFile, LoginNeeded, McpLogin, login_key
 from dragoman.coder.mcp.sdk.oauth import ClientChoice, new_login, revoke_login
 from dragoman.vocabulary.requests import HttpHeader, McpHttp
 from tests.support.mcp_servers import LONG, running
@@ -41,13 +41,15 @@ async def browse(url: str, callback: LoginCallback) -> None:
         assert answer.status_code == 200, answer.text
 
 
-async def log_in(server: LoginServer, folder: Path, show: Any = browse, choice: ClientChoice = NO_CHOICE) -> LoginFile:
-    file = LoginFile(str(folder), server.url)
+async def log_in(
+    server: LoginServer, folder: Path, show: Any = browse, choice: ClientChoice = NO_CHOICE
+) -> McpLoginFile:
+    file = McpLoginFile(str(folder), server.url)
     assert await new_login(server.url, file, show, LONG, choice)
     return file
 
 
-def kept(file: LoginFile) -> McpLogin:
+def kept(file: McpLoginFile) -> McpLogin:
     login = file.read()
     assert login is not None
     return login
@@ -77,7 +79,7 @@ async def test_a_login_goes_the_whole_way_and_a_session_uses_it(server: LoginSer
 
 
 @pytest.mark.requirement("MCP1")
-async def test_without_a_login_the_session_says_what_to_run_and_asks_nobody(
+async def test_without_a_login_the_session_says_what_to_run_and_asks_nothing(
     server: LoginServer, tmp_path: Path
 ) -> None:
     async with running(McpHttp("tickets", server.url), logins=tmp_path, connected=False) as bench:
@@ -220,19 +222,19 @@ async def test_a_login_that_the_user_refuses_in_the_browser_keeps_nothing(server
         async with httpx2.AsyncClient(trust_env=False) as browser:
             assert "Not logged in" in (await browser.get(f"{callback.url}?{urlencode(fields)}")).text
 
-    file = LoginFile(str(tmp_path), server.url)
+    file = McpLoginFile(str(tmp_path), server.url)
     with pytest.raises(LoginFailed, match=r"refused the login: access_denied: no.* thanks") as failed:
         await new_login(server.url, file, refuse, LONG, NO_CHOICE)
     assert "\x1b" not in str(failed.value)
     assert file.read() is None
 
 
-async def test_a_login_that_nobody_finishes_ends_after_its_time(server: LoginServer, tmp_path: Path) -> None:
+async def test_a_login_that_is_not_finished_ends_after_its_time(server: LoginServer, tmp_path: Path) -> None:
     async def ignore(url: str, callback: LoginCallback) -> None:
         pass
 
     with pytest.raises(LoginFailed, match=r"was not logged in to within 0\.01 s"):
-        await new_login(server.url, LoginFile(str(tmp_path), server.url), ignore, 0.01, NO_CHOICE)
+        await new_login(server.url, McpLoginFile(str(tmp_path), server.url), ignore, 0.01, NO_CHOICE)
 
 
 # -- addresses that a server names ---------------------------------------------------------------------------------
@@ -328,7 +330,7 @@ async def test_a_server_that_wants_no_login_says_so(tmp_path: Path) -> None:
             await JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {}})(scope, receive, send)
 
         server.answers["/mcp"] = welcome
-        assert not await new_login(server.url, LoginFile(str(tmp_path), server.url), browse, LONG, NO_CHOICE)
+        assert not await new_login(server.url, McpLoginFile(str(tmp_path), server.url), browse, LONG, NO_CHOICE)
 
 
 # -- what is kept ----------------------------------------------------------------------------------------------------
@@ -367,7 +369,7 @@ async def test_a_file_that_others_can_write_or_read_is_not_used(server: LoginSer
 
 
 async def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
-    file = LoginFile(str(tmp_path), "https://one.example/mcp")
+    file = McpLoginFile(str(tmp_path), "https://one.example/mcp")
     file.write(McpLogin(url=file.url, tokens={"access_token": "canary"}))
     (path,) = tmp_path.glob("*.json")
     for content in (b"{", b"[]", json.dumps({"url": "https://other.example/"}).encode()):

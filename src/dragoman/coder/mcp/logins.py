@@ -1,7 +1,7 @@
 """Keep the logins at remote MCP servers: one private file for each address, with the registered client and its tokens.
 
 Promise: a file is readable by its owner alone from its first byte on, and is whole or not there; what others could
-write is not used. Two processes renew a token one after the other (`LoginFile.lock`), because a server that rotates
+write is not used. Two processes renew a token one after the other (`McpLoginFile.lock`), because a server that rotates
 refresh tokens takes the second use of one for a theft. Nothing here is printed: errors name the file, not its content.
 """
 
@@ -70,7 +70,7 @@ def login_key(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path or '/'}{query}"
 
 
-class LoginFile:
+class McpLoginFile:
     """The file of one server's login, in `folder`. Its methods block for a moment."""
 
     def __init__(self, folder: str, url: str) -> None:
@@ -79,7 +79,7 @@ class LoginFile:
         self._path: Final = Path(folder, f"{name}.json")
 
     def __repr__(self) -> str:
-        return f"<LoginFile {self._path.name}>"
+        return f"<McpLoginFile {self._path.name}>"
 
     def read(self) -> McpLogin | None:
         """Return what is kept; None: nothing. `LoginFailed` if the file cannot be used."""

@@ -1,14 +1,14 @@
 """Logins at servers behind a URL, by the SDK's OAuth client: discovery, registration, PKCE, tokens.
 
 Two ways to use it. `KeptLoginAuth` is for sessions: it sends the kept token, renews one that has expired or was
-refused, and raises `LoginNeeded` where only a person helps; it never registers or asks anybody. `NewLoginAuth` goes
+refused, and raises `LoginNeeded` where only a person helps; it never registers and never asks. `NewLoginAuth` goes
 the whole way with a browser (`new_login`). Where the SDK (2.4) falls short: it forgets when kept tokens expire and
 where they are renewed, does not renew one that was refused before its time, and holds one lock during each request.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -25,10 +25,9 @@ from mcp.shared.auth import (
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.types import LATEST_PROTOCOL_VERSION
 from msgspec.structs import replace
-from pydantic import BaseModel, ValidationError
 
 from dragoman.coder.mcp.callback import LoginCallback
-from dragoman.coder.mcp.logins import LoginFailed, LoginFile, LoginNeeded, McpLogin
+from dragoman.coder.mcp.logins import LoginFailed, McpLoginFile, LoginNeeded, McpLogin
 from dragoman.coder.mcp.sdk.guarded_client import guarded_client
 from dragoman.coder.mcp.server_text import one_line
 from dragoman.host.address import URL_CHARACTERS
@@ -37,14 +36,12 @@ from dragoman.version import VERSION
 ShowUrl = Callable[[str, LoginCallback], Awaitable[None]]
 """Show the page of a login to the user; `LoginFailed` if the user does not want it."""
 
-M = TypeVar("M", bound=BaseModel)
-
 _TEMPORARY: Final = 500
 _ERROR_CHARACTERS: Final = 300
 _REVOKE_SECONDS: Final = 10.0
 
 
-class ClientChoice(BaseModel):
+class ClientChoice(NamedTuple):
     """What the user says about the client: an id that the server's operator has given out, its secret, scopes."""
 
     client_id: str = ""
@@ -56,7 +53,7 @@ class ClientChoice(BaseModel):
 class _KeptTokens(TokenStorage):
     """What the SDK keeps, in our file; with what it forgets: when tokens expire, and who renews them."""
 
-    def __init__(self, file: LoginFile) -> None:
+    def __init__(self, file: McpLoginFile) -> None:
         self.file: Final = file
         self.provider: OAuthClientProvider
 
@@ -95,7 +92,7 @@ class _KeptTokens(TokenStorage):
             context.current_tokens = _model(OAuthToken, login.tokens)
             context.oauth_metadata = _model(OAuthMetadata, login.metadata)
             context.protected_resource_metadata = _model(ProtectedResourceMetadata, login.resource)
-        except ValidationError:
+        except ValueError:  # that of pydantic is one
             raise LoginFailed("has a kept login that cannot be read; log in again") from None
         context.token_expiry_time = login.expires_at
         if context.protected_resource_metadata is not None:
@@ -106,7 +103,7 @@ class _KeptTokens(TokenStorage):
 class KeptLoginAuth(OAuthClientProvider):
     """Sends the kept token of one server, and renews it. Raises `LoginNeeded` where a person has to log in."""
 
-    def __init__(self, url: str, file: LoginFile) -> None:
+    def __init__(self, url: str, file: McpLoginFile) -> None:
         self._kept = _KeptTokens(file)
         super().__init__(url, _client_metadata("http://127.0.0.1/"), self._kept)
         self._kept.provider = self
@@ -171,7 +168,7 @@ class NewLoginAuth(OAuthClientProvider):
     """Logs in with the user's browser, on the first request that the server refuses."""
 
     def __init__(
-        self, url: str, file: LoginFile, choice: ClientChoice, show: ShowUrl, callback: LoginCallback, seconds: float
+        self, url: str, file: McpLoginFile, choice: ClientChoice, show: ShowUrl, callback: LoginCallback, seconds: float
     ) -> None:
         self._kept = _KeptTokens(file)
         self._show = show
@@ -208,7 +205,7 @@ class NewLoginAuth(OAuthClientProvider):
         return AuthorizationCodeResult(code=answer.code, state=answer.state, iss=answer.issuer)
 
 
-async def new_login(url: str, file: LoginFile, show: ShowUrl, seconds: float, choice: ClientChoice) -> bool:
+async def new_login(url: str, file: McpLoginFile, show: ShowUrl, seconds: float, choice: ClientChoice) -> bool:
     """Log in, and keep what comes of it. `show` gets the page for the user's browser; wait for it `seconds` at most.
 
     False: the server wants no login. `LoginFailed` says why there is none.
@@ -236,7 +233,7 @@ async def new_login(url: str, file: LoginFile, show: ShowUrl, seconds: float, ch
         return True
 
 
-async def revoke_login(url: str, file: LoginFile) -> bool:
+async def revoke_login(url: str, file: McpLoginFile) -> bool:
     """Delete a kept login, and have its server revoke the tokens (RFC 7009). Return whether the server said yes.
 
     It is deleted whatever the server says. `LoginFailed` if the file cannot be used or deleted.
@@ -271,11 +268,11 @@ async def _revoke(provider: OAuthClientProvider, url: str) -> bool:
     return revoked
 
 
-def _callback(file: LoginFile, choice: ClientChoice) -> LoginCallback:
+def _callback(file: McpLoginFile, choice: ClientChoice) -> LoginCallback:
     """Return a callback at the address that was registered last, if that port is free."""
     port = choice.port
     if not port and not choice.client_id:
-        with suppress(LoginFailed, ValidationError):
+        with suppress(LoginFailed, ValueError):
             kept = file.read()
             redirects = _redirects(_model(OAuthClientInformationFull, kept.client)) if kept else []
             port = next((found for one in redirects if (found := urlsplit(one).port)), 0)
@@ -324,11 +321,13 @@ def _redirects(client: OAuthClientInformationFull | None) -> list[str]:
     return [str(one) for one in client.redirect_uris or ()] if client is not None else []
 
 
-def _json(model: BaseModel | None) -> dict[str, object] | None:
+def _json(model: Any) -> dict[str, Any] | None:
+    """Return one of the SDK's models as it is kept."""
     return None if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _model(kind: type[M], fields: dict[str, object] | None) -> M | None:
+def _model(kind: Any, fields: dict[str, Any] | None) -> Any:
+    """Return what is kept as one of the SDK's models; `ValueError` if it is none."""
     return None if fields is None else kind.model_validate(fields)
 
 

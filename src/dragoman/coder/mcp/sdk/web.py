@@ -14,7 +14,7 @@ from mcp.client import Transport
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from dragoman.coder.mcp.logins import LoginFailed, LoginFile, LoginNeeded
+from dragoman.coder.mcp.logins import LoginFailed, McpLoginFile, LoginNeeded
 from dragoman.coder.mcp.sdk.guarded_client import CountedBody, can_log_in
 from dragoman.coder.mcp.sdk.lines import MESSAGE_BYTES, TOO_LARGE
 from dragoman.coder.mcp.sdk.oauth import KeptLoginAuth
@@ -49,7 +49,7 @@ class Web:
         self._headers = {header.name: header.value for header in config.headers or ()}
         self._url, self._auth = _without_user(config.url)
         if logins and self._auth is None and can_log_in(self._url, list(self._headers)):
-            self._auth = _WatchedLogin(self, KeptLoginAuth(self._url, LoginFile(logins, self._url)))
+            self._auth = _WatchedLogin(self, KeptLoginAuth(self._url, McpLoginFile(logins, self._url)))
 
     def transport(self) -> Transport:
         """Return a way to the agent, for one connection."""
