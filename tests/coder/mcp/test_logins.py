@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.types import Receive, Scope, Send
 
 from dragoman.coder.mcp.callback import LoginCallback
-from dragoman.coder.mcp.logins import LoginFailed, McpLoginFile, LoginNeeded, McpLogin, login_key
+from dragoman.coder.mcp.logins import LoginFailed, LoginNeeded, McpLogin, McpLoginFile, login_key
 from dragoman.coder.mcp.sdk.oauth import ClientChoice, new_login, revoke_login
 from dragoman.vocabulary.requests import HttpHeader, McpHttp
 from tests.support.mcp_servers import LONG, running

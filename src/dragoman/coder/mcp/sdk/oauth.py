@@ -27,7 +27,7 @@ from mcp.types import LATEST_PROTOCOL_VERSION
 from msgspec.structs import replace
 
 from dragoman.coder.mcp.callback import LoginCallback
-from dragoman.coder.mcp.logins import LoginFailed, McpLoginFile, LoginNeeded, McpLogin
+from dragoman.coder.mcp.logins import LoginFailed, LoginNeeded, McpLogin, McpLoginFile
 from dragoman.coder.mcp.sdk.guarded_client import guarded_client
 from dragoman.coder.mcp.server_text import one_line
 from dragoman.host.address import URL_CHARACTERS

@@ -14,7 +14,7 @@ from mcp.client import Transport
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from dragoman.coder.mcp.logins import LoginFailed, McpLoginFile, LoginNeeded
+from dragoman.coder.mcp.logins import LoginFailed, LoginNeeded, McpLoginFile
 from dragoman.coder.mcp.sdk.guarded_client import CountedBody, can_log_in
 from dragoman.coder.mcp.sdk.lines import MESSAGE_BYTES, TOO_LARGE
 from dragoman.coder.mcp.sdk.oauth import KeptLoginAuth
