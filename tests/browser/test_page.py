@@ -700,3 +700,21 @@ async def test_a_question_shows_what_a_diff_does_not_tell(modules: Tab) -> None:
         assert told in shown, told
     for told_already in ("--- a/src/a.py", "old_string", "replace_all"):
         assert told_already not in shown, told_already
+
+
+async def test_the_agent_is_chosen_from_a_list(page: Tab, tmp_path: Path) -> None:
+    async with gateway(counting(3), tmp_path, beside={"other": counting(1)}) as served:
+        await enter(page, served)
+        choices = "[...document.querySelectorAll('#agent option')].map((one) => one.value)"
+        assert await page.js(choices) == ["main", "other"]
+        await prompt(page, "count")
+        await page.until_text(".message.agent", "0 1 2")
+        change = "list.value = 'other'; list.dispatchEvent(new Event('change'))"
+        await page.js(f"((list) => {{ {change} }})(document.querySelector('#agent'))")
+        await page.until_text("#title", "New session")
+        await page.until("document.querySelector('#agent').value === 'other'")
+        await prompt(page, "count")
+        await page.until("document.querySelector('.message.agent')?.innerText.trim() === '0'")
+        await page.reload()
+        await page.until("document.querySelector('#agent')?.value === 'other'")
+        await page.until("document.querySelector('.message.agent')?.innerText.trim() === '0'")

@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 
 from dragoman.agent.agent import Agent
 from dragoman.errors import INVALID_REQUEST, PARSE_ERROR
-from dragoman.gateway import app, connection, guard, http_replies, hub, login_store, session_streams, token_store
+from dragoman.gateway import connection, endpoint, guard, http_replies, hub, login_store, session_streams, token_store
 from dragoman.gateway.connection import Full, GatewayConnection
 from dragoman.gateway.envelope import peek
 from dragoman.gateway.replay_buffer import GONE, REPLACED
@@ -149,7 +149,7 @@ async def test_a_connection_that_ends_while_a_session_is_looked_for_is_not_found
 
 async def test_a_message_of_millions_of_values_is_refused_and_holds_nothing_up(tmp_path: Path) -> None:
     body = f'{{"jsonrpc":"2.0","id":7,"method":"_x/y","params":{{"a":{WIDE}}}}}'
-    assert len(body) < app.BODY_BYTES
+    assert len(body) < endpoint.BODY_BYTES
     async with gateway(counting(1), tmp_path) as served, opening(served) as peer, raw_http(served) as raw:
         await session(peer, 1)
         began = time.process_time()
@@ -169,7 +169,7 @@ def test_the_session_of_the_header_is_put_in_without_reading_the_rest() -> None:
         b"0.5," * 4_000_000
     )
     began = time.process_time()
-    spliced, message = app._with_session(body, peek(body), 's "1"', must_be_named=True)
+    spliced, message = endpoint._with_session(body, peek(body), 's "1"', must_be_named=True)
     assert time.process_time() - began < 0.5
     assert message == peek(spliced)
     assert (message.id, message.method, message.session_id) == (5, "session/prompt", 's "1"')
@@ -180,7 +180,7 @@ def test_the_session_of_the_header_is_put_in_without_reading_the_rest() -> None:
 def test_params_that_are_no_object_become_one(params: bytes | None) -> None:
     more = b"" if params is None else b',"params":' + params
     body = b'{"jsonrpc":"2.0","id":5,"method":"session/prompt"%b}' % more
-    spliced, _ = app._with_session(body, peek(body), "s", must_be_named=True)
+    spliced, _ = endpoint._with_session(body, peek(body), "s", must_be_named=True)
     assert msgspec.json.decode(spliced)["params"] == {"sessionId": "s"}
 
 
@@ -349,7 +349,7 @@ async def test_bodies_of_one_principal_under_way_are_bounded_together(
 ) -> None:
     monkeypatch.setattr(http_replies, "BODIES_EACH_BYTES", 2 * MIB)
     async with gateway(counting(1), tmp_path) as served, opening(served) as watching:
-        budgets = served.server._app._bodies._budgets
+        budgets = served.server._app._endpoints[""]._bodies._budgets
         held = budgets.of("default")
         _, first = await begun(served, 3 * MIB // 2)
         await until(lambda: held.used == 3 * MIB // 2)

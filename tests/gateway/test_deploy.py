@@ -21,9 +21,9 @@ from dragoman.client.connect import connect
 from dragoman.errors import LinkClosed
 from dragoman.gateway import (
     agent_source,
-    app,
     connections,
     dead_peers,
+    endpoint,
     guard,
     host_check,
     http_replies,
@@ -173,7 +173,7 @@ def test_the_limits_that_are_told_are_the_limits() -> None:
     mib = 1024 * 1024
     probing = dead_peers.IDLE_SECONDS + dead_peers.PROBES * dead_peers.INTERVAL_SECONDS
     expected = {
-        "body of a request": f"{app.BODY_BYTES // mib} MiB, within 30 s",
+        "body of a request": f"{endpoint.BODY_BYTES // mib} MiB, within 30 s",
         "bodies that are read or worked on at once": f"{http_replies.BODIES_EACH_BYTES // mib} MiB of one principal, "
         f"{http_replies.BODIES_ALL_BYTES // mib} MiB of all",
         "values in a message": f"{precheck.VALUES}, names and commas among them",

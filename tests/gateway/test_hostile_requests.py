@@ -15,7 +15,7 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.cli.main import main
-from dragoman.gateway import app, http_replies
+from dragoman.gateway import endpoint, http_replies
 from dragoman.gateway.connection import GatewayConnection
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.host_check import Refusal
@@ -384,7 +384,7 @@ async def test_a_slow_body_is_408(served: Served, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.requirement("K16")
 @pytest.mark.parametrize(("over", "expected"), [(-1, 200), (0, 200), (1, 413)])
 async def test_bodies_at_the_limit(served: Served, monkeypatch: pytest.MonkeyPatch, over: int, expected: int) -> None:
-    monkeypatch.setattr(app, "BODY_BYTES", 100_000)
+    monkeypatch.setattr(endpoint, "BODY_BYTES", 100_000)
     body = msgspec.json.encode(hello(1))
     body += b" " * (100_000 + over - len(body))
     async with http_client() as client:
@@ -400,7 +400,7 @@ async def test_bodies_at_the_limit(served: Served, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.requirement("K16")
 async def test_the_largest_body_is_refused_without_being_read(served: Served) -> None:
-    length = f"Content-Length: {app.BODY_BYTES + 1}"
+    length = f"Content-Length: {endpoint.BODY_BYTES + 1}"
     answer, _ = await raw(served, head(served, "POST", "/acp", None, "Content-Type: application/json", length))
     assert status(answer) == 413
 

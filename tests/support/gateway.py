@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -76,8 +76,9 @@ async def gateway(
     logins: Path | None = None,
     ceilings: Ceilings | None = None,
     on_permission: OnPermission | None = None,
+    beside: Mapping[str, Agent] | None = None,
 ) -> AsyncIterator[Served]:
-    """The agent behind a gateway."""
+    """The agent behind a gateway; with others `beside` it, by their names, it is called `main`."""
     tokens = TokenStore(folder / "tokens.json")
     token = tokens.make("default")
     bugs: list[Exception] = []
@@ -91,8 +92,18 @@ async def gateway(
         on_permission=on_permission,
     )
     allowed = (f"127.0.0.1:{proxy_port}",)
+    hubs = {"main": hub}
+    for name, other in (beside or {}).items():
+        directory = SessionDirectory(folder / "owners.jsonl", name)
+        hubs[name] = Hub(AgentSource(in_process(other.serve, bugs.append), versions), directory=directory, beside=hub)
     server = GatewayServer(
-        hub, tokens, port=free_port(), elephant=elephant, logins=logins, host=host, allowed_hosts=allowed
+        hub if beside is None else hubs,
+        tokens,
+        port=free_port(),
+        elephant=elephant,
+        logins=logins,
+        host=host,
+        allowed_hosts=allowed,
     )
     await server.start()
     try:

@@ -48,7 +48,8 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         metavar="NAME",
         action="append",
         default=[],
-        help="serve this agent of `dragoman agents` in place of our own",
+        help="serve this agent of `dragoman agents` in place of our own (dragoman); several are at /acp/NAME, and the "
+        "first at /acp as well",
     )
     parser.add_argument("--model", metavar="M", help="model to use: provider/name, demo, script:FILE")
     parser.add_argument("--mode", metavar="MODE", help="what it may do without asking; ask is the default")

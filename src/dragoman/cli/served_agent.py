@@ -19,13 +19,19 @@ from dragoman.store.contract import StoreFailed
 
 
 class ServedAgent(NamedTuple):
-    """An agent to serve, and what is known of its stored sessions; `modes` None: its modes are not ours to judge."""
+    """An agent to serve, and what is known of its stored sessions; `modes` None: its modes are not ours to judge.
+
+    `path` is its name in an address, where the server has several; `recorded_as` the name under which its sessions and
+    decisions are recorded (empty: our own, which stores them itself).
+    """
 
     agents: AgentSource
     folder_of: FolderOf | None = None
     modes: AgentModes | None = None
     # The model that a new session of our own agent begins with; empty for an agent of the registry.
     model: str = ""
+    path: str = ""
+    recorded_as: str = ""
 
 
 def our_agent(
@@ -84,7 +90,7 @@ def registry_agent(name: str) -> ServedAgent:
         start_seconds=entry.startup_ms / 1000,
         renames=True,
     )
-    return ServedAgent(agents)
+    return ServedAgent(agents, recorded_as=name)
 
 
 def _our_modes() -> AgentModes:

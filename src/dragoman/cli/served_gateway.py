@@ -6,9 +6,11 @@ wrong on a command line and raises `CommandError`, `serve` opens the socket.
 
 import argparse
 import asyncio
+import re
 import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.cli.errors import CommandError
 from dragoman.cli.home import own_file, own_folders
@@ -17,11 +19,16 @@ from dragoman.coder.model_registry import DEMO
 
 if TYPE_CHECKING:
     from dragoman.cli.served_agent import ServedAgent
-    from dragoman.gateway.ceilings import Ceilings
+    from dragoman.gateway.hub import Hub
     from dragoman.gateway.logbook import Logbook
     from dragoman.gateway.open_questions import OnPermission
     from dragoman.gateway.server import GatewayServer
     from dragoman.gateway.token_store import TokenStore
+    from dragoman.gateway.token_types import TokenLimits
+
+
+# The name of our own agent among those of `acp.json`.
+OURS: Final = "dragoman"
 
 
 class PreparedGateway(NamedTuple):
@@ -30,38 +37,27 @@ class PreparedGateway(NamedTuple):
     arguments: argparse.Namespace
     tokens: "TokenStore"
     log: "Logbook"
-    served: "ServedAgent"
-    ceilings: "Ceilings"
+    served: "Sequence[ServedAgent]"  # at least one; the first is that of `/acp`
+    limits: "TokenLimits"
 
     @property
     def is_demo(self) -> bool:
-        """Return whether no language model answers in a new session."""
-        return self.served.model == DEMO
+        """Return whether no language model answers in a new session of our own agent."""
+        return any(one.model == DEMO for one in self.served)
 
     def _report_recording(self, sentence: str) -> None:
         self.log.error("recording_failed", reason=sentence)
 
     def server(self) -> "GatewayServer":
         """Return the server. Call it inside a running loop."""
-        from dragoman.cli.recordings import recordings_of
-        from dragoman.gateway.hub import Hub
         from dragoman.gateway.server import GatewayServer
-        from dragoman.gateway.session_directory import SessionDirectory
 
-        directory = SessionDirectory(own_file("gateway", "owners.jsonl"), agent="".join(self.arguments.agent))
-        hub = Hub(
-            self.served.agents,
-            directory=directory,
-            folder_of=self.served.folder_of,
-            report=error_reporter(self.log),
-            log=self.log,
-            ceilings=self.ceilings,
-            on_permission=_recorder(self.arguments),
-            recordings=recordings_of("".join(self.arguments.agent), self._report_recording),
-        )
+        hubs: dict[str, Hub] = {}
+        for one in self.served:
+            hubs[one.path] = self._hub(one, next(iter(hubs.values()), None))
         given = self.arguments
         return GatewayServer(
-            hub,
+            hubs,
             self.tokens,
             host=given.host,
             port=given.port,
@@ -72,13 +68,29 @@ class PreparedGateway(NamedTuple):
             logins=own_file("gateway"),
         )
 
+    def _hub(self, one: "ServedAgent", beside: "Hub | None") -> "Hub":
+        from dragoman.cli.recordings import recordings_of
+        from dragoman.gateway.ceilings import Ceilings
+        from dragoman.gateway.hub import Hub
+        from dragoman.gateway.session_directory import SessionDirectory
+
+        return Hub(
+            one.agents,
+            directory=SessionDirectory(own_file("gateway", "owners.jsonl"), agent=one.recorded_as),
+            folder_of=one.folder_of,
+            report=error_reporter(self.log),
+            log=self.log,
+            ceilings=Ceilings(self.limits, one.modes),
+            on_permission=_recorder(one.recorded_as, self.arguments),
+            recordings=recordings_of(one.recorded_as, self._report_recording),
+            beside=beside,
+        )
+
 
 def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook") -> PreparedGateway:
     """Check a command line and choose the agent. Raise `CommandError` or `UsageError` for what is wrong."""
     from dragoman.cli.key_variables import hide_keys
-    from dragoman.cli.served_agent import our_agent, registry_agent
     from dragoman.cli.token_fields import server_limits
-    from dragoman.gateway.ceilings import Ceilings
     from dragoman.gateway.host_check import is_loopback
 
     hide_keys()
@@ -93,22 +105,51 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
             f"without a token the server answers only this machine: make one with "
             f"`dragoman tokens create NAME`, then serve on {arguments.host}"
         )
-    if len(arguments.agent) > 1:
-        raise CommandError("one server serves one agent; start another on another --port")
+    _check_names(arguments)
     _check_home(arguments, tokens)
     limits = server_limits(arguments)
-    if arguments.agent:
-        served = registry_agent(arguments.agent[0])
-    else:
-        served = our_agent(arguments, _private(arguments, tokens), error_reporter(log))
-    return PreparedGateway(arguments, tokens, log, served, Ceilings(limits, served.modes))
+    served = _served(arguments, tokens, error_reporter(log))
+    return PreparedGateway(arguments, tokens, log, served, limits)
+
+
+def _served(
+    arguments: argparse.Namespace, tokens: "TokenStore", report: "Callable[[Exception], None]"
+) -> "list[ServedAgent]":
+    """Return the agents of the command line; a path of its own has each of several."""
+    from dragoman.cli.served_agent import our_agent, registry_agent
+
+    found: list[ServedAgent] = []
+    for name in arguments.agent or [OURS]:
+        if name == OURS:
+            found.append(our_agent(arguments, _private(arguments, tokens), report))
+        else:
+            found.append(registry_agent(name))
+    if len(found) == 1:
+        return found
+    return [one._replace(path=name) for name, one in zip(arguments.agent, found, strict=True)]
+
+
+def _check_names(arguments: argparse.Namespace) -> None:
+    """Raise `CommandError` for agents that could not be told apart in a path."""
+    names: list[str] = arguments.agent
+    if len(set(names)) < len(names):
+        raise CommandError("--agent names an agent twice")
+    if len(names) < 2:
+        return
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+            raise CommandError(f"{name!r} cannot be part of an address: rename it in acp.json to serve it with others")
+        if arguments.elephant and name in ("rpc", "sse"):
+            raise CommandError(f"with --elephant, /acp/{name} is a path of elephant.ai's: rename that agent")
 
 
 def _check_home(arguments: argparse.Namespace, tokens: "TokenStore") -> None:
     """Raise `CommandError` if the owners of sessions, the tokens or our own agent's sessions cannot be written."""
     from dragoman.cli.home import why_unwritable
 
-    folders = [own_file("gateway"), tokens.path.parent, *([] if arguments.agent else [own_file("sessions")])]
+    folders = [own_file("gateway"), tokens.path.parent]
+    if OURS in (arguments.agent or [OURS]):
+        folders.append(own_file("sessions"))
     for folder in folders:
         trouble = why_unwritable(str(folder))
         if trouble is not None:
@@ -152,7 +193,10 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
         from dragoman.coder.models.demo import introduction
 
         say(await introduction())
-    for name in arguments.agent:
+    for one in prepared.served:
+        if one.path:
+            say(f"  {one.path} at {server.url}/{one.path}")
+    for name in (one.recorded_as for one in prepared.served if one.recorded_as):
         say(f"{name} is confined by nothing of ours: every token that may prompt is a shell of this user")
     if server.open_to_own_user:
         say(_who_needs_no_token())
@@ -172,15 +216,15 @@ def _who_needs_no_token() -> str:
     return "clients of elephant.ai need a token: this system does not say which user a program runs as"
 
 
-def _recorder(arguments: argparse.Namespace) -> "OnPermission | None":
+def _recorder(agent: str, arguments: argparse.Namespace) -> "OnPermission | None":
     """Return what records the answers to an agent of the registry; our own records them with its sessions."""
-    if not arguments.agent:
+    if not agent:
         return None
     from dragoman.cli.served_decisions import ServedDecisionRecorder
     from dragoman.cli.settings import read_settings
 
     content = arguments.audit_content or read_settings().flag("audit_content")
-    return ServedDecisionRecorder(arguments.agent[0], content=content).record
+    return ServedDecisionRecorder(agent, content=content).record
 
 
 def _path(name: str | None) -> Path | None:

@@ -34,14 +34,26 @@ _DRAIN_SECONDS: Final = 10.0
 
 
 class Connections(dict[str, ClientSide]):
-    """The connections of one server, by their ids; `open` and `close` change it. `accepts` is False once the server
-    stops."""
+    """The connections to one agent, by their ids; `open` and `close` change it. `accepts` is False once the server
+    stops. `beside`: those to another agent of the same server."""
 
-    def __init__(self, pool: AgentPool, background: BackgroundTasks, kept_seconds: float = KEPT_SECONDS) -> None:
+    def __init__(
+        self,
+        pool: AgentPool,
+        background: BackgroundTasks,
+        kept_seconds: float = KEPT_SECONDS,
+        *,
+        beside: "Connections | None" = None,
+    ) -> None:
         super().__init__()
         self.accepts = True
         self.kept_seconds = kept_seconds
-        self.budgets: Final = ByteBudgets(HELD_EACH_BYTES, HELD_ALL_BYTES)
+        # All connections of the server: its limits hold for them together.
+        self._all: list[Connections] = [] if beside is None else beside._all
+        self._all.append(self)
+        self.budgets: Final[ByteBudgets] = (
+            ByteBudgets(HELD_EACH_BYTES, HELD_ALL_BYTES) if beside is None else beside.budgets
+        )
         self._pool = pool
         self._monitor = pool.monitor
         self._background = background
@@ -53,9 +65,10 @@ class Connections(dict[str, ClientSide]):
     def open(self, kind: Kind, token_identity: TokenIdentity) -> ClientSide:
         """Make a connection. Raise `Full` when there are too many, of this principal or in all."""
         # Counted anew each time: some thousand comparisons are nothing beside the start of an agent.
-        own = sum(client_side.principal == token_identity.principal for client_side in self.values())
-        if not self.accepts or len(self) >= CONNECTIONS or own >= CONNECTIONS_EACH:
-            _log.warning("a connection was refused: %d are open", len(self))
+        client_sides = [client_side for connections in self._all for client_side in connections.values()]
+        own = sum(client_side.principal == token_identity.principal for client_side in client_sides)
+        if not self.accepts or len(client_sides) >= CONNECTIONS or own >= CONNECTIONS_EACH:
+            _log.warning("a connection was refused: %d are open", len(client_sides))
             raise Full
         budget = self.budgets.of(token_identity.principal)
         connection = GatewayConnection(kind, token_identity, self._monitor.metrics.chunk.observe, budget)

@@ -1,4 +1,4 @@
-"""One gateway, put together: its sessions, agents and connections, and how all of them end.
+"""One agent of a gateway, put together: its sessions, processes and connections, and how all of them end.
 
     Hub ─┬─ Monitor        counters, measurements, log, unexpected errors
          ├─ SharedSessions the open sessions
@@ -36,12 +36,13 @@ _CANCEL_SECONDS: Final = limits.CANCEL_GRACE_SECONDS + 0.5
 
 
 class Hub:
-    """The parts of one server.
+    """The parts of one agent of a server.
 
     `folder_of` tells where a stored session was made, also without this server (empty: there is none). `on_permission`
     is called in a thread with each answer to a permission that an agent asks for, before the agent gets it; None: the
     agent records them itself. `recordings` are those of an agent that is not ours, closed with the hub. `report` is
-    called with unexpected exceptions.
+    called with unexpected exceptions. `beside` is the hub of another agent of the same server: the monitor is its
+    (`report` and `log` are not used then), and so are the limits of connections and of what they hold.
     """
 
     def __init__(
@@ -56,8 +57,9 @@ class Hub:
         folder_of: FolderOf | None = None,
         on_permission: OnPermission | None = None,
         recordings: Recordings | None = None,
+        beside: "Hub | None" = None,
     ) -> None:
-        self.monitor: Final = Monitor(log, report)
+        self.monitor: Final[Monitor] = Monitor(log, report) if beside is None else beside.monitor
         self.sessions: Final = SharedSessions()
         self.access: Final = SessionAccess(
             self.sessions,
@@ -71,7 +73,8 @@ class Hub:
         self.agents: Final = AgentPool(source, self.sessions, self.access, self.monitor, recorder, recordings)
         self._recordings = recordings
         self._background = BackgroundTasks(self.monitor)
-        self.connections: Final = Connections(self.agents, self._background, kept_seconds)
+        others = None if beside is None else beside.connections
+        self.connections: Final[Connections] = Connections(self.agents, self._background, kept_seconds, beside=others)
 
     def __repr__(self) -> str:
         state = "stopping" if self.is_stopping else "open"

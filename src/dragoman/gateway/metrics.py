@@ -3,7 +3,7 @@
 Every label has few values: a method of the protocol, a stop reason, an HTTP status. A client cannot add one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
 from dragoman.vocabulary import requests as ask
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from dragoman.gateway.hub import Hub
+    from dragoman.gateway.monitor import Monitor
 
 # Seconds. A chunk should pass in well under 20 ms; an answer may need a process to start; a turn may take hours.
 CHUNK: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
@@ -86,47 +87,50 @@ def method_of(request: Request) -> str:
     return _NAMES.get(type(request), "other")
 
 
-def metrics_of(hub: "Hub") -> bytes:
-    """Return all metrics in the exposition format of Prometheus, version 0.0.4."""
+def metrics_of(hubs: "Collection[Hub]", monitor: "Monitor") -> bytes:
+    """Return the metrics of all agents together in the exposition format of Prometheus, version 0.0.4."""
     from prometheus_client import generate_latest
 
-    return generate_latest(_HubCollector(hub))
+    return generate_latest(_HubCollector(hubs, monitor))
 
 
 class _HubCollector:
     """What is counted when it is asked for, and then what was measured; a `Collector` of the library."""
 
-    def __init__(self, hub: "Hub") -> None:
-        self._hub = hub
+    def __init__(self, hubs: "Collection[Hub]", monitor: "Monitor") -> None:
+        self._hubs = hubs
+        self._monitor = monitor
 
     def collect(self) -> "Iterator[Metric]":
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        for name, (value, about) in _gauges(self._hub).items():
+        for name, (value, about) in _gauges(self._hubs).items():
             yield GaugeMetricFamily(f"dragoman_{name}", about, value)
         events = CounterMetricFamily("dragoman_events", "What happened since the start.", labels=["event"])
-        for name, count in sorted(self._hub.monitor.counts.items()):
+        for name, count in sorted(self._monitor.counts.items()):
             events.add_metric([name], count)
         yield events
-        for metric in self._hub.monitor.metrics.registry.collect():
+        for metric in self._monitor.metrics.registry.collect():
             # Without the times at which series were created: they would be one more series beside each.
             metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
             yield metric
 
 
-def _gauges(hub: "Hub") -> dict[str, tuple[int, str]]:
-    connections = [client_side.connection for client_side in hub.connections.values()]
-    buffers = hub.connections.buffers()
+def _gauges(hubs: "Collection[Hub]") -> dict[str, tuple[int, str]]:
+    connections = [client_side.connection for hub in hubs for client_side in hub.connections.values()]
+    sessions = [shared for hub in hubs for shared in hub.sessions.values()]
+    buffers = [buffer for hub in hubs for buffer in hub.connections.buffers()]
+    agents, processes = sum(len(hub.agents) for hub in hubs), sum(hub.agents.processes for hub in hubs)
     unread = [buffer.unread for buffer in buffers]
     return {
         "connections": (len(connections), "Connections that are open or can be resumed."),
         "streams": (sum(one.readers for one in connections), "Streams that have a reader."),
-        "agents": (hub.agents.processes, "Agents that run."),
-        "agents_asleep": (len(hub.agents) - hub.agents.processes, "Agents that are started when they are needed."),
-        "sessions": (len(hub.sessions), "Sessions that are open."),
-        "turns": (len(hub.sessions.running()), "Turns that run."),
+        "agents": (processes, "Agents that run."),
+        "agents_asleep": (agents - processes, "Agents that are started when they are needed."),
+        "sessions": (len(sessions), "Sessions that are open."),
+        "turns": (sum(shared.is_running for shared in sessions), "Turns that run."),
         "questions": (
-            sum(one.has_questions for one in hub.sessions.values()),
+            sum(one.has_questions for one in sessions),
             "Sessions that wait for a client's answer.",
         ),
         "held_bytes": (sum(buffer.size for buffer in buffers), "Messages kept for replay."),

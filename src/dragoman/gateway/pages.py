@@ -13,16 +13,17 @@ client like any other: it speaks ACP at `/acp`.
 
 import hashlib
 import os
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from dragoman.gateway.ceilings import Ceilings
-from dragoman.gateway.connections import Connections
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.headers import Headers, has_our_header, value_of
 from dragoman.gateway.http_replies import Handle, RouteEndpoint, Stop, answer
+from dragoman.gateway.hub import Hub
 from dragoman.gateway.streaming import Receive, Send
 from dragoman.gateway.token_types import TokenIdentity
 from dragoman.version import VERSION
@@ -69,8 +70,8 @@ class _File(NamedTuple):
 class Pages:
     """The routes of the page. `folder` is the folder it offers for a new session; None: the current directory."""
 
-    def __init__(self, connections: Connections, ceilings: Ceilings, guard: Guard, folder: str | None = None) -> None:
-        self._connections = connections
+    def __init__(self, hubs: Mapping[str, Hub], ceilings: Ceilings, guard: Guard, folder: str | None = None) -> None:
+        self._hubs = hubs
         self._ceilings = ceilings
         self._guard = guard
         self._folder = os.getcwd() if folder is None else folder
@@ -130,15 +131,23 @@ class Pages:
             # wait for its link.
             self._guard.logins.end(token_identity.cookie)
             await self._guard.logins.save()
-            for client_side in list(self._connections.values()):
-                if client_side.connection.token_identity.cookie == token_identity.cookie:
-                    await self._connections.close(client_side, with_work=False)
+            for hub in self._hubs.values():
+                for client_side in list(hub.connections.values()):
+                    if client_side.connection.token_identity.cookie == token_identity.cookie:
+                        await hub.connections.close(client_side, with_work=False)
         gone = self._guard.logins.header("", secure=_is_secure(scope))
         await answer(send, 204, b"", [(b"set-cookie", gone), *_SAFE])
 
     def _about(self, token_identity: TokenIdentity, **more: str) -> bytes:
         folder = self._ceilings.first_folder(self._folder, token_identity)
-        me = {"name": token_identity.token, "scopes": token_identity.scopes, "folder": folder, "version": VERSION}
+        me: dict[str, object] = {
+            "name": token_identity.token,
+            "scopes": token_identity.scopes,
+            "folder": folder,
+            "version": VERSION,
+        }
+        if len(self._hubs) > 1:
+            me["agents"] = list(self._hubs)
         return msgspec.json.encode(me | more)
 
 

@@ -8,7 +8,7 @@ import asyncio
 import resource
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -49,11 +49,15 @@ GRACE_SECONDS: Final = 10.0
 
 
 class GatewayServer:
-    """A gateway that listens. `logins` is the folder in which logins of browsers outlive it; without one they end."""
+    """A gateway that listens.
+
+    `hubs` is the hub of its only agent, or those of several by their names in a path; the first is the one at `/acp`.
+    `logins` is the folder in which logins of browsers outlive the server; without one they end.
+    """
 
     def __init__(
         self,
-        hub: Hub,
+        hubs: Hub | Mapping[str, Hub],
         tokens: TokenStore,
         *,
         host: str = "127.0.0.1",
@@ -64,7 +68,8 @@ class GatewayServer:
         elephant: bool = False,
         logins: Path | None = None,
     ) -> None:
-        self.hub: Final = hub
+        self.hubs: Final[Mapping[str, Hub]] = {"": hubs} if isinstance(hubs, Hub) else hubs
+        self.hub: Final = next(iter(self.hubs.values()))  # of the agent at `/acp`
         self.host: Final = host
         self.port: Final = port
         # A server on loopback, or on every address, is also called by the names of loopback.
@@ -73,8 +78,10 @@ class GatewayServer:
         self._guard = Guard(tokens.valid, hosts, port, time.monotonic, self._login_store(logins))
         # Under any other host name another machine may reach the server.
         self.open_to_own_user: Final = elephant and only_this_machine((host, *allowed_hosts))
-        paths = Elephant(hub.connections, self._guard, open_to_own_user=self.open_to_own_user) if elephant else None
-        self._app = Gateway(hub, self._guard, paths)
+        paths = (
+            Elephant(self.hub.connections, self._guard, open_to_own_user=self.open_to_own_user) if elephant else None
+        )
+        self._app = Gateway(self.hubs, self._guard, paths)
         self._tls = (certificate, key)
         self._address = host
         self._granian: Any = None
@@ -117,8 +124,9 @@ class GatewayServer:
         )
         # In our own loop: agents, sessions and sockets share one thread, so nothing here needs a lock.
         self._serving = asyncio.create_task(self._granian.serve())
-        sweep = partial(self.hub.sweep, self._guard.is_valid, self._guard.is_logged_in)
-        endless = (sweep, self._shut_down_silent, self._guard.logins.save_at_intervals)
+        sweeps = [partial(hub.sweep, self._guard.is_valid, self._guard.is_logged_in) for hub in self.hubs.values()]
+        endless: list[Callable[[], Awaitable[None]]] = [*sweeps]
+        endless += [self._shut_down_silent, self._guard.logins.save_at_intervals]
         self._background = [asyncio.create_task(self._run_on(work)) for work in endless]
         async with asyncio.timeout(_READY_SECONDS):
             # granian has no event for this, so we connect to ourselves until that succeeds, or its task has failed.
@@ -135,7 +143,7 @@ class GatewayServer:
         if self._serving is None:
             return
         # First the hub, with its streams: granian's own stop would wait for each of them for ever.
-        await self.hub.close(grace)
+        await asyncio.gather(*(hub.close(grace) for hub in self.hubs.values()))
         await self._wait_until_replied()
         for task in self._background:
             task.cancel()

@@ -2,7 +2,8 @@
 
 import { find, harmless, make, visible } from "./dom.js";
 import { askForToken, login } from "./login.js";
-import { answered, draft, forget, forgetPageKey, keepDraft, recall, remember, rememberAnswer } from "./memory.js";
+import { answered, chooseAgent, chosenAgent, draft, forget, forgetPageKey, keepDraft } from "./memory.js";
+import { recall, remember, rememberAnswer } from "./memory.js";
 import { forgetNewOptions, keepNext, newOptions, next, rememberNewOptions } from "./memory.js";
 import { Questions } from "./question.js";
 import { Story } from "./story.js";
@@ -34,6 +35,7 @@ function enter(who) {
   me = who;
   find("app").hidden = false;
   find("who").textContent = visible(who.name);
+  offerAgents(who.agents ?? []);
   const drafted = next(who.name);
   find("folder").value = drafted.folder || find("folder").value || who.folder;
   chosen = drafted.chosen ?? {};
@@ -51,7 +53,7 @@ function enter(who) {
   const wanted = named() ? stories.get(named()) : last;
   if (!remembered?.connection || !wanted) {
     notOpen();
-    wire = new Wire(listener);
+    wire = new Wire(listener, agentPath());
     return;
   }
   // This tab was reloaded: its connection goes on, and says again what its stories are made of. Until the server has
@@ -59,9 +61,28 @@ function enter(who) {
   notOpen();
   show(wanted);
   const after = Math.min(...[...stories.values()].map((story) => story.from));
-  wire = new Wire(listener, { connection: remembered.connection, after });
+  wire = new Wire(listener, agentPath(), { connection: remembered.connection, after });
   list();
 }
+
+/** Show the list of a server with several agents; another choice begins anew with that one. */
+function offerAgents(names) {
+  find("agents").hidden = names.length < 2;
+  find("agent").replaceChildren(
+    ...names.map((name) => make("option", { value: name }, visible(name))),
+  );
+  if (names.length > 1) find("agent").value = names.includes(chosenAgent()) ? chosenAgent() : names[0];
+}
+
+function changeAgent() {
+  leave();
+  chooseAgent(find("agent").value);
+  keepNext("", {});
+  location.assign("/");
+}
+
+/** The address of the agent of this tab, on a server with several. */
+const agentPath = () => (find("agent").value ? `/acp/${encodeURIComponent(find("agent").value)}` : "/acp");
 
 function leave() {
   wire?.close();
@@ -547,6 +568,7 @@ function trouble(sentence) {
 find("plan").open = !matchMedia("(max-width: 46rem)").matches;
 if (matchMedia("(pointer: coarse)").matches) find("prompt").placeholder = "Say what to do.";
 find("logout").addEventListener("click", logOut);
+find("agent").addEventListener("change", changeAgent);
 find("menu").addEventListener("click", () => toggleMenu());
 find("more").addEventListener("click", () => list(true));
 find("new").addEventListener("submit", (event) => {

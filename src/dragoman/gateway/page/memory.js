@@ -7,10 +7,31 @@ const NAME = "dragoman";
 const DRAFT = "dragoman-draft"; // apart: it outlives the connection
 const NEXT = "dragoman-next"; // what was chosen for a session that is not made yet
 const OPTIONS = "dragoman-options"; // what a new session offers
+const AGENT = "dragoman-agent";
 const PAGE_KEY = "dragoman-page-key";
 const KEY_FORM = /^[A-Za-z0-9_-]{1,64}$/; // so that it can stand in a header
 
 let unstored = ""; // the page key, where the browser lets us store nothing: it lasts until a reload
+
+/** The agent that this tab talks to, of a server with several; empty: the first. */
+export function chosenAgent() {
+  try {
+    return sessionStorage.getItem(AGENT) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** Choose another agent: the connection and the sessions of this tab were those of the one before. */
+export function chooseAgent(name) {
+  forget();
+  forgetNewOptions();
+  try {
+    sessionStorage.setItem(AGENT, name);
+  } catch {
+    // there is no room: it stays the first
+  }
+}
 
 export function recall() {
   try {

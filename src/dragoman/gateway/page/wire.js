@@ -41,8 +41,10 @@ function subprotocols() {
  * are dropped then, but for the options in them: an agent need not send those in an update as well.
  */
 export class Wire {
-  constructor(on, restored = null) {
+  /** `path` is where the agent is; `restored` the connection of this tab before a reload, and the last message of it. */
+  constructor(on, path, restored = null) {
     this.on = on;
+    this.path = path;
     this.connection = restored?.connection ?? null;
     this.heard = restored?.after ?? 0;
     this.restoring = restored !== null;
@@ -100,7 +102,7 @@ export class Wire {
     if (this.closed) return;
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const query = this.connection === null ? "" : `?connection=${encodeURIComponent(this.connection)}&after=${this.heard}`;
-    const socket = (this.socket = new WebSocket(`${scheme}://${location.host}/acp${query}`, subprotocols()));
+    const socket = (this.socket = new WebSocket(`${scheme}://${location.host}${this.path}${query}`, subprotocols()));
     let opened = false;
     socket.onopen = () => {
       opened = true;
