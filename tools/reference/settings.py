@@ -86,7 +86,7 @@ RUN_EXITS: Final = (
     ("1", "the answer could not be written"),
     ("2", "wrong usage"),
     ("3", "the agent refused"),
-    ("4", "a limit of the model: tokens, or model calls in one turn"),
+    ("4", "a limit: tokens, model calls in one turn, or what may be spent"),
     ("5", "done, but something was not allowed"),
     ("6", "the agent failed, or could not be started"),
     ("124", "not done after `--timeout`"),
@@ -101,7 +101,7 @@ def settings_page() -> str:
     from dragoman.coder.models.endpoints import PROVIDER_KEYS as KNOWN_PROVIDER_KEYS
     from dragoman.dialects.vendors.named import NAMES
 
-    words = {int: "a whole number", str: "text", bool: "true or false"}
+    words = {int: "a whole number", str: "text", bool: "true or false", list: "a list of texts", float: "dollars"}
     config = [
         (f"`{name}`", words[key.kind], f"`{key.default}`" if key.default else "", key.about)
         for name, key in KEYS.items()
@@ -119,7 +119,8 @@ def settings_page() -> str:
         (
             "In the config folder. The command line counts first, then the environment (`DRAGOMAN_MODEL` for "
             "`model` and so on), then this file. `dragoman config show` says what holds, and why. A key that is not "
-            "known is an error."
+            "known is an error. `spend.turn` is `turn` in the table `[spend]`, and `DRAGOMAN_SPEND_TURN`; a list in a "
+            "variable has commas between its texts."
         ),
         table(("key", "is", "if not set", "what it is for"), config),
         "### [providers.NAME]",
@@ -151,6 +152,7 @@ def settings_page() -> str:
                 ("state: `log/`", "failures of our own, and decisions about other agents"),
                 ("state: `history`", "what was typed in `chat`"),
                 ("cache: `models/`", "what providers list; can be thrown away"),
+                ("data: `spending.sqlite`", "what all sessions of a day have cost, in dollars"),
                 ("data: `trust.json`", "the projects you have trusted"),
                 ("data: `gateway/`", "hashes of tokens, and whose sessions are whose"),
             ],

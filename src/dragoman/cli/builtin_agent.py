@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dragoman.cli.project_servers import ProjectServers
     from dragoman.coder.models.contract import Model
     from dragoman.coder.resolver import Provider
+    from dragoman.coder.retries import RetryPolicy
+    from dragoman.coder.spend_caps import SpendLimits
     from dragoman.host.resources import ResourceLimits
     from dragoman.vocabulary.requests import McpServer
 
@@ -35,9 +37,11 @@ def our_setup(
     audit_content: bool = False,
     private: "Sequence[str]" = (),
     worktree: str | None = None,
+    max_cost: float | None = None,
 ) -> Setup:
     """Models, mode and servers, within the administrator's bounds. `private`: paths out of reach of a served agent.
-    `worktree`: a name, or empty for any, of the git worktree that each new session gets.
+    `worktree`: a name, or empty for any, of the git worktree that each new session gets. `max_cost`: dollars that a
+    turn may cost, in the place of the setting.
 
     `CommandError` for what can be seen to be wrong before the first request.
     """
@@ -97,7 +101,38 @@ def our_setup(
         managed=managed,
         worktree=worktree,
         worktrees=os.path.expanduser(settings.text("worktrees")),
+        fallback_models=_fallback_models(settings, config),
+        spend=_spend(settings, max_cost),
+        retries=_retries(settings),
     )
+
+
+def _fallback_models(settings: Settings, config: dict[str, object]) -> "Sequence[str]":
+    """Return the models to fall back to. Raises `CommandError` for a name that can mean none."""
+    names = settings.texts("fallback_models")
+    for name in names:
+        _check_model(name, config, "fallback_models")
+    return names
+
+
+def _spend(settings: Settings, max_cost: float | None) -> "SpendLimits | None":
+    """Return what may be spent; None: no limit is set, as for most users, and nothing is imported."""
+    turn = settings.dollars("spend.turn") if max_cost is None else max_cost
+    session, day = settings.dollars("spend.session"), settings.dollars("spend.day")
+    if turn is None and session is None and day is None:
+        return None
+    from dragoman.coder.spend_caps import SpendLimits
+
+    return SpendLimits(turn, session, day)
+
+
+def _retries(settings: Settings) -> "RetryPolicy | None":
+    """Return how long model calls wait; None: as long as they do where nothing is set."""
+    if all(settings.keys[key].source == "default" for key in ("retry_seconds", "fallback_after")):
+        return None
+    from dragoman.coder.retries import RetryPolicy
+
+    return RetryPolicy(settings.number("retry_seconds"), settings.number("fallback_after"))
 
 
 @functools.cache
@@ -195,14 +230,14 @@ def _check_mode(chosen: str) -> None:
         raise CommandError(f"unknown mode {chosen!r}; there are {', '.join(MODES)}")
 
 
-def _check_model(wanted: str, config: dict[str, object]) -> None:
+def _check_model(wanted: str, config: dict[str, object], place: str = "--model") -> None:
     from dragoman.coder.models.names import BadModelName, parse
 
     try:
         providers = config["providers"]
         parse(wanted, configured=list(providers) if isinstance(providers, dict) else ())
     except BadModelName as error:
-        raise CommandError(f"--model {wanted}: {error}") from None
+        raise CommandError(f"{place} {wanted}: {error}") from None
 
 
 def _check_address(models: Models, config: dict[str, object]) -> None:

@@ -29,6 +29,23 @@ def add_common_options(parser: argparse.ArgumentParser, *, log_level: bool) -> N
     common.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
 
 
+def add_max_cost(parser: argparse.ArgumentParser) -> None:
+    """Add `--max-cost`."""
+    parser.add_argument(
+        "--max-cost", metavar="DOLLARS", type=_dollars, help="stop a turn whose model calls have cost so much"
+    )
+
+
+def _dollars(text: str) -> float:
+    try:
+        amount = float(text.removeprefix("$"))
+    except ValueError:
+        amount = -1.0
+    if not 0 <= amount < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of dollars, 0 or more")
+    return amount
+
+
 def add_command(
     commands: Commands,
     name: str,

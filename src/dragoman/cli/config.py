@@ -45,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         _print(f"{kind} folder", plain(folder))
     _print("file", plain(settings.file), "" if os.path.exists(settings.file) else "not written yet")
     for name, setting in settings.keys.items():
-        value = setting.value if setting.value != "" else "(not set)"
+        value = ", ".join(setting.value) if isinstance(setting.value, tuple) else setting.value
+        value = "(not set)" if value in ("", None) else value
         _print(name, f"{plain(str(value))}  ({plain(setting.source)})", KEYS[name].about)
     for name, table in settings.tables.items():
         _print(name, plain(", ".join(sorted(table)) or "(none)"))

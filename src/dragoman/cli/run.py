@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Final
 
-from dragoman.cli.common_options import Commands, add_command
+from dragoman.cli.common_options import Commands, add_command, add_max_cost
 from dragoman.cli.decode_input import decode_input
 from dragoman.cli.errors import CommandError
 from dragoman.cli.target import add_from_session, add_target
@@ -35,8 +35,9 @@ none. This does not hold back an agent that does not ask. The token for an
 address is read from --token-file or DRAGOMAN_TOKEN, and an agent there works on
 the files there.
 
-exit codes: 0 done, 2 wrong usage, 3 refused, 4 a limit of the model, 5
-something was not allowed, 6 the agent failed, 124 timeout, 130 cancelled
+exit codes: 0 done, 2 wrong usage, 3 refused, 4 a limit of the model or of what
+may be spent, 5 something was not allowed, 6 the agent failed, 124 timeout, 130
+cancelled
 """
 # More is no prompt; the agent reads files itself.
 STDIN_BYTES: Final = 16 * 1024 * 1024
@@ -56,6 +57,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     add_target(parser)
     add_worktree_option(parser)
     add_from_session(parser)
+    add_max_cost(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json is one event a line")
     parser.add_argument(
         "--allow",
@@ -77,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     typed, piped = _prompt(arguments.prompt)
     target = chosen_target(arguments)
+    if arguments.max_cost is not None and not target.ours:
+        raise CommandError("--max-cost holds back Dragoman's own agent alone; another agent keeps no account for us")
     folder = chosen_worktree(arguments, target, chosen_folder(arguments, target))
     single_turn = OneTurn(arguments, target, folder, typed, piped)
     return background.run(single_turn.perform())

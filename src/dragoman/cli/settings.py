@@ -1,7 +1,8 @@
 """What the user has set: the command line, then `DRAGOMAN_KEY` in the environment, then `config.toml`, then ours."""
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dragoman import limits
@@ -24,6 +25,11 @@ class Key(NamedTuple):
 
 KEYS: Final[dict[str, Key]] = {
     "model": Key(str, "", "model to use: provider/name, demo; empty: what there is a key for"),
+    "fallback_models": Key(
+        list, (), "models that answer while the chosen one is limited, overloaded or away: the first that can be used"
+    ),
+    "fallback_after": Key(int, 30, "seconds to wait for a busy provider before one of them answers"),
+    "retry_seconds": Key(int, 300, "seconds that a model call waits in all for a busy provider; 0: it does not wait"),
     "list_models": Key(bool, True, "ask providers which models they have, once a day, for the lists to choose from"),
     "mode": Key(str, "ask", "what the agent may do without asking"),
     "max_turn_requests": Key(int, 100, "model calls in one turn"),
@@ -45,7 +51,12 @@ KEYS: Final[dict[str, Key]] = {
         str, "", "memory of a confined command, e.g. 4GiB, or unlimited; empty: half of the machine's, at least 2GiB"
     ),
     "sandbox_processes": Key(int, 0, "processes and threads of a confined command; 0: 64 for each core, at least 1024"),
+    "spend.turn": Key(float, None, "dollars that one turn may cost; no model call is made beyond that"),
+    "spend.session": Key(float, None, "dollars that a session may cost, over all its turns"),
+    "spend.day": Key(float, None, "dollars that all sessions of a day may cost together"),
 }
+# Tables in the file whose keys are settings: `[spend] turn` is `spend.turn`, and `DRAGOMAN_SPEND_TURN`.
+_GROUPS: Final = ("spend",)
 # Tables, whose content others read.
 TABLES: Final = ("providers", "mcp")
 
@@ -72,6 +83,17 @@ class Settings(NamedTuple):
         """Return a setting that is true or false."""
         return self.keys[key].value is True
 
+    def texts(self, key: str) -> Sequence[str]:
+        """Return a setting that is a list of texts."""
+        value = self.keys[key].value
+        assert isinstance(value, tuple)
+        return value
+
+    def dollars(self, key: str) -> float | None:
+        """Return a setting that is an amount of dollars; None: it is not set."""
+        value = self.keys[key].value
+        return value if isinstance(value, float) else None
+
     def number(self, key: str) -> int:
         """Return a setting that is a number."""
         value = self.keys[key].value
@@ -83,7 +105,7 @@ def read_settings(environment: Mapping[str, str] | None = None, file: str | None
     """Read them; `SettingsError` names the place of the first mistake."""
     environment = os.environ if environment is None else environment
     file = file or own_path("config.toml")
-    written = _read(file)
+    written = _grouped(_read(file), file)
     for name in written:
         if name not in KEYS and name not in TABLES:
             raise SettingsError(f"{file}: unknown key {name!r}; there are {', '.join([*KEYS, *TABLES])}")
@@ -92,23 +114,61 @@ def read_settings(environment: Mapping[str, str] | None = None, file: str | None
 
 
 def _setting(name: str, key: Key, written: Mapping[str, Any], environment: Mapping[str, str], file: str) -> Setting:
-    variable = f"DRAGOMAN_{name.upper()}"
+    variable = f"DRAGOMAN_{name.upper().replace('.', '_')}"
     if environment.get(variable):
         return Setting(_converted(environment[variable], key, variable), variable)
     if name not in written:
         return Setting(key.default, "default")
     value = written[name]
-    if type(value) is not key.kind:
+    if key.kind is float:
+        return Setting(_dollars(value, f"{file}: {name}"), file)
+    is_right = _is_list_of_texts(value) if key.kind is list else type(value) is key.kind
+    if not is_right:
         raise SettingsError(f"{file}: {name} must be {_NAMES[key.kind]}")
-    return Setting(value, file)
+    return Setting(tuple(value) if key.kind is list else value, file)
 
 
-_NAMES: Final = {str: "text", int: "a whole number", bool: "true or false"}
+_NAMES: Final = {
+    str: "text",
+    int: "a whole number",
+    bool: "true or false",
+    list: "a list of texts",
+    float: "dollars, 0 or more",
+}
+
+
+def _grouped(written: dict[str, Any], file: str) -> dict[str, Any]:
+    """Return what is written with the keys of groups under their whole names."""
+    flat = {name: value for name, value in written.items() if name not in _GROUPS}
+    for group in _GROUPS:
+        table = written.get(group, {})
+        if not isinstance(table, dict):
+            raise SettingsError(f"{file}: [{group}] must be a table")
+        flat |= {f"{group}.{name}": value for name, value in table.items()}
+    return flat
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _dollars(value: object, place: str) -> float:
+    """Return an amount; raise `SettingsError` for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise SettingsError(f"{place} must be {_NAMES[float]}")
+    return float(value)
 
 
 def _converted(text: str, key: Key, variable: str) -> object:
     if key.kind is str:
         return text
+    if key.kind is list:
+        return tuple(text.replace(",", " ").split())
+    if key.kind is float:
+        try:
+            return _dollars(float(text), variable)
+        except ValueError:
+            raise SettingsError(f"{variable} must be {_NAMES[float]}") from None
     if key.kind is bool and text in ("true", "false"):
         return text == "true"
     if key.kind is bool:

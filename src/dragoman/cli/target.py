@@ -183,9 +183,9 @@ def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:
 def _own_target(arguments: argparse.Namespace) -> Target:
     # -P: a module in the folder we work in is not ours to load, whatever it is called.
     command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp"]
-    for name in ("model", "mode"):
-        if getattr(arguments, name) is not None:
-            command += [f"--{name}", getattr(arguments, name)]
+    for name in ("model", "mode", "max_cost"):
+        if (value := getattr(arguments, name, None)) is not None:
+            command += [f"--{name.replace('_', '-')}", str(value)]
     if (arguments.model or "").lower() == "offline":
         from dragoman.cli.builtin_agent import warn_of_former_name
 

@@ -36,7 +36,7 @@ from dragoman.coder.context import (
     newest_of_sources,
     place_of_prompt,
 )
-from dragoman.coder.model_calls import Retries, open_call
+from dragoman.coder.model_calls import ModelCalls
 from dragoman.coder.models.contract import (
     Model,
     ModelFailed,
@@ -59,6 +59,7 @@ from dragoman.coder.shortening import (
     unseen_results,
     verbatim_prompts,
 )
+from dragoman.coder.spend_caps import SpendCapReached
 from dragoman.coder.token_estimate import BYTES_A_TOKEN, tokens_of, tokens_of_setting
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AnyEvent, CompactionSummaryChunk, CompactionUpdate, Notice
@@ -92,8 +93,6 @@ class Compaction(NamedTuple):
     before: int = 0
     after: int = 0
     failure: ModelFailed | None = None
-    # What the requests for the summary have used.
-    used: Sequence[UsageReported] = ()
 
     @property
     def is_shorter(self) -> bool:
@@ -118,8 +117,14 @@ class LargestPrompt(NamedTuple):
 class ContextBudget:
     """How full the window is, and what is done about it. One for each context."""
 
-    def __init__(self, context: Context, emit: Emit, compact_above: float = COMPACT_ABOVE) -> None:
-        """`compact_above` is a part of the window; 0: only when the provider says that a request is too long."""
+    def __init__(
+        self, context: Context, emit: Emit, compact_above: float = COMPACT_ABOVE, calls: ModelCalls | None = None
+    ) -> None:
+        """`compact_above` is a part of the window; 0: only when the provider says that a request is too long.
+
+        `calls` makes the requests for a summary, and counts what they cost.
+        """
+        self._calls = calls or ModelCalls()
         self._context = context
         self._compact_above = compact_above
         self._focus = ""
@@ -264,7 +269,8 @@ class ContextBudget:
         split = split_for_summary(self._context.items, self._running(), limit)
         before = tokens_of(self._context.items)
         result = await self._sum_up(model, split, limit)
-        if result.failure is not None and _is_final(result.failure) and not is_foreseen:
+        is_capped = isinstance(result.failure, SpendCapReached)
+        if result.failure is not None and _is_final(result.failure) and not is_foreseen and not is_capped:
             result = await self._drop_oldest(split, limit, result)
         if result.outcome == "nothing" and not is_foreseen:
             result = await self._shorten_last_steps(model, limit)
@@ -292,7 +298,7 @@ class ContextBudget:
                 f"does not see the oldest part any more, about {before - after:,} tokens; the session keeps it.",
             )
         )
-        return Compaction("dropped", before, after, None, failed.used)
+        return Compaction("dropped", before, after)
 
     async def _keep_plan(self, plan: str) -> None:
         if plan:
@@ -327,13 +333,12 @@ class ContextBudget:
             return Compaction("nothing")
         before = tokens_of(items)
         compaction = new_id("compaction")
-        used: list[UsageReported] = []
         await self._emit(CompactionUpdate(compaction, "in_progress"))
         try:
-            summary = await self._summary(model, compaction, items[:split], used)
+            summary = await self._summary(model, compaction, items[:split])
         except ModelFailed as failure:
             await self._emit(CompactionUpdate(compaction, "failed", error=str(failure)))
-            return Compaction("failed", before, before, failure, used)
+            return Compaction("failed", before, before, failure)
         except BaseException:
             await self._emit(CompactionUpdate(compaction, "cancelled"))
             raise
@@ -349,7 +354,7 @@ class ContextBudget:
             # to be cancelled: the client would show it as running for ever, or as something that did not happen.
             await finishing
             raise
-        return Compaction("summed", before, tokens_of(self._context.items), None, used)
+        return Compaction("summed", before, tokens_of(self._context.items))
 
     async def _replace_by_summary(self, compaction: str, summary: ContextSummary, plan: str) -> None:
         """Put a summary in the place of what it sums up, and report the compaction as completed."""
@@ -360,7 +365,7 @@ class ContextBudget:
         self._compacted_to = tokens_of(self._context.items)
         await self._emit(CompactionUpdate(compaction, "completed", summary=[Text(summary.text)]))
 
-    async def _summary(self, model: Model, compaction: str, items: Sequence[Item], used: list[UsageReported]) -> str:
+    async def _summary(self, model: Model, compaction: str, items: Sequence[Item]) -> str:
         """Ask for a summary, with less and less in the request while that is too long itself."""
         shown = list(items)
         room = None if model.window is None else model.window - self._setting_tokens
@@ -371,7 +376,7 @@ class ContextBudget:
             items = asking_for_summary(shown, is_brief=is_brief, focus=self._focus)
             request = ModelRequest(items, self._tools, self._system, purpose="summary")
             try:
-                return await self._ask_for_summary(model, compaction, request, used)
+                return await self._ask_for_summary(model, compaction, request)
             except SummaryTooLong:
                 if is_brief or attempt == SUMMARY_TRIES - 1:
                     raise
@@ -383,29 +388,26 @@ class ContextBudget:
                 shown = less
         raise AssertionError("the last attempt returns or raises")
 
-    async def _ask_for_summary(
-        self, model: Model, compaction: str, request: ModelRequest, used: list[UsageReported]
-    ) -> str:
+    async def _ask_for_summary(self, model: Model, compaction: str, request: ModelRequest) -> str:
         """Return the text of one model call, tried again where that helps."""
-        retries = Retries(model)
+        retries = self._calls.retries(model)
         while True:
             try:
-                return await self._stream_summary(model, compaction, request, used)
+                return await self._stream_summary(model, compaction, request)
             except ModelFailed as failure:
                 pause = retries.after(failure)
                 if pause is None:
-                    raise
+                    raise retries.given_up(failure) from None
             await self._emit(pause.notice)
-            await asyncio.sleep(pause.seconds)
+            async for notice in retries.wait(pause):
+                await self._emit(notice)
 
-    async def _stream_summary(
-        self, model: Model, compaction: str, request: ModelRequest, used: list[UsageReported]
-    ) -> str:
+    async def _stream_summary(self, model: Model, compaction: str, request: ModelRequest) -> str:
         pieces: list[str] = []
         length = 0
         reason = ""
         has_called = False
-        async with aclosing(open_call(model, request)) as answer:
+        async with aclosing(await self._calls.open(model, request)) as answer:
             async for piece in answer:
                 match piece:
                     case TextDelta(text):
@@ -414,7 +416,7 @@ class ContextBudget:
                             pieces.append(text)
                             await self._emit(CompactionSummaryChunk(compaction, Text(text)))
                     case UsageReported():
-                        used.append(piece)
+                        await self._calls.spending.add(piece)
                     case ToolCallRequested():
                         has_called = True
                     case ModelFinished():

@@ -6,7 +6,7 @@ in it, every call has a result, and the next prompt can go on with it.
 """
 
 import json
-from asyncio import CancelledError, ensure_future, shield, sleep, wait
+from asyncio import CancelledError, ensure_future, shield, wait
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from typing import Final, Protocol, assert_never
@@ -23,7 +23,8 @@ from dragoman.coder.context import (
     ContextToolResult,
     ContextUserMessage,
 )
-from dragoman.coder.model_calls import Retries, old_media, open_call
+from dragoman.coder.fallbacks import Fallback, TurnFallbacks, broken_off
+from dragoman.coder.model_calls import ModelCalls, old_media
 from dragoman.coder.models.contract import (
     FindsWindow,
     Model,
@@ -41,13 +42,13 @@ from dragoman.coder.models.contract import (
 from dragoman.coder.models.request_failures import ContextFull
 from dragoman.coder.rejection import leave_out_rejected
 from dragoman.coder.setup import MODEL_CALLS
-from dragoman.coder.spending import Spending, sum_used
+from dragoman.coder.spend_caps import SpendCapReached
+from dragoman.coder.spending import sum_used
 from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR
 from dragoman.host.media import ALL_MEDIA_BYTES, MEDIA_COUNT
 from dragoman.limits import MIB
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import (
-    BROKEN_OFF,
     AgentMessageChunk,
     AgentThoughtChunk,
     AnyEvent,
@@ -86,20 +87,23 @@ def turn(
     thought_level: str = "",
     model_calls: int = MODEL_CALLS,
     budget: ContextBudget | None = None,
-    spending: Spending | None = None,
+    calls: ModelCalls | None = None,
+    fallbacks: TurnFallbacks | None = None,
     queued_prompts: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None,
     briefing: Callable[[bool], Awaitable[Sequence[ContextUserMessage]]] | None = None,
 ) -> AsyncGenerator[AnyEvent, None]:
     """Yield everything that happens in one turn; the last event is its end.
 
-    `budget` keeps the conversation inside the model's window; without one it is not made shorter. `spending` is the
-    session's, to which the cost of this turn is added. `briefing` returns what the model has to be told before the next
-    request; it is called with True before the prompt, and with False before every request after the first.
+    `budget` keeps the conversation inside the model's window; without one it is not made shorter. `calls` are the
+    session's, to which the cost of this turn is added; `fallbacks` has the models that may answer in the place of
+    `model`. `briefing` returns what the model has to be told before the next request; it is called with True before the
+    prompt, and with False before every request after the first.
     """
     it = _Turn(model, context, tool_runner, prompt, system, thought_level)
     it.model_calls = model_calls
     it.budget = budget
-    it.spending = spending or Spending()
+    it.calls = calls or ModelCalls()
+    it.fallbacks = fallbacks
     it.queued_prompts = queued_prompts
     it.briefing = briefing
     return it.run()
@@ -110,6 +114,7 @@ class _Turn:
 
     model_calls = MODEL_CALLS
     budget: ContextBudget | None = None
+    fallbacks: TurnFallbacks | None = None
     queued_prompts: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None
     briefing: Callable[[bool], Awaitable[Sequence[ContextUserMessage]]] | None = None
 
@@ -122,7 +127,7 @@ class _Turn:
         system: str,
         thought_level: str,
     ) -> None:
-        self.spending = Spending()
+        self.calls = ModelCalls()
         self._model = model
         self._context = context
         self._tool_runner = tool_runner
@@ -138,7 +143,7 @@ class _Turn:
 
     async def run(self) -> AsyncGenerator[AnyEvent, None]:
         context = self._context
-        self._used_before = self.spending.used
+        self._used_before = self.calls.spending.used
         self._unseen_media = sum(old_media(context.items).values())
         await context.settle()  # a turn that ignored its cancel may have left something open
         await self._brief(is_new_turn=True)
@@ -146,6 +151,8 @@ class _Turn:
         if self.budget is not None:
             self.budget.begin_turn(self._prompt.message_id)
         try:
+            if notice := await self._begin_with():
+                yield notice
             for call in range(self.model_calls):
                 if call:
                     await self._brief(is_new_turn=False)
@@ -154,13 +161,21 @@ class _Turn:
                 if notice := self._media_notice():
                     yield notice
                 response = _Response(context.streamed)
-                async with aclosing(_stream(self._model, request, response)) as events:
+                has_fallback = self.fallbacks is not None and self.fallbacks.is_there(self._model, self._tokens())
+                async with aclosing(_stream(self._model, request, response, self.calls, has_fallback)) as events:
                     async for event in events:
                         yield event
                 await self._add_response(response)
-                if response.reported is not None and self._model.window is not None:
-                    tokens_in_window = response.reported.input + response.reported.output
-                    yield UsageChanged(tokens_in_window, self._model.window, self.spending.cost())
+                if usage := self._usage_now(response):
+                    yield usage
+                if notice := await self._fall_back(response):
+                    yield notice
+                    continue
+                if isinstance(response.failure, SpendCapReached):
+                    await context.settle()
+                    yield Notice("error", str(response.failure))
+                    yield Idle(stop_reason="max_turn_requests", usage=self._usage())
+                    return
                 end = await self._end(response) if response.failure is None else await self._failed(response.failure)
                 if end is not None:
                     yield end
@@ -176,6 +191,42 @@ class _Turn:
             # Cancelled, closed, or a tool has crashed. The next turn finds a context that every provider accepts.
             await context.settle()
             raise
+
+    async def _begin_with(self) -> Notice | None:
+        """Begin with another model where the chosen one is to be left alone still, and say so."""
+        if self.fallbacks is None:
+            return None
+        return self._answer_with(await self.fallbacks.first(self._model, self._context.items, self._tokens()))
+
+    async def _fall_back(self, response: "_Response") -> Notice | None:
+        """Go on with another model after a failure that it may not have; None: there is none, or no such failure.
+
+        What was streamed stays in the context until the other model says something.
+        """
+        if response.failure is None or self.fallbacks is None:
+            return None
+        failure, is_broken_off = response.failure, bool(response.text)
+        return self._answer_with(
+            await self.fallbacks.after(
+                self._model, failure, self._context.items, self._tokens(), is_broken_off=is_broken_off
+            )
+        )
+
+    def _answer_with(self, fallback: Fallback | None) -> Notice | None:
+        if fallback is None:
+            return None
+        self._model, self._system, self._thought_level = fallback.answering
+        return fallback.notice
+
+    def _tokens(self) -> int:
+        return 0 if self.budget is None else self.budget.tokens()
+
+    def _usage_now(self, response: "_Response") -> UsageChanged | None:
+        """Return how full the window is after a response, and the cost so far; None where that is not known."""
+        if response.reported is None or not response.reported.input or self._model.window is None:
+            return None
+        tokens_in_window = response.reported.input + response.reported.output
+        return UsageChanged(tokens_in_window, self._model.window, self.calls.spending.cost())
 
     async def _brief(self, *, is_new_turn: bool) -> None:
         """Add to the context what the model has to be told of the session before its next request."""
@@ -214,7 +265,7 @@ class _Turn:
                 with suppress(ModelFailed):
                     await self._model.find_window()
                 self.budget.set_setting(self._system, tools, self._model.window)
-            await self._count(await self.budget.make_room(self._model))
+            await self.budget.make_room(self._model)
         return ModelRequest(self._context.items, tools, self._system, self._thought_level)
 
     def _media_notice(self) -> Notice | None:
@@ -230,13 +281,8 @@ class _Turn:
         )
         return Notice("warning", title)
 
-    async def _count(self, compaction: Compaction) -> Compaction:
-        for used in compaction.used:
-            await self.spending.add(used)
-        return compaction
-
     async def _add_response(self, response: "_Response") -> None:
-        """Add a response to the context, whole or as far as it came, and count its tokens."""
+        """Add a response to the context, whole or as far as it came."""
         if response.failure is not None:
             pass  # `_failed` looks at the items first: what was streamed of this response is no answer to them
         elif response.reason == "refusal":
@@ -247,8 +293,6 @@ class _Turn:
             self._has_answered = True
             if not response.is_empty():
                 await self._context.add(response.message())
-        if response.used is not None:
-            await self.spending.add(response.used)
         if self.budget is not None and not isinstance(response.failure, ContextFull):
             self.budget.accept(response.reported)
 
@@ -270,9 +314,9 @@ class _Turn:
         if left_out:
             failure = ModelFailed(failure.kind, f"{failure}. {left_out}", failure.retry_seconds)
         elif isinstance(failure, ContextFull) and self.budget is not None:
-            compaction = await self._count(await self.budget.make_room_after_overflow(self._model))
-            if compaction.is_shorter:
-                return None
+            compaction = await self.budget.make_room_after_overflow(self._model)
+            if compaction.is_shorter or isinstance(compaction.failure, SpendCapReached):
+                return None  # the call is made again; where no more may be spent, that ends the turn
             failure = await self._too_long(failure, compaction)
         await self._context.settle()
         return self._error(failure)
@@ -304,8 +348,10 @@ class _Turn:
 
     def _usage(self) -> Usage | UnsetType:
         """Return the tokens of all model calls of the turn; UNSET where the model reported none."""
-        used = self.spending.used_since(self._used_before)
-        return UNSET if used is None else Usage(used.input + used.output, used.input, used.output)
+        used = self.calls.spending.used_since(self._used_before)
+        if used is None or not used.input + used.output:
+            return UNSET
+        return Usage(used.input + used.output, used.input, used.output)
 
     def _error(self, failure: ModelFailed) -> Idle:
         code = AUTH_REQUIRED if failure.kind == "auth" else INTERNAL_ERROR
@@ -320,8 +366,7 @@ class _Response:
         self.text = text
         self.thought: list[str] = []
         self.calls: list[ContextToolCall] = []
-        # Over all tries, and of the last one alone: only that one has seen the conversation as it is.
-        self.used: UsageReported | None = None
+        # Of the last try alone: only that one has seen the conversation as it is.
         self.reported: UsageReported | None = None
         self.raw: object = None
         self.reason = ""
@@ -339,7 +384,6 @@ class _Response:
             case ToolCallRequested():
                 self.calls.append(ContextToolCall(piece.id or new_id("call"), piece.tool, _writable(piece.input)))
             case UsageReported():
-                self.used = sum_used(self.used, piece)
                 self.reported = sum_used(self.reported, piece)
             case RawResponse():
                 self.raw = piece.raw
@@ -357,12 +401,15 @@ class _Response:
         self.reported = self.raw = None
 
 
-async def _stream(model: Model, request: ModelRequest, response: _Response) -> AsyncGenerator[AnyEvent, None]:
+async def _stream(
+    model: Model, request: ModelRequest, response: _Response, calls: ModelCalls, has_fallback: bool
+) -> AsyncGenerator[AnyEvent, None]:
     """Stream one response, tried again where that helps. The user keeps what was streamed before a failure.
 
-    The model sees the last try alone: the text of an earlier one stands in the context until the next says something.
+    The model sees the last try alone: the text of an earlier one, also of another model, stands in the context until
+    the next says something.
     """
-    retries = Retries(model)
+    retries = calls.retries(model, has_fallback=has_fallback)
     left = RESPONSE_CHARACTERS
     keep = append = response.text.append
 
@@ -371,9 +418,11 @@ async def _stream(model: Model, request: ModelRequest, response: _Response) -> A
         response.text[:] = [text]
         keep = append
 
+    if response.text:
+        keep = keep_instead
     while True:
         try:
-            async with aclosing(open_call(model, request)) as pieces:
+            async with aclosing(await calls.open(model, request)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, TextDelta):  # by the hundred thousand, and `match` is slow
                         text = piece[0]
@@ -389,6 +438,8 @@ async def _stream(model: Model, request: ModelRequest, response: _Response) -> A
                         response.thought.append(piece.text)
                         yield AgentThoughtChunk(Text(piece.text))
                     else:
+                        if isinstance(piece, UsageReported):
+                            await calls.spending.add(piece)
                         response.add(piece)
             if keep is keep_instead and response.calls:
                 response.text.clear()
@@ -402,13 +453,15 @@ async def _stream(model: Model, request: ModelRequest, response: _Response) -> A
         except ModelFailed as failure:
             pause = retries.after(failure)
             if pause is None:
-                response.failure = failure
+                response.failure = retries.given_up(failure)
                 return
         response.begin_again()
         is_broken_off = bool(response.text) and keep is not keep_instead
         keep = keep_instead
-        yield msgspec.structs.replace(pause.notice, meta={BROKEN_OFF: True}) if is_broken_off else pause.notice
-        await sleep(pause.seconds)
+        yield broken_off(pause.notice) if is_broken_off else pause.notice
+        async with aclosing(retries.wait(pause)) as notices:
+            async for notice in notices:
+                yield notice
 
 
 def _writable(given: dict[str, object]) -> dict[str, object]:

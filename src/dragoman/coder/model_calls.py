@@ -1,4 +1,4 @@
-"""The one way to a model: every request, a turn's or a summary's, is opened here and tried again by one policy.
+"""The one way to a model: every request, a turn's or a summary's, is opened here, within the spend caps.
 
 Providers refuse a whole conversation, for good, where one call has no result, one result has no call, or an assistant's
 message is empty. `Context` keeps its items in order by itself; `open_call` looks once more at what is about to be sent,
@@ -7,9 +7,8 @@ prompt and result is bounded where it comes, and a conversation has any number o
 """
 
 import logging
-import math
 from collections.abc import AsyncGenerator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from dragoman.coder.context import (
     ContextAssistantMessage,
@@ -21,15 +20,10 @@ from dragoman.coder.context import (
     media_of,
     with_markers,
 )
-from dragoman.coder.models.contract import Model, ModelFailed, ModelRequest, Piece
+from dragoman.coder.models.contract import Model, ModelRequest, Piece
+from dragoman.coder.retries import Retries, RetryPolicy
+from dragoman.coder.spending import Spending
 from dragoman.host.media import ALL_MEDIA_BYTES, MEDIA_COUNT
-from dragoman.vocabulary.events import Notice
-
-# Tries after the first one, for failures that pass by themselves.
-RETRIES: Final = 3
-_PASSING: Final = ("rate_limit", "network", "server", "garbage")
-# A longer wait is not waited for: the user is told instead.
-_LONGEST_WAIT: Final = 60.0
 
 _NO_ROOM: Final = "left out here: the conversation has more images than a request can hold"
 
@@ -45,40 +39,27 @@ def open_call(model: Model, request: ModelRequest) -> AsyncGenerator[Piece, None
     return model.respond(request._replace(items=with_newest_media(items)))
 
 
-class Pause(NamedTuple):
-    """How long to wait before the next try, and the notice for the user."""
+class ModelCalls:
+    """How the model calls of a session are made: within its spend caps, and tried again by one policy."""
 
-    seconds: float
-    notice: Notice
+    def __init__(self, spending: Spending | None = None, policy: RetryPolicy | None = None) -> None:
+        self.spending: Final = spending or Spending()
+        self._policy = policy or RetryPolicy()
 
+    def __repr__(self) -> str:
+        return f"<ModelCalls {self.spending!r}>"
 
-class Retries:
-    """Counts the failures of one model call and says whether to try it again."""
+    async def open(self, model: Model, request: ModelRequest) -> AsyncGenerator[Piece, None]:
+        """Start a model call as `open_call` does; raises `SpendCapReached` where no more may be spent.
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._failures = 0
+        Whoever reads the pieces adds the `UsageReported` among them to `spending`.
+        """
+        await self.spending.check(model)
+        return open_call(model, request)
 
-    def after(self, failure: ModelFailed) -> Pause | None:
-        """Return the pause before the next try; None: trying again does not help, or was done often enough."""
-        self._failures += 1
-        asked = failure.retry_seconds
-        seconds = self._model.retry_seconds(self._failures) if asked is None else asked
-        if failure.kind not in _PASSING or self._failures > RETRIES or seconds > _LONGEST_WAIT:
-            _log.info("call of %s failed (%s), and is not tried again", self._model.name, failure.kind)
-            return None
-        _log.info(
-            "call of %s failed (%s); try %d of %d in %.1f s",
-            *(self._model.name, failure.kind, self._failures, RETRIES, seconds),
-        )
-        return Pause(
-            seconds, Notice("warning", f"{failure}; trying again{_in_seconds(seconds)} ({self._failures} of {RETRIES})")
-        )
-
-
-def _in_seconds(wait: float) -> str:
-    """Name a wait that a user would notice; a shorter one is not worth a word."""
-    return f" in {math.ceil(wait)} s" if wait >= 1 else ""
+    def retries(self, model: Model, *, has_fallback: bool = False) -> Retries:
+        """Return the account of one call's failures; `has_fallback`: another model can answer instead."""
+        return Retries(model, self._policy, has_fallback=has_fallback)
 
 
 def old_media(items: Sequence[Item]) -> dict[int, int]:

@@ -20,6 +20,7 @@ from dragoman.coder.changes import Changes
 from dragoman.coder.compaction import ContextBudget
 from dragoman.coder.context import Context, ContextToolCall, ContextToolResult, ContextUserMessage, load
 from dragoman.coder.execution import DirectExecution
+from dragoman.coder.fallbacks import Answering, Fallbacks, TurnFallbacks, level_for
 from dragoman.coder.helper_kinds import HelperKind, read_helper_kinds
 from dragoman.coder.identity_limits import (
     check_folders,
@@ -29,6 +30,7 @@ from dragoman.coder.identity_limits import (
 )
 from dragoman.coder.kept_results import KeptResults
 from dragoman.coder.kept_rules import KeptRules, project_of
+from dragoman.coder.model_calls import ModelCalls
 from dragoman.coder.models.contract import Model, SearchesWeb
 from dragoman.coder.permissions import PermissionGate
 from dragoman.coder.project_trust import ProjectTrust
@@ -40,7 +42,7 @@ from dragoman.coder.sandbox_report import SANDBOX, SETTLED, lost_report, report_
 from dragoman.coder.session import CodingSession
 from dragoman.coder.session_controls import SessionControls
 from dragoman.coder.session_options import is_option
-from dragoman.coder.spending import Spending
+from dragoman.coder.spend_caps import caps_of
 from dragoman.coder.spending import load as load_spending
 from dragoman.coder.system_prompt import family_of, system_prompt
 from dragoman.coder.toolbox import Toolbox
@@ -75,7 +77,7 @@ class LoadedSession(NamedTuple):
     toolbox: Toolbox
     budget: ContextBudget
     gate: PermissionGate
-    spending: Spending
+    calls: ModelCalls
 
 
 class SessionRuntime:
@@ -111,7 +113,7 @@ class SessionRuntime:
                 Delegate(
                     lambda: self.model,
                     self._prepare_helper,
-                    self._spending,
+                    self._calls,
                     lambda: self._helper_kinds,
                     coding_session.options.model_named,
                 ),
@@ -122,6 +124,7 @@ class SessionRuntime:
         # A mode and a model for this turn alone, and whose turn it is: all who have prompted in it.
         self._turn_mode = ""
         self._turn_model: Model | None = None
+        self._fallbacks: Final = self._make_fallbacks()
         self._identity = LOCAL
         self._narrowed_identities: set[Identity] = set()
         self._pinned_roots: Roots | None = None
@@ -140,7 +143,7 @@ class SessionRuntime:
 
     @property
     def model(self) -> Model:
-        """The model of this turn, if a command has chosen one; else the model that is chosen now."""
+        """The model of this turn, if a command has chosen one or another answers in its place; else the chosen one."""
         return self._turn_model or self.coding_session.options.model
 
     def mode(self) -> str:
@@ -194,7 +197,8 @@ class SessionRuntime:
             self._narrowed_identities.add(self._identity)
             yield Notice("warning", narrower_notice(self._wanted_mode(), self.mode(), self._identity))
         began = time.monotonic()
-        context, toolbox, budget, _, spending = await self.load()
+        context, toolbox, budget, _, calls = await self.load()
+        calls.spending.begin_turn()
         await self.coding_session.wait_for_servers()
         model = self.model
         toolbox.begin_turn(self.tool_context())
@@ -218,7 +222,8 @@ class SessionRuntime:
             thought_level=self._thought_level(),
             model_calls=self._setup.model_calls,
             budget=budget,
-            spending=spending,
+            calls=calls,
+            fallbacks=self._turn_fallbacks(self._answer_with),
             queued_prompts=self._queued_prompts,
             briefing=self._brief_with_reports(context),
         )
@@ -237,6 +242,7 @@ class SessionRuntime:
                         await self.coding_session.refresh_commands(self._identity)
                     yield event
         finally:
+            self._turn_model = None
             _log.info(
                 "turn of session %s: %s after %.1f s", self.session.id[limits.SHORT_ID], end, time.monotonic() - began
             )
@@ -265,6 +271,27 @@ class SessionRuntime:
         tool = f"{PREFIX}bash" if self.mode() == "sandbox" else "bash"
         await toolbox.run([ContextToolCall(new_id("call"), tool, {"command": line})], finished)
         return "".join(results)
+
+    def _make_fallbacks(self) -> Fallbacks:
+        setup = self._setup
+        managed = setup.managed
+        names = setup.fallback_models if managed.models.fallback else ()
+        find = self.coding_session.options.model_named
+
+        def refusal(name: str) -> str:
+            return "" if managed.models.allows(name) else managed.says(f"the model {name}")
+
+        return Fallbacks(names, find, refusal)
+
+    def _turn_fallbacks(self, prepare: Callable[[Model], Awaitable[Answering]]) -> TurnFallbacks | None:
+        """Return the models that a turn or a helper may fall back to; None: there are none."""
+        return TurnFallbacks(self._fallbacks, prepare) if self._fallbacks.is_any else None
+
+    async def _answer_with(self, model: Model) -> Answering:
+        """Make a model ready to answer to the end of this turn: tools and prompts are for it from now on."""
+        self._turn_model = model
+        model.begin_turn()
+        return Answering(model, await self.system_prompt(), level_for(model, self._thought_level()))
 
     async def system_prompt(self) -> str:
         """Return the system prompt for the model that is chosen now."""
@@ -357,12 +384,21 @@ class SessionRuntime:
                 touched=self._briefing.touch,
                 questions=self._questions,
             )
-            spending = await load_spending(self.session)
-            budget = ContextBudget(context, self.session.emit, self._setup.compact_above)
+            calls = await self._load_calls()
+            budget = ContextBudget(context, self.session.emit, self._setup.compact_above, calls)
             # A cancel before this line leaves nothing: the next prompt reads the log again.
-            self._loaded = LoadedSession(context, toolbox, budget, gate, spending)
+            self._loaded = LoadedSession(context, toolbox, budget, gate, calls)
             await self._report_lost_sandbox(context)
+            for problem in self._fallbacks.problems():
+                await self._warn(problem)
         return self._loaded
+
+    async def _load_calls(self) -> ModelCalls:
+        """Return what makes the session's model calls: its costs so far, its caps, and how long a call waits."""
+        setup = self._setup
+        caps = caps_of(setup.spend, setup.managed)
+        spending = await load_spending(self.session, caps, setup.day_spending, self._warn)
+        return ModelCalls(spending, setup.retries)
 
     def tool_context(self) -> ToolContext:
         """Return what tools work with in this turn."""
@@ -428,7 +464,7 @@ class SessionRuntime:
     def _search_tools(self, model: Model) -> list[Tool]:
         """Return `web_search` for a model whose provider searches, where the administrator lets words go there."""
         host = model.search_host if isinstance(model, SearchesWeb) else ""
-        return [WebSearch(model, host, self._spending)] if host and self._setup.managed.web.allows_host(host) else []
+        return [WebSearch(model, host, self._calls)] if host and self._setup.managed.web.allows_host(host) else []
 
     def _all_tools(self) -> list[Tool]:
         """Return the tools of the session itself. Its `bash` stands behind that of helpers, and so in its place."""
@@ -444,14 +480,20 @@ class SessionRuntime:
 
         gate, log = self._loaded.gate, self.decision_log
         toolbox = Toolbox(tools, gate, self.tool_context(), label, log, briefing.touch, self._questions)
-        system = await asyncio.to_thread(system_prompt, family_of(model.name), for_helper=True)
-        return HelperSetup(toolbox, system + (kind.told() if kind else ""), self._brief(briefing, context))
+
+        async def answer_with(other: Model) -> Answering:
+            other.begin_turn()
+            system = await asyncio.to_thread(system_prompt, family_of(other.name), for_helper=True)
+            return Answering(other, system + (kind.told() if kind else ""), "")
+
+        own = await answer_with(model)
+        return HelperSetup(toolbox, own.system, self._brief(briefing, context), self._turn_fallbacks(answer_with))
 
     def _read_helper_kinds(self) -> Mapping[str, HelperKind]:
         """Read the kinds of helpers, those of the project too. Blocks."""
         projects = self.coding_session.projects(self._identity) if self._setup.managed.projects.commands else []
         return read_helper_kinds(self._setup.agents, projects, ProjectTrust(self._setup.trust).refusal)
 
-    def _spending(self) -> Spending:
+    def _calls(self) -> ModelCalls:
         assert self._loaded is not None
-        return self._loaded.spending
+        return self._loaded.calls

@@ -53,14 +53,11 @@ class SessionControls:
 
     async def compact(self, focus: str = "") -> Compaction:
         """Replace the context by a summary of it, about `focus` above all. Waits for the model."""
-        context, toolbox, budget, _, spending = await self._runtime.load()
+        context, toolbox, budget, _, _ = await self._runtime.load()
         await context.settle()
         # As in a turn: providers refuse a history with calls whose tools the request does not define.
         budget.set_setting(await self._runtime.system_prompt(), toolbox.specs(), self.model.window)
-        compaction = await budget.compact(self.model, focus)
-        for used in compaction.used:
-            await spending.add(used)
-        return compaction
+        return await budget.compact(self.model, focus)
 
     async def forget(self) -> None:
         """Empty the context: the model sees nothing of the conversation any more."""
@@ -75,7 +72,7 @@ class SessionControls:
 
     async def cost(self) -> Cost | None:
         """Return what the session has cost so far; None where no model has reported it."""
-        cost = (await self._runtime.load()).spending.cost()
+        cost = (await self._runtime.load()).calls.spending.cost()
         return cost if isinstance(cost, Cost) else None
 
     async def rules(self) -> list[PermissionRule]:

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from dragoman.vocabulary.options import Choice
 
 if TYPE_CHECKING:
+    from dragoman.coder.day_spending import DaySpending
     from dragoman.coder.managed_settings import ManagedSettings
     from dragoman.coder.models.contract import Model
+    from dragoman.coder.retries import RetryPolicy
+    from dragoman.coder.spend_caps import SpendLimits
     from dragoman.host.guardian import Guardian
     from dragoman.host.resources import ResourceLimits
     from dragoman.vocabulary.requests import AuthStatus, McpServer
@@ -61,7 +64,8 @@ class Setup:
     folders; empty: in `home`. `servers` has the user's own MCP servers for a folder, `remarks` what the user should
     know about those that are not among them. `protected_paths` are
     files that something else starts: written only after a yes. `before_children` is called before anything is started.
-    `managed` is what the administrator allows; None: there is no such file.
+    `managed` is what the administrator allows; None: there is no such file. `spend` is what may be spent by the user's
+    word; None: as much as it takes.
     """
 
     def __init__(
@@ -92,6 +96,9 @@ class Setup:
         managed: "ManagedSettings | None" = None,
         worktree: str | None = None,
         worktrees: str = "",
+        fallback_models: "Sequence[str]" = (),
+        spend: "SpendLimits | None" = None,
+        retries: "RetryPolicy | None" = None,
     ) -> None:
         self.models: Final = models
         self.environment: Final = environment
@@ -122,6 +129,12 @@ class Setup:
         # A name, or empty for any: every new session gets a git worktree. `worktrees` is where they are made.
         self.worktree: Final = worktree
         self.worktrees: Final = worktrees
+        # Models that answer while the chosen one is limited, overloaded or away.
+        self.fallback_models: Final = tuple(fallback_models)
+        # How long a model call waits; None: as long as `RetryPolicy` says.
+        self.retries: Final = retries
+        self._spend = spend
+        self._day_spending: DaySpending | None = None
         self._managed = managed
         self._before_children = before_children
         self._guardian: Guardian | None = None
@@ -137,6 +150,20 @@ class Setup:
     def mcp_logins(self) -> str:
         """The folder of logins at MCP servers; empty: none are kept."""
         return f"{self.home}/{LOGINS}" if self.home else ""
+    def spend(self) -> "SpendLimits":
+        """What may be spent by the user's own settings."""
+        from dragoman.coder.spend_caps import SpendLimits
+
+        return self._spend or SpendLimits()
+
+    @property
+    def day_spending(self) -> "DaySpending | None":
+        """What all sessions of today have cost; None: there is no data folder to keep it in."""
+        if self._day_spending is None and self.home:
+            from dragoman.coder.day_spending import DaySpending
+
+            self._day_spending = DaySpending(f"{self.home}/spending.sqlite")
+        return self._day_spending
 
     @property
     def user_home(self) -> str:
@@ -156,3 +183,5 @@ class Setup:
         """Stop the guardian: every process that it watches has ended."""
         if self._guardian is not None:
             self._guardian.close()
+        if self._day_spending is not None:
+            self._day_spending.close()

@@ -1,9 +1,14 @@
-"""What a session has cost so far, over all its turns, summaries and helpers, also before a restart.
+"""What a session has cost so far, over all its turns, summaries and helpers, also before a restart; and its caps.
 
 Every model call made for a session is added here, also one of a helper: so the tokens of a turn (`used_since`) have
-those of the helpers that worked in it.
+those of the helpers that worked in it. `check` is called before every one of them (`model_calls.ModelCalls.open`), so
+what is spent can pass a cap by the calls that were on their way, and by no more.
+
+Where a cap is set, no call is made that could not be counted: a day's total that cannot be read ends the turn, and so
+does a model without a price where the cap is the administrator's. With the user's own cap such a model is named once.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
@@ -11,7 +16,9 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from dragoman.agent.session import Session, session_core
-from dragoman.coder.models.contract import UsageReported
+from dragoman.coder.day_spending import DaySpending, DaySpendingFailed
+from dragoman.coder.models.contract import HasPrice, Model, UsageReported
+from dragoman.coder.spend_caps import NO_CAPS, SpendCap, SpendCapReached, SpendCaps, dollars
 from dragoman.store.entries import EventEntry, NoteEntry
 from dragoman.vocabulary.events import Cost, UsageChanged, UserMessage
 
@@ -21,21 +28,45 @@ _CURRENCY: Final = "USD"
 Note = Callable[[object], Awaitable[None]]
 
 
-async def _ignore_note(note: object) -> None:
-    """Default `note` callback: record nothing."""
+Warn = Callable[[str], Awaitable[None]]
+
+
+async def _ignore(value: object) -> None:
+    """Default `note` and `warn` callback: record nothing."""
 
 
 class Spending:
     """The sum, in dollars; None where no model call has reported a cost. Each change is a note in the session's log."""
 
-    def __init__(self, total: float | None = None, note: Note = _ignore_note) -> None:
+    def __init__(
+        self,
+        total: float | None = None,
+        note: Note = _ignore,
+        *,
+        caps: SpendCaps = NO_CAPS,
+        day: DaySpending | None = None,
+        warn: Warn = _ignore,
+    ) -> None:
+        """`day` has the total of all sessions of today; without it this process alone counts for the day's cap."""
         self._total = total
         self._note = note
+        self._caps = caps
+        self._day = day
+        self._warn = warn
         # Tokens of all model calls since this object was made; None: no call has told any.
         self.used: UsageReported | None = None
+        # Dollars of this object's calls, and those of them before the running turn.
+        self._spent = 0.0
+        self._spent_before = 0.0
+        self._unpriced: set[str] = set()
+        self._has_failed = False
 
     def __repr__(self) -> str:
         return f"<Spending {self._total}>"
+
+    def begin_turn(self) -> None:
+        """Begin to count what a new turn costs."""
+        self._spent_before = self._spent
 
     async def add(self, used: UsageReported | None) -> None:
         """Add a model call: its tokens, and its cost where that is known."""
@@ -43,8 +74,59 @@ class Spending:
             return
         self.used = sum_used(self.used, used)
         if used.cost is not None:
+            self._spent += used.cost
             self._total = (self._total or 0.0) + used.cost
             await self._note(self._total)
+            await self._add_to_day(used.cost)
+
+    async def _add_to_day(self, cost: float) -> None:
+        """Add to the total of today. Where that fails and the day has no cap, the user is told once."""
+        if self._day is None or not cost:
+            return
+        try:
+            await asyncio.to_thread(self._day.add, cost)
+        except DaySpendingFailed as error:
+            if not self._has_failed and self._caps.day is None:
+                self._has_failed = True
+                await self._warn(f"The costs of today are not whole: {error}")
+
+    async def check(self, model: Model) -> None:
+        """Raise `SpendCapReached` if no more may be spent, or if what `model` costs cannot be counted."""
+        if not any(self._caps):
+            return
+        price = await model.find_price() if isinstance(model, HasPrice) else "known"
+        if price == "free":
+            return
+        if price == "unknown":
+            await self._check_unpriced(model.name)
+        turn, session = self._spent - self._spent_before, self._total or 0.0
+        for what, cap, spent in (("turn", self._caps.turn, turn), ("session", self._caps.session, session)):
+            if cap is not None and spent >= cap.dollars:
+                raise _reached(f"This {what} has cost {dollars(spent)}", what, cap)
+        if self._caps.day is not None:
+            spent = await self._spent_today()
+            if spent >= self._caps.day.dollars:
+                raise _reached(f"All sessions of today have cost {dollars(spent)}", "day", self._caps.day)
+
+    async def _check_unpriced(self, model: str) -> None:
+        """Refuse a model whose cost is not known where the administrator has set a cap; else say so once."""
+        how = f"set its prices at [providers.{model.partition('/')[0]}] in config.toml"
+        if (cap := self._caps.administrators) is not None:
+            raise SpendCapReached(
+                f"It is not known what {model} costs, and the administrator's file {cap.file} limits what may be "
+                f"spent: choose another model, or {how}"
+            )
+        if model not in self._unpriced:
+            self._unpriced.add(model)
+            await self._warn(f"It is not known what {model} costs, so it does not count for the spend cap: {how}")
+
+    async def _spent_today(self) -> float:
+        if self._day is None:
+            return self._spent
+        try:
+            return await asyncio.to_thread(self._day.total)
+        except DaySpendingFailed as error:
+            raise SpendCapReached(f"No model is called, because a day has a spend cap and {error}") from None
 
     def used_since(self, before: UsageReported | None) -> UsageReported | None:
         """Return the tokens used since `used` was this; None where no call has reported any."""
@@ -57,6 +139,16 @@ class Spending:
         return UNSET if self._total is None else Cost(self._total, _CURRENCY)
 
 
+def _reached(spent: str, what: str, cap: SpendCap) -> SpendCapReached:
+    if cap.file:
+        whose = f"the administrator's file {cap.file} allows {dollars(cap.dollars)} for a {what}"
+        return SpendCapReached(f"{spent}, and {whose}")
+    way_out = {"turn": "prompt again to go on", "session": "a new session begins anew", "day": "tomorrow begins anew"}
+    return SpendCapReached(
+        f"{spent}, and its spend cap is {dollars(cap.dollars)}: {way_out[what]}, or raise spend.{what} in config.toml"
+    )
+
+
 def sum_used(one: UsageReported | None, other: UsageReported) -> UsageReported:
     """Add the tokens and the cost of two model calls; an unknown cost counts as nothing beside a known one."""
     if one is None:
@@ -64,9 +156,12 @@ def sum_used(one: UsageReported | None, other: UsageReported) -> UsageReported:
     return UsageReported(one.input + other.input, one.output + other.output, _sum(one.cost, other.cost))
 
 
-async def load(session: Session) -> Spending:
+async def load(
+    session: Session, caps: SpendCaps = NO_CAPS, day: DaySpending | None = None, warn: Warn = _ignore
+) -> Spending:
     """Return the spending of a session, read from its log."""
-    return Spending(await _total(session), partial(session_core(session).record_note, NOTE))
+    note = partial(session_core(session).record_note, NOTE)
+    return Spending(await _total(session), note, caps=caps, day=day, warn=warn)
 
 
 async def _total(session: Session) -> float | None:

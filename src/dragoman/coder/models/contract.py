@@ -159,6 +159,14 @@ class SearchesWeb(Protocol):
 
 
 @runtime_checkable
+class HasPrice(Protocol):
+    """A model whose calls may cost money. Of any other the cost is what its calls report."""
+
+    async def find_price(self) -> Literal["known", "free", "unknown"]:
+        """Return whether it is known what a call costs; may load what knows. Raises `ModelFailed`."""
+
+
+@runtime_checkable
 class Preparing(Protocol):
     """A model that takes a while to load."""
 

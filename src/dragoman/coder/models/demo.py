@@ -11,7 +11,7 @@ file that is read and a page that is fetched can ask it for nothing.
 import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from dragoman.coder.context import (
     ContextAssistantMessage,
@@ -205,6 +205,10 @@ class DemoModel:
         # compaction in the middle of a turn takes calls out of there, and the demo would make them again.
         self._prompt_id: str | None = None
         self._calls = 0
+
+    async def find_price(self) -> Literal["known", "free", "unknown"]:
+        """Nothing is called, and nothing is paid."""
+        return "free"
 
     def begin_turn(self) -> None:
         """Begin with the next prompt at its first step."""

@@ -101,6 +101,11 @@ class Endpoint(NamedTuple):
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
     @property
+    def is_here(self) -> bool:
+        """Whether it is on this machine, by its address."""
+        return urlsplit(self.base_url).hostname in ("localhost", "127.0.0.1", "::1")
+
+    @property
     def place(self) -> str:
         """The host, and what has set it if that is not the default."""
         return self.host if self.source == DEFAULT_SOURCE else f"{self.host}, set by {self.source}"

@@ -24,6 +24,7 @@ from dragoman.coder.models.request_failures import (
     ContextFull,
     MediaRejected,
     OverMinuteLimit,
+    ProviderBusy,
     ProviderCrashed,
     RequestRejected,
     RequestTooLarge,
@@ -36,6 +37,7 @@ from dragoman.coder.models.wires.errors import (
     ResponseTooLarge,
     error_fields,
 )
+from dragoman.coder.models.wires.wait_hints import WHOLE_DAY, wait_from_body, wait_from_words
 from dragoman.limits import KIB
 
 # What is repeated of a provider's own words: a sentence or two.
@@ -97,9 +99,9 @@ def _explain(error: ProviderError, endpoint: Endpoint) -> ModelFailed:
             no_credit = f"The account at {provider_name} has no credit left{_words(error, endpoint)}"
             return ModelFailed("rate_limit", no_credit, NEVER)
         case "rate_limit":
-            return ModelFailed("rate_limit", f"{provider_name} asks to slow down", wait)
+            return ProviderBusy("rate_limit", f"{provider_name} asks to slow down{_words(error, endpoint)}", wait)
         case "unavailable":
-            return ModelFailed("server", f"{provider_name} is overloaded", wait)
+            return ProviderBusy("server", f"{provider_name} is overloaded{_words(error, endpoint)}", wait)
         case "server":
             sentence = f"{provider_name} failed{f' (status {error.status})' if error.status else ''}"
             return ProviderCrashed(sentence, wait) if error.status == 500 else ModelFailed("server", sentence, wait)
@@ -142,9 +144,15 @@ def _system(error: BaseException) -> str:
 
 
 def _wait(error: ProviderError) -> float | None:
-    """Return what the other side asked us to wait, if that is a number to go by."""
-    wait = error.retry_after
-    return wait if wait is not None and 0 <= wait < NEVER else None
+    """Return what the other side asked us to wait, if that is a number to go by; `NEVER`: a limit of a day is used up.
+
+    A header says it more exactly than a body, but knows nothing of days.
+    """
+    said = error.retry_after
+    asked = wait_from_body(error.body) if error.body is not None else wait_from_words(error.message)
+    if asked == WHOLE_DAY:
+        return NEVER
+    return said if said is not None and 0 <= said < NEVER else asked
 
 
 def _recognised(error: ProviderError, endpoint: Endpoint) -> ModelFailed | None:

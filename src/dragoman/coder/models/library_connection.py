@@ -43,11 +43,11 @@ from dragoman.coder.models.facts import ModelFacts
 from dragoman.coder.models.failures import explain_failure
 from dragoman.coder.models.library_failures import explicable
 from dragoman.coder.models.library_messages import full_response, messages_of
-from dragoman.coder.models.prices import cost_of, window_of
+from dragoman.coder.models.prices import cost_of, has_price, window_of
 from dragoman.coder.models.timeouts import ANSWER_BYTES, ModelTimeouts
 from dragoman.coder.models.wires.errors import Encoded, ResponseTooLarge
 from dragoman.coder.models.wires.http import new_client
-from dragoman.coder.models.wires.response import pieces_at_end
+from dragoman.coder.models.wires.response import estimated_tokens, pieces_at_end
 
 # Makes the library's model for a place, with an HTTP client of ours.
 MakeLibraryModel = Callable[[Endpoint, httpx2.AsyncClient], LibraryModel]
@@ -77,6 +77,10 @@ class LibraryConnection:
         """Return the model's window, which was found out when the library was loaded; None: unknown."""
         return self.window
 
+    async def has_price(self) -> bool:
+        """Return whether it is known what a call costs."""
+        return has_price(self._endpoint)
+
     async def close(self) -> None:
         """Close the connection to the provider."""
         await self._client.aclose()
@@ -95,7 +99,8 @@ class LibraryConnection:
                         yield [piece]
                 answer = stream.get()
             response = full_response(answer)
-            yield pieces_at_end(response, request, self._endpoint.provider, self._cost(answer, response.tokens))
+            tokens = response.tokens if any(response.tokens) else estimated_tokens(request, response)
+            yield pieces_at_end(response, request, self._endpoint.provider, self._cost(answer, tokens))
         except ModelFailed:
             raise
         except ContentFilterError:

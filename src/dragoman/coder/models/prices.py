@@ -30,6 +30,12 @@ def window_of(endpoint: Endpoint) -> int | None:
         return None
 
 
+def has_price(endpoint: Endpoint) -> bool:
+    """Return whether it is known what a call costs."""
+    one = Usage(input_tokens=1, output_tokens=1)
+    return endpoint.description.prices is not None or _listed_cost(endpoint, one, "", None) is not None
+
+
 def cost_of(
     endpoint: Endpoint,
     used: TokenCounts,
@@ -60,11 +66,17 @@ def cost_of(
 def _listed_cost(endpoint: Endpoint, usage: Usage, model: str, details: Mapping[str, Any] | None) -> float | None:
     if endpoint.family == "ollama":
         return None
+    # Counts that contradict each other (more read from the cache than was sent) have no price in the list. What nothing
+    # was saved on costs the most, so a spend cap holds whatever a server reports.
+    plain = Usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, web_searches=usage.web_searches)
     for name in filter(None, (model, endpoint.model)):
-        try:
-            return float(calc_price(usage, name, **_place(endpoint), price_context=details).total_price)
-        except (LookupError, ValueError):  # not in the list, or counts that contradict each other
-            continue
+        for counts in (usage, plain):
+            try:
+                return float(calc_price(counts, name, **_place(endpoint), price_context=details).total_price)
+            except LookupError:  # not in the list
+                break
+            except ValueError:
+                continue
     return None
 
 

@@ -32,7 +32,8 @@ from dragoman.coder.models.wires.gemini import GeminiWire
 from dragoman.coder.models.wires.http import ErrorStatus, HttpConnection
 from dragoman.coder.models.wires.openai_chat import OpenAIChatWire
 from dragoman.coder.models.wires.openai_responses import OpenAIResponsesWire
-from dragoman.coder.models.wires.response import pieces_at_end
+from dragoman.coder.models.wires.response import estimated_tokens, pieces_at_end
+from dragoman.coder.models.wires.wait_hints import wait_from_headers
 
 WIRES: Final[dict[Family, Callable[[Endpoint, ModelFacts], WireForm]]] = {
     "openai": OpenAIResponsesWire,
@@ -125,9 +126,8 @@ class ProviderConnection:
             details = {"service_tier": response.service_tier} if response.service_tier else None
             prices = await load_prices()
             self.window = self.window or prices.window_of(self._endpoint)
-            cost = prices.cost_of(
-                self._endpoint, response.tokens, response.model, details, searches=response.search.searches
-            )
+            tokens = response.tokens if any(response.tokens) else estimated_tokens(request, response)
+            cost = prices.cost_of(self._endpoint, tokens, response.model, details, searches=response.search.searches)
             yield pieces_at_end(response, request, self._endpoint.provider, cost)
             await _drain(reads)
 
@@ -136,13 +136,18 @@ class ProviderConnection:
         self.window = self.window or (await load_prices()).window_of(self._endpoint)
         return self.window
 
+    async def has_price(self) -> bool:
+        """Return whether it is known what a call costs. Waits for the price list."""
+        known: bool = (await load_prices()).has_price(self._endpoint)
+        return known
+
     def _error(self, answer: ErrorStatus) -> ProviderError:
         try:
             body: object = msgspec.json.decode(answer.body)
         except msgspec.DecodeError:
             body = answer.body.decode(errors="replace")
         error = self._wire.error(answer.status, body)
-        error.retry_after = _retry_after(answer)
+        error.retry_after = wait_from_headers(answer.headers, time.time())
         return error
 
 
@@ -184,13 +189,3 @@ async def _drain(reads: AsyncGenerator[list[bytes], None]) -> None:
                 pass
     except Exception:
         _log.debug("the end of a stream did not come")
-
-
-def _retry_after(answer: ErrorStatus) -> float | None:
-    """Return the seconds that the server asks us to wait, if it names a number of them."""
-    for header, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            return float(answer.headers.get(header, "")) * unit
-        except ValueError:
-            continue
-    return None

@@ -7,7 +7,7 @@ import asyncio
 import importlib.util
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from dragoman.background import call_in_background
 from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece
@@ -41,6 +41,9 @@ class ModelConnection(Protocol):
 
     async def find_window(self) -> int | None:
         """Return the window, which may need a package to be loaded; None: unknown."""
+
+    async def has_price(self) -> bool:
+        """Return whether it is known what a call costs; may load the price list."""
 
     async def close(self) -> None:
         """Close the connection."""
@@ -97,6 +100,18 @@ class ProviderModel:
         line = await self._line()
         try:
             self.window = await line.find_window()
+        finally:
+            self._rest(line)
+
+    async def find_price(self) -> Literal["known", "free", "unknown"]:
+        """Return whether it is known what a call costs. An Ollama on this machine costs nothing."""
+        if self._endpoint.description.prices is not None:
+            return "known"
+        if self._endpoint.family == "ollama":
+            return "free" if self._endpoint.is_here else "unknown"
+        line = await self._line()
+        try:
+            return "known" if await line.has_price() else "unknown"
         finally:
             self._rest(line)
 

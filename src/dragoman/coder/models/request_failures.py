@@ -9,6 +9,10 @@ from dragoman.coder.models.contract import FailureKind, ModelFailed
 NEVER: Final = math.inf
 
 
+class ProviderBusy(ModelFailed):
+    """The provider limits us, or has too much to do: it will answer again, in minutes rather than seconds."""
+
+
 class ContextFull(ModelFailed):
     """The conversation is longer than the model can see."""
 

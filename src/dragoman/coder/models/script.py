@@ -23,6 +23,7 @@ from dragoman.coder.models.contract import (
     ToolCallRequested,
     UsageReported,
 )
+from dragoman.coder.models.request_failures import ProviderBusy
 
 # A script is exact, so its retries are quick.
 _RETRY_SECONDS: Final = 0.01
@@ -50,10 +51,17 @@ class Say(NamedTuple):
 
 
 class Fail(NamedTuple):
-    """The model call fails; None: every time."""
+    """The model call fails; None: every time. `retry_after`: as a provider that asks to wait so many seconds."""
 
     kind: FailureKind
     times: int | None
+    retry_after: float | None = None
+
+    def failure(self) -> ModelFailed:
+        """Return the failure that the model is to raise."""
+        if self.retry_after is None:
+            return ModelFailed(self.kind, _FAILURES[self.kind])
+        return ProviderBusy(self.kind, _FAILURES[self.kind], self.retry_after)
 
 
 Step = Say | ToolCallRequested | UsageReported | ModelFinished | Fail
@@ -148,7 +156,7 @@ class ScriptModel:
             if called and not isinstance(step, ToolCallRequested):
                 return
             if isinstance(step, Fail) and self._fails(step):
-                raise ModelFailed(step.kind, _FAILURES[step.kind])
+                raise step.failure()
             self._step += 1
             match step:
                 case Say():
@@ -220,13 +228,14 @@ def _step(value: object, place: str) -> Step:
             body = _object(value, place, {"stop"})
             return ModelFinished(_one_of(body["stop"], _ENDS, f"{place}.stop"))
         case "fail":
-            body = _object(value, place, {"fail", "times"})
+            body = _object(value, place, {"fail", "times", "retry_after"})
             kind_of = cast(FailureKind, _one_of(body["fail"], FAILURE_KINDS, f"{place}.fail"))
-            return Fail(kind_of, _count(body["times"], f"{place}.times", 1) if "times" in body else None)
+            times = _count(body["times"], f"{place}.times", 1) if "times" in body else None
+            return Fail(kind_of, times, _amount(body, "retry_after", place))
         case _:
-            body = _object(value["usage"], f"{place}.usage", {"input", "output"})
-            counts = [_count(body.get(name, 0), f"{place}.usage.{name}", 0) for name in ("input", "output")]
-            return UsageReported(*counts)
+            body = _object(value["usage"], f"{place}.usage", {"input", "output", "cost"})
+            given, made = (_count(body.get(name, 0), f"{place}.usage.{name}", 0) for name in ("input", "output"))
+            return UsageReported(given, made, _amount(body, "cost", f"{place}.usage"))
 
 
 def _object(value: object, place: str, known: set[str] | None) -> dict[str, object]:
@@ -254,6 +263,13 @@ def _count(value: object, place: str, least: int) -> int:
     if type(value) is not int or value < least:
         raise ScriptError(f"{place}: must be a whole number, {least} or more")
     return value
+
+
+def _amount(body: dict[str, object], name: str, place: str) -> float | None:
+    value = body.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float | None) or not 0 <= (value or 0) < float("inf"):
+        raise ScriptError(f"{place}.{name}: must be a number, 0 or more")
+    return None if value is None else float(value)
 
 
 def _one_of(value: object, known: tuple[str, ...], place: str) -> str:

@@ -13,10 +13,11 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder import loop
 from dragoman.coder.compaction import ContextBudget
 from dragoman.coder.context import Context, ContextUserMessage
+from dragoman.coder.fallbacks import TurnFallbacks
 from dragoman.coder.helper_kinds import PLAIN, HelperKind
+from dragoman.coder.model_calls import ModelCalls
 from dragoman.coder.models.contract import HasHelperKinds, Model
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.spending import Spending
 from dragoman.coder.tools.arguments import only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
 from dragoman.coder.tools.result_text import cut, title_text
@@ -47,11 +48,13 @@ def agent_schema(kinds: Sequence[str], own: Sequence[HelperKind] = ()) -> dict[s
 
 
 class HelperSetup(NamedTuple):
-    """What a helper works with: its tools, its system prompt, and what it is told of the session (`loop.turn`)."""
+    """What a helper works with: its tools, its system prompt, what it is told of the session, and the models that may
+    answer in the place of its own (`loop.turn`)."""
 
     tool_runner: loop.ToolRunner
     system: str
     briefing: Callable[[bool], Awaitable[Sequence[ContextUserMessage]]]
+    fallbacks: TurnFallbacks | None = None
 
 
 class Delegate:
@@ -74,7 +77,7 @@ class Delegate:
         self,
         model: Callable[[], Model],
         prepare: Callable[[str, Context, Model, HelperKind | None], Awaitable[HelperSetup]],
-        spending: Callable[[], Spending] = Spending,
+        calls: Callable[[], ModelCalls] = ModelCalls,
         kinds: Callable[[], Mapping[str, HelperKind]] = dict,
         model_named: Callable[[str], Model] | None = None,
     ) -> None:
@@ -84,7 +87,7 @@ class Delegate:
         self._model = model
         self._prepare = prepare
         # The session's: what a helper costs, the session has cost.
-        self._spending = spending
+        self._calls = calls
         # Those of the helpers that run now.
         self._labels: set[str] = set()
 
@@ -142,8 +145,9 @@ class Delegate:
             system=setup.system,
             briefing=setup.briefing,
             model_calls=MODEL_CALLS,
-            budget=ContextBudget(helper_context, _show_nothing),
-            spending=self._spending(),
+            budget=ContextBudget(helper_context, _show_nothing, calls=self._calls()),
+            calls=self._calls(),
+            fallbacks=setup.fallbacks,
         )
         async with aclosing(turn) as events:
             async for event in events:
@@ -154,6 +158,8 @@ class Delegate:
                 elif isinstance(event, Idle):
                     end = event
         await report.show()
+        if end.stop_reason == "max_turn_requests" and not report.text():
+            return ToolOutcome("The helper was stopped before it had a report.", failed=True)
         if end.error:
             return ToolOutcome(f"The helper failed: {end.error.message}", failed=True)
         text = cut(report.text()) or "The helper sent no report."

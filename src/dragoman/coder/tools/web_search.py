@@ -5,7 +5,6 @@ leaves, what was shown is all that leaves, and the requests of the conversation 
 provider's cache holds. What comes back was written by others, and is marked as data.
 """
 
-import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final, NamedTuple
@@ -13,7 +12,7 @@ from typing import Final, NamedTuple
 from dragoman.agent.session import new_id
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.context import ContextUserMessage
-from dragoman.coder.model_calls import Retries, open_call
+from dragoman.coder.model_calls import ModelCalls
 from dragoman.coder.models.contract import (
     HasThoughtLevels,
     Model,
@@ -26,7 +25,6 @@ from dragoman.coder.models.contract import (
     UsageReported,
 )
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.spending import Spending
 from dragoman.coder.tagged_text import wrap_in_tag
 from dragoman.coder.tools.arguments import only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
@@ -72,11 +70,11 @@ class WebSearch:
     )
     schema = schema(["query"], query={"type": "string", "maxLength": QUERY_CHARACTERS})
 
-    def __init__(self, model: Model, host: str, spending: Callable[[], Spending]) -> None:
+    def __init__(self, model: Model, host: str, calls: Callable[[], ModelCalls]) -> None:
         """`host` is where the query goes: the provider of `model`. What a search costs, the session has cost."""
         self._model = model
         self._host = host
-        self._spending = spending
+        self._calls = calls
 
     def check(self, call: JudgedCall) -> None:
         only_known(call, "query")
@@ -111,16 +109,17 @@ class WebSearch:
 
     async def _search(self, query: str, context: ToolContext) -> _Found:
         """Return what the provider found, tried again where that helps. Raises `ModelFailed`."""
-        retries = Retries(self._model)
+        retries = self._calls().retries(self._model)
         while True:
             try:
                 return await self._ask(query)
             except ModelFailed as failure:
                 pause = retries.after(failure)
                 if pause is None:
-                    raise
+                    raise retries.given_up(failure) from None
             await context.session.emit(pause.notice)
-            await asyncio.sleep(pause.seconds)
+            async for notice in retries.wait(pause):
+                await context.session.emit(notice)
 
     async def _ask(self, query: str) -> _Found:
         levels = self._model.thought_levels if isinstance(self._model, HasThoughtLevels) else ()
@@ -130,7 +129,7 @@ class WebSearch:
         report = SearchReport()
         request = ModelRequest([item], (), _SYSTEM, level, "search")
         # What was used before a failure or a cancel was used as well.
-        async with aclosing(open_call(self._model, request)) as pieces:
+        async with aclosing(await self._calls().open(self._model, request)) as pieces:
             async for piece in pieces:
                 report = await self._take(piece, texts) or report
         return _Found(cut("".join(texts), ANSWER_CHARACTERS), report)
@@ -140,7 +139,7 @@ class WebSearch:
             case TextDelta():
                 texts.append(piece.text)
             case UsageReported():
-                await self._spending().add(piece)
+                await self._calls().spending.add(piece)
             case SearchReport():
                 return piece
             case _:  # thoughts, and a form that is not handed back

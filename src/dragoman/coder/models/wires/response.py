@@ -11,11 +11,13 @@ from dragoman.coder.models.contract import (
     ModelRequest,
     Piece,
     RawResponse,
+    TokenCounts,
     ToolCallRequested,
     UsageReported,
 )
 from dragoman.coder.models.wires.contract import FullResponse
 from dragoman.coder.models.wires.stored import StoredCall, StoredMessage, StoredPart, encode_stored
+from dragoman.coder.token_estimate import BYTES_A_TOKEN, tokens_of, tokens_of_setting
 
 
 def pieces_at_end(response: FullResponse, request: ModelRequest, provider: str, cost: float | None) -> list[Piece]:
@@ -24,13 +26,19 @@ def pieces_at_end(response: FullResponse, request: ModelRequest, provider: str, 
         raise ModelFailed("server", f"{provider} failed in the middle of its answer")
     parts, calls = _calls(response, request, provider)
     pieces: list[Piece] = []
-    if response.tokens.input or response.tokens.output:
+    if response.tokens.input or response.tokens.output or cost is not None:
         pieces.append(UsageReported(response.tokens.input, response.tokens.output, cost))
     message = StoredMessage(parts, model_name=response.model or msgspec.UNSET, provider_name=provider)
     pieces.append(RawResponse(encode_stored(message, provider)))
     if request.purpose == "search":
         pieces.append(response.search)
     return [*pieces, ModelFinished(response.stop)] if response.stop else [*pieces, *calls]
+
+
+def estimated_tokens(request: ModelRequest, response: FullResponse) -> TokenCounts:
+    """Return about what a call has used whose provider reports nothing: it is not free for that."""
+    sent = tokens_of(request.items) + tokens_of_setting(request.system, request.tools)
+    return TokenCounts(sent, len(msgspec.json.encode(response.parts)) // BYTES_A_TOKEN)
 
 
 def _calls(
