@@ -4,7 +4,7 @@ import asyncio
 import atexit
 import functools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from dragoman.coder.agent import coding_agent
 from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.coder.models.contract import Model
 from dragoman.coder.models.script import ScriptModel, parse
-from dragoman.coder.setup import Setup
+from dragoman.coder.setup import Models, Setup
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.guardian import Guardian
 from dragoman.store.contract import Store
@@ -112,17 +112,40 @@ async def whole(
     home: Path | None = None,
     mcp_servers: Sequence[McpServer] = (),
     managed: ManagedSettings | None = None,
+    models: Models | None = None,
+    setup: Mapping[str, Any] | None = None,
     **client: Any,
 ) -> AsyncIterator[tuple[Client, Conversation]]:
-    """A client and a session of the agent in a folder."""
-    setup = Guarded(Fixed(make_model), ENVIRONMENT, mode=mode, home=str(home or ""), managed=managed)
-    agent = coding_agent(setup, store=store)
+    """A client and a session of the agent in a folder. `setup` has more of what `Setup` takes."""
+    made = Guarded(
+        models or Fixed(make_model), ENVIRONMENT, mode=mode, home=str(home or ""), managed=managed, **(setup or {})
+    )
+    agent = coding_agent(made, store=store)
     asking = (user or User("reject_once")).permission
     try:
         async with pair(agent, protocol=protocol, permission=asking, **client) as connected:
             yield connected, await connected.new_session(str(folder), mcp_servers=mcp_servers)
     finally:
-        setup.close()
+        made.close()
+
+
+class Several(Fixed):
+    """Models by name; the first is the one that a session begins with."""
+
+    def __init__(self, models: Mapping[str, Model]) -> None:
+        super().__init__(lambda name: models[name])
+        self._models = models
+
+    def current(self) -> str:
+        return next(iter(self._models))
+
+    def choices(self) -> list[Choice]:
+        return [Choice(name, name) for name in self._models]
+
+    def wire_name(self, name: str, current: str = "") -> str:
+        if name not in self._models:
+            raise RequestFailed(INVALID_PARAMS, f"There is no model {name}.")
+        return name
 
 
 async def events_of(session: Conversation, prompt: str = "go") -> list[AnyEvent]:

@@ -11,6 +11,7 @@ Every wait is an `await` of the turn, so a cancel ends it at once.
 import asyncio
 import logging
 import math
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final, NamedTuple
 
@@ -46,6 +47,7 @@ class RetryPolicy(NamedTuple):
     before_fallback: float = 30.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = _random
+    clock: Callable[[], float] = time.monotonic
 
 
 class Pause(NamedTuple):

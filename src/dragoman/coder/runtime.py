@@ -36,6 +36,7 @@ from dragoman.coder.permissions import PermissionGate
 from dragoman.coder.project_trust import ProjectTrust
 from dragoman.coder.prompt_content import content_for_model, unseen_notice
 from dragoman.coder.prompt_files import PromptFile, lent_paths
+from dragoman.coder.retries import RetryPolicy
 from dragoman.coder.rule_log import RuleLog
 from dragoman.coder.sandbox import PREFIX, Sandbox, Sandboxed
 from dragoman.coder.sandbox_report import SANDBOX, SETTLED, lost_report, report_item
@@ -281,7 +282,7 @@ class SessionRuntime:
         def refusal(name: str) -> str:
             return "" if managed.models.allows(name) else managed.says(f"the model {name}")
 
-        return Fallbacks(names, find, refusal)
+        return Fallbacks(names, find, refusal, (setup.retries or RetryPolicy()).clock)
 
     def _turn_fallbacks(self, prepare: Callable[[Model], Awaitable[Answering]]) -> TurnFallbacks | None:
         """Return the models that a turn or a helper may fall back to; None: there are none."""

@@ -150,6 +150,8 @@ class Setup:
     def mcp_logins(self) -> str:
         """The folder of logins at MCP servers; empty: none are kept."""
         return f"{self.home}/{LOGINS}" if self.home else ""
+
+    @property
     def spend(self) -> "SpendLimits":
         """What may be spent by the user's own settings."""
         from dragoman.coder.spend_caps import SpendLimits

@@ -65,5 +65,5 @@ def _lower(own: float | None, allowed: float | None, file: str) -> SpendCap | No
 
 
 def dollars(amount: float) -> str:
-    """Return an amount as it is shown: cents, and more digits where there would be none."""
-    return f"${amount:,.2f}" if amount >= 1 or amount == 0 else f"${amount:.4f}"
+    """Return an amount as it is shown: cents, and more digits where these would say little."""
+    return f"${amount:,.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.4f}"

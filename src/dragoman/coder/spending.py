@@ -75,9 +75,13 @@ class Spending:
         self.used = sum_used(self.used, used)
         if used.cost is not None:
             self._spent += used.cost
-            self._total = (self._total or 0.0) + used.cost
-            await self._note(self._total)
-            await self._add_to_day(used.cost)
+            self._total = total = (self._total or 0.0) + used.cost
+            # Recorded also when the turn is cancelled meanwhile: it was paid.
+            await asyncio.shield(self._record(total, used.cost))
+
+    async def _record(self, total: float, cost: float) -> None:
+        await self._note(total)
+        await self._add_to_day(cost)
 
     async def _add_to_day(self, cost: float) -> None:
         """Add to the total of today. Where that fails and the day has no cap, the user is told once."""
@@ -143,10 +147,14 @@ def _reached(spent: str, what: str, cap: SpendCap) -> SpendCapReached:
     if cap.file:
         whose = f"the administrator's file {cap.file} allows {dollars(cap.dollars)} for a {what}"
         return SpendCapReached(f"{spent}, and {whose}")
-    way_out = {"turn": "prompt again to go on", "session": "a new session begins anew", "day": "tomorrow begins anew"}
-    return SpendCapReached(
-        f"{spent}, and its spend cap is {dollars(cap.dollars)}: {way_out[what]}, or raise spend.{what} in config.toml"
-    )
+    return SpendCapReached(f"{spent}, and the spend cap of a {what} is {dollars(cap.dollars)}: {_WAYS_OUT[what]}")
+
+
+_WAYS_OUT: Final = {
+    "turn": "prompt again to go on, or raise --max-cost or spend.turn in config.toml",
+    "session": "a new session begins anew, or raise spend.session in config.toml",
+    "day": "tomorrow begins anew, or raise spend.day in config.toml",
+}
 
 
 def sum_used(one: UsageReported | None, other: UsageReported) -> UsageReported:

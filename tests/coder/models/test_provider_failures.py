@@ -21,6 +21,7 @@ from dragoman.coder.models.contract import (
 )
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.providers import ProviderModel
+from dragoman.coder.retries import RetryPolicy
 from dragoman.vocabulary.events import AgentMessageChunk
 from tests.coder.models.asking import CANARY, PATIENT, QUICK, ask, connected, endpoint, said, without_raw
 from tests.support.upstream import (
@@ -366,7 +367,7 @@ async def test_an_endpoint_that_fails_ends_the_turn_and_the_next_one_works(tmp_p
     """With a reason, with few retries; the session goes on."""
     async with upstream(ENDPOINTS[name]) as server:
         model = Hasty(endpoint(server), patience=QUICK)
-        async with whole(tmp_path, lambda _: model) as (_, session):
+        async with whole(tmp_path, lambda _: model, setup={"retries": RetryPolicy(longest=0.1)}) as (_, session):
             with pytest.raises(Exception):  # noqa: B017, PT011  # what a client is told is a request that failed
                 await events_of(session)
             assert 1 <= len(server.requests) <= 4

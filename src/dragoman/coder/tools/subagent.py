@@ -153,7 +153,8 @@ class Delegate:
             async for event in events:
                 if isinstance(event, AgentMessageChunk):
                     await report.say(event.text)
-                elif isinstance(event, Notice):
+                elif isinstance(event, Notice) and event.severity != "error":
+                    # An error ends the turn that it works in as well, and is told there.
                     await context.session.emit(event)
                 elif isinstance(event, Idle):
                     end = event

@@ -21,7 +21,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _IN_WORDS: Final = re.compile(
-    r"(?:try again|retry|wait)\s+(?:in|after|for)?\s*(?P<time>(?:\d+(?:\.\d+)?\s?(?:ms|s|m|h|d)\b\s?)+"
+    r"(?:try again|retry|wait)\s+(?:in|after|for)?\s*(?P<time>(?:\d+(?:\.\d+)?\s?(?:ms|s|m|h|d)(?![a-z])\s?)+"
     r"|\d+(?:\.\d+)?\s+(?:second|minute|hour)s?)",
     re.IGNORECASE,
 )
