@@ -94,7 +94,9 @@ BAD = {
     "$.turns[0].steps[0].times: must be a whole number, 1 or more": steps({"fail": "auth", "times": True}),
     "$.turns[0].steps[0].usage: must be an object": steps({"usage": 7}),
     "$.turns[0].steps[0].usage.input: must be a whole number, 0 or more": steps({"usage": {"input": "3"}}),
-    "$.turns[0].steps[0].usage.cost: unknown; known here: input, output": steps({"usage": {"cost": 1}}),
+    "$.turns[0].steps[0].usage.price: unknown; known here: cost, input, output": steps({"usage": {"price": 1}}),
+    "$.turns[0].steps[0].usage.cost: must be a number, 0 or more": steps({"usage": {"cost": -1}}),
+    "$.turns[0].steps[0].retry_after: must be a number, 0 or more": steps({"fail": "server", "retry_after": "1"}),
 }
 
 

@@ -6,7 +6,7 @@ from genai_prices import Usage, calc_price
 from dragoman.coder.models.contract import TokenCounts
 from dragoman.coder.models.descriptions import ModelDescription, Prices
 from dragoman.coder.models.endpoints import Endpoint, Family, ProviderConfig
-from dragoman.coder.models.prices import cost_of, window_of
+from dragoman.coder.models.prices import cost_of, has_price, window_of
 
 USED = TokenCounts(input=10_000, output=1_000, cache_read=6_000, cache_write=2_000)
 
@@ -54,11 +54,22 @@ def test_the_model_that_has_answered_decides_where_it_is_known() -> None:
         ("anthropic", "who-knows", USED),
         ("ollama", "gpt-5", USED),
         ("compatible", "gpt-5", USED),
-        ("openai", "gpt-5", TokenCounts(1, 1, cache_read=2)),
     ],
 )
 def test_a_cost_that_is_not_known_is_none(family: Family, model: str, used: TokenCounts) -> None:
     assert cost_of(place(family, model, "http://127.0.0.1:1/v1"), used) is None
+
+
+def test_counts_that_contradict_each_other_cost_as_much_as_if_nothing_was_saved() -> None:
+    gpt = place("openai", "gpt-5")
+    assert cost_of(gpt, TokenCounts(1, 1, cache_read=2)) == cost_of(gpt, TokenCounts(1, 1))
+
+
+def test_it_is_known_which_models_have_a_price() -> None:
+    known = [("openai", "gpt-5"), ("openai", "gpt-99"), ("ollama", "gpt-5"), ("compatible", "gpt-5")]
+    assert [has_price(place(family, model, "http://127.0.0.1:1/v1")) for family, model in known] == [  # type: ignore[arg-type]
+        *(True, False, False, False)
+    ]
 
 
 def test_the_list_knows_windows() -> None:
