@@ -1,4 +1,4 @@
-"""What may be spent: no model call is made beyond it, whoever would make it, and the turn ends with a sentence."""
+"""What may be spent: no model call is made beyond it, by turns, helpers and summaries, and the turn says why it ends."""
 
 import sqlite3
 from collections.abc import AsyncGenerator, Sequence

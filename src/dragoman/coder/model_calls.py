@@ -52,7 +52,7 @@ class ModelCalls:
     async def open(self, model: Model, request: ModelRequest) -> AsyncGenerator[Piece, None]:
         """Start a model call as `open_call` does; raises `SpendCapReached` where no more may be spent.
 
-        Whoever reads the pieces adds the `UsageReported` among them to `spending`.
+        The caller adds every `UsageReported` among the pieces to `spending`.
         """
         await self.spending.check(model)
         return open_call(model, request)

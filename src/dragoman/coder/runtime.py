@@ -398,7 +398,7 @@ class SessionRuntime:
         """Return what makes the session's model calls: its costs so far, its caps, and how long a call waits."""
         setup = self._setup
         caps = caps_of(setup.spend, setup.managed)
-        spending = await load_spending(self.session, caps, setup.day_spending, self._warn)
+        spending = await load_spending(self.session, caps, setup.day_spending(), self._warn)
         return ModelCalls(spending, setup.retries)
 
     def tool_context(self) -> ToolContext:

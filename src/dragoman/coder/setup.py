@@ -158,9 +158,8 @@ class Setup:
 
         return self._spend or SpendLimits()
 
-    @property
     def day_spending(self) -> "DaySpending | None":
-        """What all sessions of today have cost; None: there is no data folder to keep it in."""
+        """Return what all sessions of today have cost; None: there is no data folder to keep it in."""
         if self._day_spending is None and self.home:
             from dragoman.coder.day_spending import DaySpending
 
