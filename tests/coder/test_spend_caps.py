@@ -1,4 +1,4 @@
-"""What may be spent: no model call is made beyond it, by turns, helpers and summaries, and the turn says why it ends."""
+"""What may be spent: no call is made beyond it, by turns, helpers and summaries, and the turn says why it ends."""
 
 import sqlite3
 from collections.abc import AsyncGenerator, Sequence
