@@ -179,6 +179,44 @@ def _openai_error(wrong: _Wrong) -> Body:
     }
 
 
+# -- Mistral's chat completions --------------------------------------------------------------------------------------
+
+_MISTRAL_FIELDS = {
+    *("model", "messages", "stream", "tools", "tool_choice", "temperature", "top_p", "max_tokens", "stop"),
+    *("random_seed", "response_format", "parallel_tool_calls", "reasoning_effort", "prompt_mode", "safe_prompt"),
+}
+_MISTRAL_MESSAGES = {
+    "system": {"role", "content"},
+    "user": {"role", "content"},
+    "assistant": {"role", "content", "tool_calls", "prefix"},
+    "tool": {"role", "content", "name", "tool_call_id"},
+}
+
+
+def _mistral(body: Body, window: int | None) -> None:
+    _chat(body, window)
+    _forbid(body, _MISTRAL_FIELDS, "body")
+    before = ""
+    for index, message in enumerate(body["messages"]):
+        role = message["role"]
+        _forbid(message, _MISTRAL_MESSAGES[role], f"body.messages.{index}.{role}")
+        _need(not (role == "user" and before == "tool"), "Unexpected role 'user' after role 'tool'")
+        before = role
+        ids = [call["id"] for call in message.get("tool_calls") or ()]
+        for one in [*ids, *([message["tool_call_id"]] if role == "tool" else ())]:
+            message_id = f"Tool call id was {one} but must be a-z, A-Z, 0-9, with a length of 9."
+            _need(len(one) == 9 and one.isalnum() and one.isascii(), message_id)
+
+
+def _forbid(body: Body, known: set[str], place: str) -> None:
+    extra = sorted(set(body) - known)
+    _need(not extra, f"Extra inputs are not permitted: {place}.{', '.join(extra)}")
+
+
+def _mistral_error(wrong: _Wrong) -> Body:
+    return {"object": "error", "message": str(wrong), "type": "invalid_request_error", "param": None, "code": None}
+
+
 # -- OpenAI's responses ----------------------------------------------------------------------------------------------
 
 
@@ -381,6 +419,7 @@ def _gemini_error(wrong: _Wrong) -> Body:
 _Check = Callable[[Body, int | None], None]
 _Say = Callable[[_Wrong], Body]
 _APIS: list[tuple[str, _Check, _Say]] = [
+    ("/mistral/", _mistral, _mistral_error),
     ("/chat/completions", _chat, _openai_error),
     ("/responses", _responses, _openai_error),
     ("/messages", _anthropic, _anthropic_error),

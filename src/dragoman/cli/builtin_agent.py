@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 
 _ALIASES = {"full": "full-access"}
 # Those of `coder.models.endpoints`, which is not imported before a variable is set.
-_ADDRESS_VARIABLES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OLLAMA_HOST")
+_ADDRESS_VARIABLES = (
+    "OPENAI_BASE_URL",
+    "ANTHROPIC_BASE_URL",
+    "GOOGLE_GEMINI_BASE_URL",
+    "OLLAMA_HOST",
+    "AZURE_OPENAI_ENDPOINT",
+)
 
 
 def our_setup(

@@ -71,9 +71,15 @@ def find_keys(settings: "Settings") -> dict[str, str]:
     """Return where the key of each provider comes from, without the keys themselves."""
     from dragoman.cli.home import own_file
     from dragoman.coder.credentials import KEY_VARIABLES, CredentialsError, load
+    from dragoman.coder.models.known_providers import KNOWN_PROVIDERS
 
-    found = {name: variable for name, variable in KEY_VARIABLES.items() if os.environ.get(variable)}
-    for name, table in settings.tables["providers"].items():
+    named = settings.tables["providers"]
+    found = {
+        name: variable
+        for name, variable in KEY_VARIABLES.items()
+        if os.environ.get(variable) and (name in named or not KNOWN_PROVIDERS[name].shares_key)
+    }
+    for name, table in named.items():
         variable = table.get("api_key_env")
         if isinstance(variable, str) and os.environ.get(variable):
             found.setdefault(name, variable)
@@ -94,21 +100,23 @@ def find_addresses(settings: "Settings", keys: dict[str, str]) -> dict[str, dict
         ModelUnavailable,
         find_address,
     )
+    from dragoman.coder.models.known_providers import KNOWN_PROVIDERS
 
     config = config_of(settings)
     named = {CONFIG_SOURCE: settings.file}
     found: dict[str, dict[str, str]] = {}
-    for provider in dict.fromkeys([*ADDRESS_VARIABLES, *settings.tables["providers"]]):
+    is_moved = [name for name, variable in ADDRESS_VARIABLES.items() if os.environ.get(variable, "").strip()]
+    own = settings.tables["providers"]
+    # A file of keys that cannot be read stands among them as what it is.
+    keyed = [name for name in keys if name in KNOWN_PROVIDERS]
+    for provider in sorted({*is_moved, *own, *keyed}, key=[*KNOWN_PROVIDERS, *own].index):
         try:
             address = find_address(provider, environment=os.environ, config=config)
         except ModelUnavailable as error:
-            is_written = provider in settings.tables["providers"]
-            found[provider] = {
-                "source": settings.file if is_written else ADDRESS_VARIABLES[provider],
-                "error": str(error),
-            }
+            source = settings.file if provider in own else ADDRESS_VARIABLES.get(provider, DEFAULT_SOURCE)
+            found[provider] = {"source": source, "error": str(error)}
             continue
-        if provider in keys or address.source != DEFAULT_SOURCE:
+        if provider in keys or provider in own or address.source != DEFAULT_SOURCE:
             found[provider] = {"value": address.url, "source": named.get(address.source, address.source)}
     return found
 

@@ -1,7 +1,7 @@
 """The variables that hold keys, as the user's configuration names them: no child process gets to see them.
 
-`[providers.X] api_key_env = "NAME"` of `config.toml`; `$NAME` in the headers of an MCP server, there or in `acp.json`;
-`$NAME` as the token of an agent in `acp.json`. A program that is to have one of them is given it by name: in the `env`
+`[providers.X] api_key_env = "NAME"` of `config.toml`; `$NAME` in the headers of a provider there, or of an MCP server,
+there or in `acp.json`; `$NAME` as the token of an agent in `acp.json`. A program that is to have one of them is given it by name: in the `env`
 of a server or of an agent. A project's own files do not count here: they are data until they are trusted.
 """
 
@@ -40,7 +40,7 @@ def key_variables(settings: Settings) -> set[str]:
     """Return the names of the variables that the configuration says are keys or tokens."""
     providers, servers = settings.tables["providers"], settings.tables["mcp"]
     named = {str(table["api_key_env"]) for table in providers.values() if table.get("api_key_env")}
-    secrets = [text for table in servers.values() for text in _secret_texts(table)]
+    secrets = [text for table in (*servers.values(), *providers.values()) for text in _secret_texts(table)]
     secrets += list(_secret_texts(_agents_file()))
     named.update(name for text in secrets for name in variables_in(text))
     return named - _EVERYDAY

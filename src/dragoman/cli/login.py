@@ -2,24 +2,33 @@
 
 import argparse
 import sys
+from typing import Final
 
 from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import NOT_DONE, print_error
 
 _DESCRIPTION = """\
 Keep a provider's key in credentials.toml, readable by you alone. A key in the
-environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) comes first.
-The key is asked for without showing it, or read from stdin where that is no
-terminal:
+environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, and so on) comes
+first. The key is asked for without showing it, or read from stdin where that is
+no terminal. Without PROVIDER it names them all:
 
   dragoman login anthropic < key.txt
 """
 
 
+KEYLESS: Final = {
+    "ollama": "set OLLAMA_HOST to where it listens",
+    "vertex": "run `gcloud auth application-default login`, and write [providers.vertex] into config.toml",
+}
+
+
 def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
     parser = add_command(commands, "login", "keep a model provider's key", _DESCRIPTION)
-    parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="openai, anthropic, google, or your own")
+    parser.add_argument(
+        "provider", metavar="PROVIDER", nargs="?", help="openai, anthropic, google, openrouter …, or your own"
+    )
     return parser
 
 
@@ -29,9 +38,12 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.settings import read_settings
     from dragoman.coder import credentials
 
-    known = [*credentials.KEY_VARIABLES, *read_settings().tables["providers"]]
-    names = ", ".join(dict.fromkeys(known))
+    own = read_settings().tables["providers"]
+    known = [*dict.fromkeys([*credentials.KEY_VARIABLES, *own])]
+    names = ", ".join(known)
     provider = arguments.provider or _ask(f"Provider ({names}): ")
+    if provider in KEYLESS and provider not in own:
+        return print_error(f"{provider} takes no key: {KEYLESS[provider]}")
     if not provider:
         return print_error(f"a provider is missing: dragoman login PROVIDER, where PROVIDER is one of {names}")
     if provider not in known:

@@ -13,17 +13,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
+from dragoman.coder.models.known_providers import KNOWN_PROVIDERS
 from dragoman.host.private_file import write_private
 from dragoman.limits import KIB
 
 # The environment variable that holds each provider's key.
-KEY_VARIABLES: Final = {
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "google": "GEMINI_API_KEY",
-}
-# Where Ollama listens: an address, not a secret, but having it means having a model.
-OLLAMA_VARIABLE: Final = "OLLAMA_HOST"
+KEY_VARIABLES: Final = {name: known.key_variable for name, known in KNOWN_PROVIDERS.items() if known.key_variable}
 
 # A few keys of a few hundred characters each; more is another file.
 _FILE_BYTES: Final = 64 * KIB

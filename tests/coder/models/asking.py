@@ -23,7 +23,16 @@ READ_FILE = ToolSpec(
     "Reads a file.",
     {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 )
-PATHS: dict[Family, str] = {"openai": "/v1", "anthropic": "", "google": "", "ollama": "/v1", "compatible": "/v1"}
+PATHS: dict[Family, str] = {
+    "openai": "/v1",
+    "anthropic": "",
+    "google": "",
+    "ollama": "/v1",
+    "compatible": "/v1",
+    # So that a server knows by whose rules to judge.
+    "mistral": "/mistral/v1",
+    "azure": "",
+}
 
 
 def endpoint(up: Upstream, family: Family = "compatible", model: str = "m", **described: object) -> Endpoint:

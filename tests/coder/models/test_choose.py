@@ -35,7 +35,7 @@ BAD_DESCRIPTIONS: list[tuple[object, str]] = [
     ({"prices": {"input": -1, "output": 1}}, "prices: input must be dollars for a million tokens, 0 or more"),
     ({"prices": {"input": float("nan"), "output": 1}}, "prices: input must be dollars"),
     ({"prices": {"euros": 1}}, PRICE_KEYS),
-    ({"size": 1}, "unknown size; known are images, max_output, prices, thought_levels, web_search, window."),
+    ({"size": 1}, "unknown size; known are documents, images, max_output, prices, thought_levels, web_search, window."),
 ]
 
 

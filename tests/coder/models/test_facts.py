@@ -72,7 +72,7 @@ def test_the_users_word_on_a_model_comes_before_that_on_the_provider_the_list_an
     )
     listed = ModelDescription(window=7_000, images=True)
     assert model_facts(place("openai", "gpt-5", config), listed) == ModelFacts(
-        5_000, 1_000, ("max",), False, web_search=True
+        5_000, 1_000, ("max",), False, web_search=True, documents=True
     )
     assert model_facts(place("openai", "gpt-5.1", config), listed)[:2] == (9_000, 1_000)
     assert model_facts(place("openai", "gpt-4"), listed) == ModelFacts(7_000, None, (), True)

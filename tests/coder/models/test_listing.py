@@ -17,7 +17,7 @@ from dragoman.coder.models.listing import ListingFailed, chat_models, list_model
 from tests.coder.models.asking import PATHS
 from tests.support.provider_server import KEY, ProviderServer, provider_server
 
-FAMILIES: tuple[Family, ...] = ("openai", "anthropic", "google", "ollama", "compatible")
+FAMILIES: tuple[Family, ...] = ("openai", "anthropic", "google", "ollama", "compatible", "mistral")
 each_family = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -29,7 +29,7 @@ def up() -> Iterator[ProviderServer]:
 
 def place(up: ProviderServer, family: Family = "openai", key: str = KEY) -> Endpoint:
     provider = "mine" if family == "compatible" else family
-    return Endpoint(family, provider, "", up.url + PATHS[family], Secret(key))
+    return Endpoint(family, provider, "", up.url + (PATHS[family] if family != "mistral" else "/v1"), Secret(key))
 
 
 def names_of(models: list[ListedModel]) -> list[str]:
@@ -56,7 +56,7 @@ async def test_pages_are_read_to_a_bound(up: ProviderServer, family: Family) -> 
 
 
 async def test_a_picker_gets_no_more_than_it_can_show(up: ProviderServer) -> None:
-    up.lists(*(f"m{number}" for number in range(3000)))
+    up.lists(*(f"m{number}" for number in range(listing.MOST_LISTED + 1)))
     assert names_of(await list_models(place(up))) == [f"m{number}" for number in range(listing.MOST_LISTED)]
 
 
@@ -90,23 +90,43 @@ def test_what_is_no_model_to_talk_with_is_not_listed(entries: list[Any], names: 
 
 
 @pytest.mark.parametrize(
-    ("entry", "window", "images"),
+    ("entry", "said"),
     [
-        ({"max_input_tokens": 200_000, "capabilities": {"image_input": {"supported": True}}}, 200_000, True),
-        ({"inputTokenLimit": 1_048_576, "outputTokenLimit": 65_536}, 1_048_576, None),
-        ({"context_length": 131_072, "architecture": {"input_modalities": ["text", "image"]}}, 131_072, True),
-        ({"context_length": None, "architecture": {"input_modalities": ["text"]}}, None, False),
-        ({"max_model_len": 32_768, "capabilities": {}}, 32_768, None),
-        ({"context_window": 8_192, "capabilities": {"vision": False}}, 8_192, False),
-        ({"max_context_length": 40_960, "capabilities": {"vision": True}}, 40_960, True),
-        ({"context_length": -1}, None, None),
-        ({"context_length": True}, None, None),
-        ({"context_length": 10**12}, None, None),
-        ({"context_length": "8k", "architecture": [], "capabilities": {"vision": "yes"}}, None, None),
+        (
+            {
+                "max_input_tokens": 200_000,
+                "capabilities": {"image_input": {"supported": True}, "pdf_input": {"supported": False}},
+            },
+            (200_000, True, False),
+        ),
+        ({"inputTokenLimit": 1_048_576, "outputTokenLimit": 65_536}, (1_048_576, None, None)),
+        ({"context_length": 131_072, "architecture": {"input_modalities": ["text", "image"]}}, (131_072, True, False)),
+        ({"context_length": None, "architecture": {"input_modalities": ["text", "file"]}}, (None, False, True)),
+        ({"max_model_len": 32_768, "capabilities": {}}, (32_768, None, None)),
+        ({"context_window": 8_192, "capabilities": {"vision": False}}, (8_192, False, None)),
+        ({"max_context_length": 40_960, "capabilities": {"vision": True}}, (40_960, True, None)),
+        ({"context_length": -1}, (None, None, None)),
+        ({"context_length": True}, (None, None, None)),
+        ({"context_length": 10**12}, (None, None, None)),
+        ({"context_length": "8k", "architecture": [], "capabilities": {"vision": "yes"}}, (None, None, None)),
     ],
 )
-def test_what_a_list_says_of_a_model_is_read(entry: dict[str, Any], window: int | None, images: bool | None) -> None:
-    assert chat_models([{"id": "m", **entry}]) == [ListedModel("m", window, images)]
+def test_what_a_list_says_of_a_model_is_read(
+    entry: dict[str, Any], said: tuple[int | None, bool | None, bool | None]
+) -> None:
+    assert chat_models([{"id": "m", **entry}]) == [ListedModel("m", *said)]
+
+
+async def test_a_list_with_nothing_around_it_is_read(up: ProviderServer) -> None:
+    up.raw = b'[{"id": "one", "context_length": 8192}, {"id": "two", "type": "embedding"}]'
+    assert await list_models(place(up)) == [ListedModel("one", 8192)]
+
+
+@pytest.mark.parametrize("family", ["azure", "bedrock", "vertex"])
+async def test_who_has_no_list_is_not_asked(up: ProviderServer, family: Family) -> None:
+    with pytest.raises(ListingFailed, match=f"{family} has no list of models that can be asked for"):
+        await list_models(Endpoint(family, family, "", up.url, Secret(KEY)))
+    assert up.heard == []
 
 
 @pytest.mark.parametrize(
@@ -227,4 +247,4 @@ async def test_a_file_that_is_no_list_counts_as_none(up: ProviderServer, tmp_pat
     catalog = ModelCatalog(str(tmp_path), clock)
     assert catalog.is_due(place(up))
     await catalog.refresh(place(up))
-    assert json.loads(file.read_bytes())[0] == [["one", None, None]]
+    assert json.loads(file.read_bytes())[0] == [["one", None, None, None]]

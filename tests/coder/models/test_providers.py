@@ -73,12 +73,35 @@ def chat_thinks_says_and_calls() -> Reply:
     )
 
 
+def mistral_thinks_says_and_calls() -> Reply:
+    def thinks(text: str) -> bytes:
+        return chat({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": text}]}]})
+
+    call = {"name": "read_file", "arguments": '{"path": "x"}'}
+    return streams(
+        chat({"role": "assistant", "content": ""}),
+        thinks("Let me "),
+        thinks("see"),
+        chat({"content": [{"type": "text", "text": "Rea"}]}),
+        chat({"content": "ding"}),
+        chat_call(0, id="D681PevKs", function=call),
+        chat({}, "tool_calls"),
+        chat_usage(1000, 100),
+        DONE,
+    )
+
+
+# Whose prices are known for the models here, and who sees its thoughts again.
+PRICED = ("openai", "anthropic", "google", "mistral", "azure")
+SEALS = ("openai", "anthropic", "google")
 SPEAKERS: list[tuple[Family, str, Reply, str]] = [
     ("openai", "gpt-5", openai_thinks_says_and_calls(), "/v1/responses"),
     ("anthropic", "claude-opus-4-8", anthropic_thinks_says_and_calls(), "/v1/messages"),
     ("google", "gemini-2.5-flash", gemini_thinks_says_and_calls(), "streamGenerateContent"),
     ("ollama", "qwen3:8b", chat_thinks_says_and_calls(), "/v1/chat/completions"),
     ("compatible", "some/model", chat_thinks_says_and_calls(), "/v1/chat/completions"),
+    ("mistral", "mistral-medium-latest", mistral_thinks_says_and_calls(), "/v1/chat/completions"),
+    ("azure", "gpt-5", chat_thinks_says_and_calls(), "/openai/v1/chat/completions"),
 ]
 each_family = pytest.mark.parametrize(
     ("family", "model", "reply", "path"), SPEAKERS, ids=[speaker[0] for speaker in SPEAKERS]
@@ -94,7 +117,7 @@ async def test_thoughts_words_calls_usage_and_cost_come_through(
     assert words == [ThoughtDelta("Let me see"), TextDelta("Reading")]
     assert isinstance(call, ToolCallRequested) and call[:2] == ("read_file", {"path": "x"}) and call.id
     assert isinstance(used, UsageReported) and used[:2] == (1000, 100)
-    assert (used.cost is not None and 0 < used.cost < 0.1) == (family in ("openai", "anthropic", "google"))
+    assert (used.cost is not None and 0 < used.cost < 0.1) == (family in PRICED)
     [request] = up.requests
     assert path in request.path
     assert CANARY in json.dumps(request.headers) and CANARY not in request.path
@@ -115,7 +138,7 @@ async def test_a_thought_goes_back_sealed_to_who_had_it_and_its_call_with_the_re
         await ask(it, *history)
     sent = json.dumps(up.requests[1].body)
     assert "RESULT" in sent and "Reading" in sent and "Be brief." in sent
-    assert ("SEALED" in sent or "U0VBTEVE" in sent) == (family in ("openai", "anthropic", "google"))
+    assert ("SEALED" in sent or "U0VBTEVE" in sent) == (family in SEALS)
     if family == "anthropic":
         result = up.requests[1].body["messages"][-1]["content"][0]
         assert (result["type"], result["tool_use_id"], result["is_error"]) == ("tool_result", "toolu_1", True)

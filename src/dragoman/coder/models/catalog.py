@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FRESH_SECONDS: Final = 24 * 3600.0
 # A provider that could not be asked is not asked again at every session.
 _RETRY_SECONDS: Final = 600.0
-_FILE_BYTES: Final = 64 * KIB
+_FILE_BYTES: Final = 512 * KIB
 
 _log = logging.getLogger(__name__)
 

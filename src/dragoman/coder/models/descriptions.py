@@ -37,6 +37,7 @@ class ModelDescription(NamedTuple):
     thought_levels: tuple[str, ...] | None = None
     prices: Prices | None = None
     web_search: bool | None = None
+    documents: bool | None = None
 
     def over(self, other: "ModelDescription") -> "ModelDescription":
         """Return this description, with what only the other says."""
@@ -53,11 +54,12 @@ class ListedModel(NamedTuple):
     name: str
     window: Tokens | None = None
     images: bool | None = None
+    documents: bool | None = None
 
     @property
     def description(self) -> ModelDescription:
         """What the list says, as a description."""
-        return ModelDescription(window=self.window, images=self.images)
+        return ModelDescription(window=self.window, images=self.images, documents=self.documents)
 
 
 def read_description(table: Mapping[str, object]) -> ModelDescription:
@@ -110,4 +112,5 @@ KEYS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "thought_levels": _levels,
     "prices": _prices,
     "web_search": _flag,
+    "documents": _flag,
 }

@@ -5,38 +5,46 @@ Promise: a key goes to its own provider's address, or to the one that its owner 
 the default. Both belong to the user: no file of a project is read for them.
 """
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, cast
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from dragoman.coder.credentials import (
     KEY_VARIABLES,
-    OLLAMA_VARIABLE,
     Credentials,
     CredentialsError,
     Secret,
     check_key,
     without_secrets,
 )
-from dragoman.coder.models.descriptions import KEYS, NOTHING, ModelDescription, read_description
-from dragoman.coder.models.names import DEMO, OFFLINE, PROVIDER_NAME, PROVIDERS, SCRIPT, ModelName
-from dragoman.errors import echo_in_words
+from dragoman.coder.models.descriptions import NOTHING, ModelDescription
+from dragoman.coder.models.known_providers import KINDS, KNOWN_PROVIDERS, Family
+from dragoman.coder.models.names import ModelName
+from dragoman.coder.models.provider_config import ModelUnavailable, ProviderConfig, configured, provider_config
+from dragoman.host.variables import VariableMissing, fill
 
-Family = Literal["openai", "anthropic", "google", "ollama", "compatible"]
+__all__ = [
+    "ADDRESS_VARIABLES",
+    "CONFIG_SOURCE",
+    "DEFAULT_SOURCE",
+    "Endpoint",
+    "Family",
+    "ModelUnavailable",
+    "ProviderAddress",
+    "ProviderConfig",
+    "configured",
+    "find_address",
+    "find_endpoint",
+    "find_family",
+    "ollama_url",
+    "provider_config",
+]
 
-_ADDRESSES: Final = {
-    "openai": "https://api.openai.com/v1",
-    "anthropic": "https://api.anthropic.com",
-    "google": "https://generativelanguage.googleapis.com",
-    "ollama": "http://127.0.0.1:11434/v1",
-}
 # The variable that each provider's own SDK or program reads for its address.
 ADDRESS_VARIABLES: Final = {
-    "openai": "OPENAI_BASE_URL",
-    "anthropic": "ANTHROPIC_BASE_URL",
-    "google": "GOOGLE_GEMINI_BASE_URL",
-    "ollama": OLLAMA_VARIABLE,
+    name: known.address_variable for name, known in KNOWN_PROVIDERS.items() if known.address_variable
 }
 CONFIG_SOURCE: Final = "config.toml"
 DEFAULT_SOURCE: Final = "default"
@@ -45,29 +53,15 @@ _ADDED_VERSIONS: Final = {"anthropic": ("/v1",), "google": ("/v1", "/v1beta")}
 _OLLAMA_PORT: Final = 11434
 # What is shown of an address that is none.
 _SHOWN: Final = 80
-_TEXT_KEYS: Final = ("base_url", "api_key_env", "model")
-PROVIDER_KEYS: Final = (*_TEXT_KEYS, *KEYS, "models")
-
-
-class ModelUnavailable(Exception):
-    """The model cannot be used as things are; the text says what to do. `needs_login`: a key is missing."""
-
-    def __init__(self, reason: str, needs_login: bool = False) -> None:
-        super().__init__(reason)
-        self.needs_login = needs_login
-
-
-class ProviderConfig(NamedTuple):
-    """`[providers.NAME]` of the configuration."""
-
-    base_url: str = ""
-    # The environment variable that holds the key.
-    api_key_env: str = ""
-    # What this provider's name alone means.
-    model: str = ""
-    # What the user says of all its models, and of some by name.
-    every_model: ModelDescription = NOTHING
-    models: Mapping[str, ModelDescription] = MappingProxyType({})
+# Where the user may have written the key by himself, for a gateway that wants it there.
+_KEY_HEADERS: Final = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key"})
+# What a header may have in it, and at most.
+_HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]{0,8192}")
+# Where the clouds' own programs look for a region and a project.
+_REGIONS: Final = {"bedrock": ("AWS_REGION", "AWS_DEFAULT_REGION"), "vertex": ("GOOGLE_CLOUD_LOCATION",)}
+_REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
+_PROJECT_VARIABLE: Final = "GOOGLE_CLOUD_PROJECT"
+_API_VERSION_VARIABLE: Final = "OPENAI_API_VERSION"
 
 
 class ProviderAddress(NamedTuple):
@@ -88,6 +82,18 @@ class Endpoint(NamedTuple):
     config: ProviderConfig = ProviderConfig()
     # Where the address was set, as in `ProviderAddress`.
     source: str = DEFAULT_SOURCE
+    # Sent with every request, before those of the wire form; names in small letters.
+    headers: Mapping[str, Secret] = MappingProxyType({})
+
+    @property
+    def secrets(self) -> list[Secret]:
+        """The texts that are shown to no one: the key, and the values of headers."""
+        return [*([self.key] if self.key else []), *(value for value in self.headers.values() if value.reveal())]
+
+    @property
+    def sent_headers(self) -> dict[str, str]:
+        """The headers with their values, for a request and nothing that is kept."""
+        return {name: value.reveal() for name, value in self.headers.items()}
 
     @property
     def description(self) -> ModelDescription:
@@ -116,13 +122,14 @@ def find_endpoint(
 ) -> Endpoint:
     """Return where the model is, or `ModelUnavailable`."""
     provider = name.provider
-    if provider not in PROVIDERS and provider not in configured(config):
+    if provider not in KNOWN_PROVIDERS and provider not in configured(config):
         raise ModelUnavailable(f"There is no provider {provider}; add [providers.{provider}] to the configuration.")
     settings = provider_config(config, provider)
-    family: Family = cast(Family, provider) if provider in PROVIDERS else "compatible"
+    family = find_family(provider, settings)
     key = credentials.find(provider, environment, settings.api_key_env or None)
     address = find_address(provider, environment=environment, config=config)
-    if key is None and (settings.api_key_env or provider in KEY_VARIABLES):
+    headers = _filled_headers(provider, settings, environment)
+    if key is None and _needs_key(provider, settings):
         variable = settings.api_key_env or KEY_VARIABLES[provider]
         raise ModelUnavailable(f"{provider} needs a key. Set {variable}, or run: dragoman login {provider}", True)
     if key is not None:
@@ -130,7 +137,18 @@ def find_endpoint(
             check_key(key.reveal())
         except CredentialsError:
             raise ModelUnavailable(f"What is set as the key of {provider} is no key.", True) from None
-    return Endpoint(family, provider, name.name, address.url, key, settings, address.source)
+    settings = settings._replace(
+        region=settings.region or _region(family, environment),
+        project=settings.project or environment.get(_PROJECT_VARIABLE, "").strip(),
+        api_version=settings.api_version or (environment.get(_API_VERSION_VARIABLE, "") if family == "azure" else ""),
+    )
+    return Endpoint(family, provider, name.name, address.url, key, settings, address.source, headers)
+
+
+def find_family(provider: str, settings: ProviderConfig) -> Family:
+    """Return how a provider is spoken to: its `kind`, else as its name says, else by chat completions."""
+    known = KNOWN_PROVIDERS.get(provider)
+    return KINDS[settings.kind] if settings.kind else known.family if known else "compatible"
 
 
 def find_address(provider: str, *, environment: Mapping[str, str], config: Mapping[str, object]) -> ProviderAddress:
@@ -152,61 +170,66 @@ def find_address(provider: str, *, environment: Mapping[str, str], config: Mappi
         url = _checked_url(given, variable)
         _check_path(url, provider, variable)
         return ProviderAddress(url, variable)
-    if provider not in _ADDRESSES:
-        raise ModelUnavailable(f"[providers.{provider}] in the configuration needs a base_url.")
-    return ProviderAddress(_ADDRESSES[provider], DEFAULT_SOURCE)
+    return ProviderAddress(_default_url(provider, settings, environment), DEFAULT_SOURCE)
 
 
-def configured(config: Mapping[str, object]) -> list[str]:
-    """Return the providers the configuration names."""
-    tables = config.get("providers", {})
-    if not isinstance(tables, Mapping):
-        raise ModelUnavailable("The configuration's providers must be tables: [providers.NAME].")
-    names = [str(name) for name in tables]
-    for name in names:
-        if PROVIDER_NAME.fullmatch(name) is None or name in (DEMO, OFFLINE, SCRIPT):
-            raise ModelUnavailable(f"[providers.{name!r}] in the configuration cannot be the name of a provider.")
-    return names
-
-
-def provider_config(config: Mapping[str, object], provider: str) -> ProviderConfig:
-    """Return a provider's table, checked."""
-    if provider not in configured(config):
-        return ProviderConfig()
-    table = cast(Mapping[str, object], config["providers"])[provider]
-    place = f"[providers.{provider}] in the configuration"
-    if not isinstance(table, Mapping):
-        raise ModelUnavailable(f"{place} must be a table.")
-    for name in table:
-        if name not in PROVIDER_KEYS:
-            raise ModelUnavailable(f"{place}: unknown {name}; known are {', '.join(sorted(PROVIDER_KEYS))}.")
-    texts = {name: table[name] for name in _TEXT_KEYS if name in table}
-    for name, value in texts.items():
-        if not isinstance(value, str):
-            raise ModelUnavailable(f"{place}: {name} has the wrong type.")
-    every = _description({name: value for name, value in table.items() if name in KEYS}, place)
-    return ProviderConfig(**texts, every_model=every, models=_descriptions(table.get("models", {}), provider))
-
-
-def _descriptions(tables: object, provider: str) -> dict[str, ModelDescription]:
-    """Return what the user says of some models of a provider, by their names."""
-    if not isinstance(tables, Mapping):
-        raise ModelUnavailable(f"models in [providers.{provider}] must be tables: [providers.{provider}.models.NAME].")
-    return {
-        str(name): _description(
-            table, f'[providers.{provider}.models."{echo_in_words(str(name))}"] in the configuration'
+def _default_url(provider: str, settings: ProviderConfig, environment: Mapping[str, str]) -> str:
+    """Return the address that a provider has without being moved. Raises `ModelUnavailable` where it has none."""
+    family = find_family(provider, settings)
+    if family in _REGIONS:
+        region = settings.region or _region(family, environment)
+        if region:
+            return _cloud_url(family, region)
+        raise ModelUnavailable(
+            f"{provider} needs a region: write region in [providers.{provider}], or set {_REGIONS[family][0]}."
         )
-        for name, table in tables.items()
-    }
+    # A name of the user's own with a `kind` is that provider with another key.
+    known = KNOWN_PROVIDERS.get(provider if not settings.kind else family)
+    if known is not None and known.url:
+        return known.url
+    variable = ADDRESS_VARIABLES.get(provider)
+    others = f", or set {variable}" if variable else ""
+    raise ModelUnavailable(f"[providers.{provider}] in the configuration needs a base_url{others}.")
 
 
-def _description(table: object, place: str) -> ModelDescription:
-    if not isinstance(table, Mapping):
-        raise ModelUnavailable(f"{place} must be a table.")
-    try:
-        return read_description(table)
-    except ValueError as error:
-        raise ModelUnavailable(f"{place}: {error}.") from None
+def _region(family: Family, environment: Mapping[str, str]) -> str:
+    """Return the region that the environment names, or the default one; empty: there is none."""
+    given = next((value for name in _REGIONS.get(family, ()) if (value := environment.get(name, "").strip())), "")
+    if given and _REGION.fullmatch(given) is None:
+        raise ModelUnavailable(f"{_REGIONS[family][0]} is set to something that is no region.")
+    return given or ("global" if family == "vertex" else "")
+
+
+def _cloud_url(family: Family, region: str) -> str:
+    if family == "bedrock":
+        return f"https://bedrock-runtime.{region}.amazonaws.com"
+    return "https://aiplatform.googleapis.com" if region == "global" else f"https://{region}-aiplatform.googleapis.com"
+
+
+def _needs_key(provider: str, settings: ProviderConfig) -> bool:
+    """Return whether nothing can be asked without a key."""
+    if settings.api_key_env:
+        return True
+    known = KNOWN_PROVIDERS.get(provider)
+    if known is None or known.keyless or not _KEY_HEADERS.isdisjoint(settings.headers):
+        return False
+    # A server of the user's own may speak like the provider and want no key.
+    return not (settings.base_url and known.family == "compatible")
+
+
+def _filled_headers(provider: str, settings: ProviderConfig, environment: Mapping[str, str]) -> dict[str, Secret]:
+    """Return the headers with the values of their variables. No text that is raised has a value in it."""
+    headers: dict[str, Secret] = {}
+    for name, text in settings.headers.items():
+        place = f"[providers.{provider}] in the configuration: the header {name}"
+        try:
+            value = fill(text, environment).strip()
+        except VariableMissing as error:
+            raise ModelUnavailable(f"{place} needs the variable {error.name}, which is not set.", True) from None
+        if _HEADER_VALUE.fullmatch(value) is None:
+            raise ModelUnavailable(f"{place} has a value that no header can have: one line of letters, digits, signs.")
+        headers[name] = Secret(value)
+    return headers
 
 
 def ollama_url(host: str) -> str:

@@ -3,22 +3,25 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from dragoman.coder.credentials import KEY_VARIABLES, OLLAMA_VARIABLE, Credentials
+from dragoman.coder.credentials import Credentials
 from dragoman.coder.models.contract import Model
 from dragoman.coder.models.descriptions import NOTHING, ModelDescription
-from dragoman.coder.models.endpoints import Endpoint, ModelUnavailable, configured, find_endpoint, provider_config
+from dragoman.coder.models.endpoints import (
+    ADDRESS_VARIABLES,
+    Endpoint,
+    ModelUnavailable,
+    configured,
+    find_endpoint,
+    provider_config,
+)
+from dragoman.coder.models.known_providers import KNOWN_PROVIDERS, LIBRARY_EXTRAS
 from dragoman.coder.models.names import DEMO, SCRIPT, BadModelName, ModelName, parse
 from dragoman.coder.models.timeouts import ModelTimeouts
 
 __all__ = ["DEFAULTS", "ModelUnavailable", "choices", "find_default_model", "make_model", "usable_providers"]
 
 # What a provider's key alone means; `[providers.NAME] model` says otherwise.
-DEFAULTS: Final = {
-    "openai": "gpt-5.6-sol",
-    "anthropic": "claude-sonnet-5",
-    "google": "gemini-3.8-flash",
-    "ollama": "llama3.2",
-}
+DEFAULTS: Final = {name: known.model for name, known in KNOWN_PROVIDERS.items() if known.model}
 
 
 def find_default_model(
@@ -93,18 +96,29 @@ def make_model(
 def usable_providers(
     environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials
 ) -> list[str]:
-    """Return the providers there is a credential for, in the order they are tried."""
+    """Return the providers there is a credential for, in the order they are tried: the known ones first."""
     named = configured(config)
-    found = [provider for provider in KEY_VARIABLES if _has_key(provider, environment, config, credentials)]
-    if environment.get(OLLAMA_VARIABLE, "").strip() or provider_config(config, "ollama").base_url:
-        found.append("ollama")
-    for provider in named:
-        settings = provider_config(config, provider)
-        if provider in DEFAULTS or not settings.base_url:
-            continue
-        if not settings.api_key_env or _has_key(provider, environment, config, credentials):
-            found.append(provider)
-    return found
+    order = dict.fromkeys([*KNOWN_PROVIDERS, *named])
+    return [name for name in order if _is_usable(name, environment, config, credentials)]
+
+
+def _is_usable(
+    provider: str, environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials
+) -> bool:
+    known, settings = KNOWN_PROVIDERS.get(provider), provider_config(config, provider)
+    is_named = provider in configured(config)
+    is_placed = bool(settings.base_url or environment.get(ADDRESS_VARIABLES.get(provider, ""), "").strip())
+    # An own name with a `kind` is at that provider's address.
+    is_reachable = is_placed or bool(known.url if known else settings.kind)
+    if known is not None and known.keyless:
+        # On this machine, or with credentials that a library finds: where the user says that it is there.
+        return is_placed or (known.family in LIBRARY_EXTRAS and is_named) or provider in credentials.keys
+    if _has_key(provider, environment, config, credentials):
+        is_meant = known is None or not known.shares_key or is_named or provider in credentials.keys
+        return is_reachable and is_meant
+    # A server of the user's own wants no key, unless one is named.
+    is_own = settings.base_url != "" and (known is None or known.family == "compatible")
+    return is_own and not settings.api_key_env
 
 
 def _has_key(

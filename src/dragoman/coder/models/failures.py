@@ -230,7 +230,7 @@ def _plain(text: str, endpoint: Endpoint) -> str:
     text = " ".join(text.split()).rstrip(".")
     if not text or text.startswith("<"):
         return ""
-    text = without_secrets(text[:_BODY_BYTES], [endpoint.key] if endpoint.key else [])
+    text = without_secrets(text[:_BODY_BYTES], endpoint.secrets)
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return ": " + (text if len(text) <= _WORDS else text[:_WORDS] + "…")
 

@@ -18,7 +18,8 @@ import msgspec
 
 from dragoman.background import call_in_background
 from dragoman.coder.models.descriptions import MOST_TOKENS, ListedModel
-from dragoman.coder.models.endpoints import Endpoint
+from dragoman.coder.models.endpoints import DEFAULT_SOURCE, Endpoint, Family
+from dragoman.coder.models.known_providers import KNOWN_PROVIDERS
 from dragoman.coder.models.names import is_model_name
 from dragoman.host.tls import verify_for
 from dragoman.limits import MIB
@@ -28,8 +29,14 @@ SECONDS: Final = 10.0
 # All pages together. The longest real lists have about half of one.
 _BYTES: Final = 4 * MIB
 _PAGES: Final = 5
-# More than this is no list that a person picks from; any other name can still be typed.
-MOST_LISTED: Final = 50
+# Of one provider; any other name can still be typed. The longest real list has some 900.
+MOST_LISTED: Final = 2_000
+# Where a name is given to a deployment of the user's own, or no list can be had with a key alone.
+_WITHOUT_LIST: Final[dict[Family, str]] = {
+    "azure": "your deployments are named by you",
+    "bedrock": "AWS lists them in its console",
+    "vertex": "Google lists them in its documentation",
+}
 _HERE: Final = ("localhost", "127.0.0.1", "::1")
 _ANTHROPIC_VERSION: Final = "2023-06-01"
 # Parts of names, between signs, of models that are asked for something else than words.
@@ -47,6 +54,7 @@ _WINDOW_KEYS: Final = (
     *("max_input_tokens", "inputTokenLimit", "context_length", "max_model_len", "context_window"),
     "max_context_length",
 )
+_FILES: Final = ("file", "pdf_input")
 # A snapshot of a model that is also listed without its date.
 _DATED: Final = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 
@@ -59,6 +67,10 @@ class ListingFailed(Exception):
 
 async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> list[ListedModel]:
     """Return the provider's models, the newest first where their age is known."""
+    if endpoint.family in _WITHOUT_LIST:
+        raise ListingFailed(
+            f"{endpoint.provider} has no list of models that can be asked for: {_WITHOUT_LIST[endpoint.family]}"
+        )
     try:
         async with asyncio.timeout(seconds):
             # Reading the list of authorities takes tens of milliseconds.
@@ -83,7 +95,11 @@ def chat_models(entries: list[Json]) -> list[ListedModel]:
     for entry in usable:
         models.setdefault(_name(entry), entry)
     plain = [name for name in models if _DATED.sub("", name) == name or _DATED.sub("", name) not in models]
-    return [ListedModel(name, _window(models[name]), _images(models[name])) for name in plain[:MOST_LISTED]]
+    return [_listed(name, models[name]) for name in plain[:MOST_LISTED]]
+
+
+def _listed(name: str, entry: Json) -> ListedModel:
+    return ListedModel(name, _window(entry), _takes(entry, "image", "image_input", "vision"), _takes(entry, *_FILES))
 
 
 async def _entries(client: httpx2.AsyncClient, endpoint: Endpoint) -> list[Json]:
@@ -92,10 +108,10 @@ async def _entries(client: httpx2.AsyncClient, endpoint: Endpoint) -> list[Json]
     entries: list[Json] = []
     left = _BYTES
     for _ in range(_PAGES):
-        body = await _page(client, endpoint, f"{endpoint.base_url}{path}", query, headers, left)
+        body = await _page(client, endpoint, path, query, headers, left)
         left -= len(body)
         page = _decode(body, endpoint)
-        found = page.get("models" if endpoint.family == "google" else "data")
+        found = page.get("data", page.get("models"))
         if not isinstance(found, list):
             raise ListingFailed(f"{endpoint.provider} ({endpoint.place}) sent something else than a list of models")
         entries += [entry for entry in found if isinstance(entry, dict)]
@@ -107,16 +123,18 @@ async def _entries(client: httpx2.AsyncClient, endpoint: Endpoint) -> list[Json]
 
 
 def _request(endpoint: Endpoint) -> tuple[str, dict[str, str], dict[str, str]]:
-    """Return path, query and headers of the first page."""
-    key = endpoint.key.reveal() if endpoint.key else ""
-    match endpoint.family:
-        case "anthropic":
-            return "/v1/models", {"limit": "1000"}, {"x-api-key": key, "anthropic-version": _ANTHROPIC_VERSION}
-        case "google":
-            # The version that the SDK talks to.
-            return "/v1/models", {"pageSize": "1000"}, {"x-goog-api-key": key}
-        case "openai" | "ollama" | "compatible":
-            return "/models", {}, {"authorization": f"Bearer {key}"} if key else {}
+    """Return URL, query and headers of the first page."""
+    key, base, own = endpoint.key.reveal() if endpoint.key else "", endpoint.base_url, endpoint.sent_headers
+    if endpoint.family == "anthropic":
+        headers = {"x-api-key": key, "anthropic-version": _ANTHROPIC_VERSION}
+        return f"{base}/v1/models", {"limit": "1000"}, headers | own
+    if endpoint.family == "google":
+        # The version that the SDK talks to.
+        return f"{base}/v1/models", {"pageSize": "1000"}, {"x-goog-api-key": key} | own
+    known = KNOWN_PROVIDERS.get(endpoint.provider)
+    moved = endpoint.source != DEFAULT_SOURCE
+    url = known.list_url if known and known.list_url and not moved else f"{base}/models"
+    return url, {}, ({"authorization": f"Bearer {key}"} if key else {}) | own
 
 
 def _following(page: Json, endpoint: Endpoint) -> dict[str, str] | None:
@@ -136,7 +154,7 @@ async def _page(
     headers: Mapping[str, str],
     most: int,
 ) -> bytes:
-    async with client.stream("GET", url, params=dict(query), headers=dict(headers)) as response:
+    async with client.stream("GET", url, params=dict(query) or None, headers=dict(headers)) as response:
         place = f"{endpoint.provider} ({endpoint.place})"
         if response.status_code in (401, 403):
             raise ListingFailed(f"{place} does not accept the key")
@@ -158,6 +176,8 @@ def _decode(body: bytes, endpoint: Endpoint) -> Json:
         page = msgspec.json.decode(body)
     except (ValueError, RecursionError):
         page = None
+    if isinstance(page, list) and page:  # Together's has nothing around it
+        return {"data": page}
     if not isinstance(page, dict):
         raise ListingFailed(f"{endpoint.provider} ({endpoint.place}) sent something else than a list of models")
     return page
@@ -180,17 +200,19 @@ def _window(entry: Json) -> int | None:
     return next((size for size in sizes if type(size) is int and 0 < size <= MOST_TOKENS), None)
 
 
-def _images(entry: Json) -> bool | None:
-    """Return whether it sees images; OpenRouter, Anthropic and Mistral say so, each in its own way."""
-    architecture, capabilities = entry.get("architecture"), entry.get("capabilities")
+def _takes(entry: Json, modality: str, *capabilities: str) -> bool | None:
+    """Return whether it takes images, or documents; OpenRouter, Anthropic and Mistral say so, each in its own way."""
+    architecture, said = entry.get("architecture"), entry.get("capabilities")
     inputs = architecture.get("input_modalities") if isinstance(architecture, dict) else None
     if isinstance(inputs, list):
-        return "image" in inputs
-    if not isinstance(capabilities, dict):
-        return None
-    seen = capabilities.get("image_input")
-    seen = seen.get("supported") if isinstance(seen, dict) else capabilities.get("vision")
-    return seen if isinstance(seen, bool) else None
+        return modality in inputs
+    known: Json = said if isinstance(said, dict) else {}
+    for name in capabilities:
+        found = known.get(name)
+        found = found.get("supported") if isinstance(found, dict) else found
+        if isinstance(found, bool):
+            return found
+    return None
 
 
 def _is_chat(entry: Json) -> bool:
@@ -203,6 +225,9 @@ def _is_chat(entry: Json) -> bool:
     if isinstance(outputs, list) and "text" not in outputs:
         return False
     if isinstance(capabilities, dict) and capabilities.get("completion_chat") is False:
+        return False
+    methods = entry.get("endpoints")  # Cohere's
+    if isinstance(methods, list) and "chat" not in methods:
         return False
     kind = entry.get("type")
     return not (isinstance(kind, str) and kind in _OTHER_TYPES) and _NO_CHAT.search(_name(entry)) is None

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
+from dragoman.coder.models.known_providers import KNOWN_PROVIDERS
 from dragoman.errors import echo_in_words
 
 DEMO: Final = "demo"
@@ -21,15 +22,26 @@ _FORMER_TEXT: Final = (
     "(llama.cpp, LM Studio, vLLM) and add it to config.toml as [providers.NAME] with its base_url."
 )
 
-PROVIDERS: Final = ("openai", "anthropic", "google", "ollama")
-_OTHER_NAMES: Final = {"gemini": "google"}
+PROVIDERS: Final = tuple(KNOWN_PROVIDERS)
+_OTHER_NAMES: Final = {
+    "gemini": "google",
+    "grok": "xai",
+    "moonshotai": "moonshot",
+    "hf": "huggingface",
+    "aws": "bedrock",
+    "google-vertex": "vertex",
+}
 # Bare names that say who made them.
 _FAMILIES: Final = (
     (re.compile(r"(gpt|chatgpt|codex)-|o[1-9](-|$)"), "openai"),
     (re.compile(r"claude-"), "anthropic"),
     (re.compile(r"gemini-"), "google"),
 )
+# Providers that models are named after, as Ollama has them: `mistral:7b`.
+_MAKERS_OF_TAGS: Final = frozenset({"mistral", "meta", "cohere"})
 _FAMILY_PROVIDERS: Final = frozenset(provider for _, provider in _FAMILIES)
+# Providers in a sentence.
+_SHOWN: Final = 8
 # Names go into URLs: no spaces, nothing that needs escaping, no way up. The longest real ones have about 80 characters.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
 PROVIDER_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -86,13 +98,13 @@ def _hosted(text: str, known: set[str], current: ModelName | None) -> ModelName:
     if found is not None:
         provider, name = text[: found.start()].lower(), text[found.end() :]
         provider = provider if provider in known else _OTHER_NAMES.get(provider, provider)
-        if provider in known:
+        if provider in known and not (found[0] == ":" and _is_tag(text, provider, current)):
             return ModelName(provider, _checked(name))
         if provider == _FORMER:
             raise BadModelName(_FORMER_TEXT)
         # `llama3.2:3b` is a whole name at Ollama.
         if found[0] == "/" or not _stays(current):
-            raise BadModelName(f"Unknown provider {echo_in_words(provider)}; there are {', '.join(sorted(known))}.")
+            raise BadModelName(f"Unknown provider {echo_in_words(provider)}; there are {_names_text(known)}.")
     name = _checked(text)
     makers = [provider for family, provider in _FAMILIES if family.match(name)]
     # Other providers serve models of many makers, these only their own.
@@ -104,6 +116,18 @@ def _hosted(text: str, known: set[str], current: ModelName | None) -> ModelName:
     raise BadModelName(
         f"Model {echo_in_words(name)} needs a provider: write PROVIDER/NAME, e.g. ollama/{echo_in_words(name)}."
     )
+
+
+def _names_text(known: set[str]) -> str:
+    """Return the user's own providers and the first of the known ones, and where all are named."""
+    own = sorted(known.difference(PROVIDERS))[:_SHOWN]
+    return f"{', '.join([*own, *PROVIDERS[:_SHOWN]])} and {len(PROVIDERS) - _SHOWN} others that `dragoman login` names"
+
+
+def _is_tag(text: str, provider: str, current: ModelName | None) -> bool:
+    """Return whether `mistral:7b` is a whole name: that of a model which a server of many makers has in sizes."""
+    is_makers = current is not None and current.provider in (*_FAMILY_PROVIDERS, provider)
+    return _stays(current) and not is_makers and provider in _MAKERS_OF_TAGS
 
 
 def _stays(current: ModelName | None) -> bool:

@@ -14,6 +14,7 @@ from genai_prices.data_snapshot import get_snapshot
 from dragoman.coder.models.contract import TokenCounts
 from dragoman.coder.models.descriptions import Prices
 from dragoman.coder.models.endpoints import Endpoint
+from dragoman.coder.models.known_providers import KNOWN_PROVIDERS
 
 # Read here, and not by the first question, which may come on the loop.
 _LIST: Final = get_snapshot()
@@ -81,10 +82,11 @@ def _listed_cost(endpoint: Endpoint, usage: Usage, model: str, details: Mapping[
 
 
 def _place(endpoint: Endpoint) -> dict[str, Any]:
-    """Return where the list is to look: by name, or by address for a provider whose name the user has chosen."""
-    if endpoint.family == "compatible":
-        return {"provider_id": None, "provider_api_url": endpoint.base_url}
-    return {"provider_id": endpoint.family, "provider_api_url": None}
+    """Return where the list is to look: by name, or by address for a provider that has no name in it."""
+    known = KNOWN_PROVIDERS.get(endpoint.provider)
+    if known is not None and known.prices:
+        return {"provider_id": known.prices, "provider_api_url": None}
+    return {"provider_id": None, "provider_api_url": endpoint.base_url}
 
 
 def _sum(prices: Prices, used: TokenCounts) -> float:

@@ -26,10 +26,12 @@ from dragoman.coder.models.failures import explain_failure
 from dragoman.coder.models.loading import loading
 from dragoman.coder.models.timeouts import ANSWER_BYTES, ModelTimeouts
 from dragoman.coder.models.wires.anthropic_messages import AnthropicWire
+from dragoman.coder.models.wires.azure import AzureWire
 from dragoman.coder.models.wires.contract import StreamDecoder, WireForm
 from dragoman.coder.models.wires.errors import ProviderError
 from dragoman.coder.models.wires.gemini import GeminiWire
 from dragoman.coder.models.wires.http import ErrorStatus, HttpConnection
+from dragoman.coder.models.wires.mistral import MistralWire
 from dragoman.coder.models.wires.openai_chat import OpenAIChatWire
 from dragoman.coder.models.wires.openai_responses import OpenAIResponsesWire
 from dragoman.coder.models.wires.response import estimated_tokens, pieces_at_end
@@ -41,6 +43,8 @@ WIRES: Final[dict[Family, Callable[[Endpoint, ModelFacts], WireForm]]] = {
     "google": GeminiWire,
     "ollama": OpenAIChatWire,
     "compatible": OpenAIChatWire,
+    "mistral": MistralWire,
+    "azure": AzureWire,
 }
 # How long the end of a stream may come after the end of its response, so that the connection can be used again.
 _END_SECONDS: Final = 0.05
@@ -59,7 +63,7 @@ class ProviderConnection:
         self._name = f"{endpoint.provider}/{endpoint.model}"
         self._timeouts = timeouts
         self._wire = WIRES[endpoint.family](endpoint, known)
-        self._http = HttpConnection(endpoint.base_url, timeouts, ANSWER_BYTES)
+        self._http = HttpConnection(endpoint.base_url, timeouts, ANSWER_BYTES, endpoint.sent_headers)
         self.window = known.window
 
     def __repr__(self) -> str:

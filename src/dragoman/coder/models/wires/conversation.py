@@ -28,8 +28,6 @@ from dragoman.vocabulary.content import (
 
 # No provider takes an empty result.
 _NOTHING: Final = "(no output)"
-# Served by the Responses API, where a thought belongs to the one item that follows it.
-_OPENAI: Final = "openai"
 
 
 class Picture(NamedTuple):
@@ -91,13 +89,18 @@ class ModelTurn(NamedTuple):
     is_original: bool
 
 
-def turns_of(items: Iterable[Item], *, provider: str, images: bool) -> list[UserTurn | ModelTurn]:
-    """Return the items as turns; neighbouring ones of our side are one."""
+def turns_of(
+    items: Iterable[Item], *, provider: str, images: bool, one_thought: bool = False
+) -> list[UserTurn | ModelTurn]:
+    """Return the items as turns; neighbouring ones of our side are one.
+
+    `one_thought`: before a text or a call the provider reads one thought again and refuses more.
+    """
     turns: list[UserTurn | ModelTurn] = []
     asking: list[UserWords | ToolOutput] = []
     for item in items:
         if isinstance(item, ContextAssistantMessage):
-            answered = _answered(item, provider)
+            answered = _answered(item, provider, one_thought=one_thought)
             if answered is not None:
                 turns += [UserTurn(asking), answered] if asking else [answered]
                 asking = []
@@ -109,8 +112,8 @@ def turns_of(items: Iterable[Item], *, provider: str, images: bool) -> list[User
 # -- what was answered -----------------------------------------------------------------------------------------------
 
 
-def _answered(item: ContextAssistantMessage, provider: str) -> ModelTurn | None:
-    original = _original(item, provider)
+def _answered(item: ContextAssistantMessage, provider: str, *, one_thought: bool) -> ModelTurn | None:
+    original = _original(item, provider, one_thought=one_thought)
     if original:
         return ModelTurn(original, is_original=True)
     parts: list[StoredPart] = [StoredText(content=item.text)] if item.text.strip() else []
@@ -118,17 +121,17 @@ def _answered(item: ContextAssistantMessage, provider: str) -> ModelTurn | None:
     return ModelTurn(parts, is_original=False) if parts else None
 
 
-def _original(item: ContextAssistantMessage, provider: str) -> list[StoredPart]:
+def _original(item: ContextAssistantMessage, provider: str, *, one_thought: bool) -> list[StoredPart]:
     """Return the response as it came; empty: another provider's, unreadable, or without the calls that were run."""
     message = decode_stored(item.raw, provider)
     if message is None:
         return []
     run = {call.id for call in item.calls}
-    parts = _readable(message.parts, run, provider)
+    parts = _readable(message.parts, run, one_thought=one_thought)
     return parts if {part.tool_call_id for part in parts if isinstance(part, StoredCall)} == run else []
 
 
-def _readable(parts: Sequence[StoredPart], run: set[str], provider: str) -> list[StoredPart]:
+def _readable(parts: Sequence[StoredPart], run: set[str], *, one_thought: bool) -> list[StoredPart]:
     """Return the parts that the provider reads again: text, the calls in `run`, and the thoughts right before these."""
     readable: list[StoredPart] = []
     thoughts: list[StoredPart] = []
@@ -136,7 +139,7 @@ def _readable(parts: Sequence[StoredPart], run: set[str], provider: str) -> list
         if isinstance(part, StoredThought):
             # Several thoughts before one answer are normal at Anthropic, which wants them unchanged. OpenAI's models
             # make them at times, and its API refuses all but the last (openai/codex#1235). Thoughts of one id are one.
-            if provider == _OPENAI and thoughts and thoughts[-1].id != part.id:
+            if one_thought and thoughts and thoughts[-1].id != part.id:
                 thoughts = []
             thoughts.append(part)
         elif not (isinstance(part, StoredText) and not part.content.strip()):

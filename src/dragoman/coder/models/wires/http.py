@@ -6,7 +6,7 @@ away; an answer that is left is closed at once, so that the provider stops it; n
 
 import os
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from functools import cache
 from typing import Final
@@ -50,8 +50,12 @@ class ErrorStatus(Exception):
 class HttpConnection:
     """A client for one address, for any number of requests. Made in a thread: the list of authorities is read."""
 
-    def __init__(self, base_url: str, timeouts: ModelTimeouts, answer_bytes: int) -> None:
+    def __init__(
+        self, base_url: str, timeouts: ModelTimeouts, answer_bytes: int, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """`headers`, with names in small letters, come before those of a request."""
         self._base_url = base_url
+        self._headers = dict(headers or {})
         self._bound = answer_bytes
         self._client = new_client(base_url, timeouts)
 
@@ -65,7 +69,10 @@ class HttpConnection:
         An empty list tells that the answer has begun, or that bytes came which complete no event.
         """
         posted = self._client.build_request(
-            "POST", self._base_url + request.path, headers=_HEADERS | request.headers, content=request.body
+            "POST",
+            self._base_url + request.path,
+            headers=_HEADERS | request.headers | self._headers,
+            content=request.body,
         )
         response = await self._client.send(posted, stream=True)
         try:

@@ -23,13 +23,27 @@ _PATH: Final = "/chat/completions"
 _DONE: Final = b"[DONE]"
 # Where servers put thoughts. A thought goes back in the field it came in.
 _THOUGHT_FIELDS: Final = ("reasoning", "reasoning_content")
+# The mark of a thought that came in blocks of the content.
+THOUGHT_BLOCKS: Final = "content"
 # What a model writes around its thoughts where the server leaves them in the text; a token of its own each.
 _THINK, _END_THINK = "<think>", "</think>"
 _STOPS: Final[dict[str, StopReason]] = {"length": "max_tokens", "content_filter": "refusal", "error": "error"}
 
 
+# What a server is named in its refusal for, and what is done without it from then on.
+_USAGE_OPTION: Final = "stream_options"
+_MAX_TOKENS, _MAX_COMPLETION_TOKENS = "max_tokens", "max_completion_tokens"
+# At OpenRouter a level is a field of an object.
+_REASONING_OBJECT: Final = frozenset({"openrouter"})
+
+
 class OpenAIChatWire:
-    """Chat Completions, for one model at one address."""
+    """Chat Completions, for one model at one address. Those that differ from it override what does."""
+
+    path = _PATH
+    # Whether the usage has to be asked for; and what bounds an answer.
+    asks_for_usage = True
+    bound = _MAX_TOKENS
 
     def __init__(self, endpoint: Endpoint, known: ModelFacts) -> None:
         self._endpoint = endpoint
@@ -42,8 +56,9 @@ class OpenAIChatWire:
             "model": self._endpoint.model,
             "messages": self._messages(request),
             "stream": True,
-            "stream_options": {"include_usage": True},
         }
+        if self.asks_for_usage:
+            body[_USAGE_OPTION] = {"include_usage": True}
         if request.tools:
             body["tools"] = [
                 {
@@ -54,10 +69,12 @@ class OpenAIChatWire:
             ]
             body["tool_choice"] = "auto"
         if request.thought_level in self._known.thought_levels:
-            body["reasoning_effort"] = "none" if request.thought_level == OFF else request.thought_level
+            effort = "none" if request.thought_level == OFF else request.thought_level
+            is_object = self._endpoint.provider in _REASONING_OBJECT
+            body |= {"reasoning": {"effort": effort}} if is_object else {"reasoning_effort": effort}
         if self._known.max_output is not None:
-            body["max_tokens"] = self._known.max_output
-        return HttpRequest(_PATH, self._headers, msgspec.json.encode(body))
+            body[self.bound] = self._known.max_output
+        return HttpRequest(self.path, self._headers, msgspec.json.encode(body))
 
     def decoder(self) -> "_ChatDecoder":
         """Return a decoder for one response."""
@@ -68,7 +85,16 @@ class OpenAIChatWire:
         return openai_error(status, body)
 
     def adapt(self, error: ProviderError) -> bool:
-        """Return False: nothing is sent that a server could do without."""
+        """Do without the option for the usage, or name the bound of an answer in the other way, if that was refused."""
+        if error.status not in (400, 422):
+            return False
+        words = repr(error.body)
+        if self.asks_for_usage and _USAGE_OPTION in words:
+            self.asks_for_usage = False
+            return True
+        if self.bound == _MAX_TOKENS and _MAX_COMPLETION_TOKENS in words:
+            self.bound = _MAX_COMPLETION_TOKENS
+            return True
         return False
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
@@ -78,16 +104,20 @@ class OpenAIChatWire:
         for turn in turns_of(request.items, provider=self._endpoint.provider, images=self._known.images):
             match turn:
                 case UserTurn():
-                    messages += _asked(turn.parts)
+                    messages += asked_messages(turn.parts)
                 case ModelTurn():
-                    messages.append(_answered(turn.parts))
+                    messages.append(self._answered(turn.parts))
         return messages
+
+    def _answered(self, parts: Sequence[StoredPart]) -> dict[str, Any]:
+        """Return a turn of the model's side as a message."""
+        return answered_message(parts)
 
 
 # -- messages --------------------------------------------------------------------------------------------------------
 
 
-def _asked(parts: Sequence[UserWords | ToolOutput]) -> list[dict[str, Any]]:
+def asked_messages(parts: Sequence[UserWords | ToolOutput]) -> list[dict[str, Any]]:
     """Return the messages of a turn: results first, then the pictures among them, which only a user may send."""
     outputs = [part for part in parts if isinstance(part, ToolOutput)]
     messages: list[dict[str, Any]] = [
@@ -113,7 +143,8 @@ def _block(block: str | Picture) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": block.url}}
 
 
-def _answered(parts: Sequence[StoredPart]) -> dict[str, Any]:
+def answered_message(parts: Sequence[StoredPart]) -> dict[str, Any]:
+    """Return a turn of the model's side: thoughts in the field that they came in, its words, its calls."""
     message: dict[str, Any] = {"role": "assistant", "content": None}
     calls: list[dict[str, Any]] = []
     texts: list[str] = []
@@ -152,6 +183,13 @@ class _CallDelta(msgspec.Struct):
 
 class _TextBlock(msgspec.Struct):
     text: str = ""
+    # A thought, in blocks of its own, at Mistral.
+    thinking: "list[_TextBlock] | str | None" = None
+
+    @property
+    def thought(self) -> str:
+        inner = self.thinking
+        return inner if isinstance(inner, str) else "".join(block.text for block in inner or ())
 
 
 class _ChatDelta(msgspec.Struct):
@@ -258,14 +296,17 @@ class _ChatDecoder:
 
     def _add(self, delta: _ChatDelta) -> list[Delta]:
         deltas: list[Delta] = []
-        thought = delta.reasoning or delta.reasoning_content
-        if thought:
-            self._thought_field = "reasoning" if delta.reasoning else "reasoning_content"
-            self._thought.append(thought)
-            deltas.append(ThoughtDelta(thought))
+        thought, field = delta.reasoning or delta.reasoning_content, "reasoning_content"
+        if delta.reasoning:
+            field = "reasoning"
         text = delta.content
         if isinstance(text, list):
+            thought, field = (thought, field) if thought else ("".join(block.thought for block in text), THOUGHT_BLOCKS)
             text = "".join(block.text for block in text)
+        if thought:
+            self._thought_field = field
+            self._thought.append(thought)
+            deltas.append(ThoughtDelta(thought))
         if text:
             deltas += self._add_text(text)
         if delta.refusal:

@@ -143,7 +143,8 @@ class OpenAIResponsesWire:
 
     def _input(self, request: ModelRequest) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
-        for turn in turns_of(request.items, provider=self._endpoint.provider, images=self._known.images):
+        turns = turns_of(request.items, provider=self._endpoint.provider, images=self._known.images, one_thought=True)
+        for turn in turns:
             match turn:
                 case UserTurn():
                     items += [_asked(part) for part in turn.parts]
