@@ -2,14 +2,21 @@
 
 from typing import Final
 
+from dragoman.coder.models.known_providers import KINDS, KNOWN_PROVIDERS
 from tools.reference.markdown import table
 
 PROVIDER_KEYS: Final = {
+    "kind": f"how it is spoken to: {', '.join(f'`{kind}`' for kind in KINDS)}; if not given, as its name says",
     "base_url": "where it listens; needed for a provider of your own",
+    "headers": "what is sent with every request, a table; `$NAME` is taken from your environment",
+    "api_version": "the date of Azure's older API",
+    "region": "the region of `bedrock` and `vertex`",
+    "project": "the project of `vertex`",
     "api_key_env": "the environment variable that holds its key; `dragoman login NAME` keeps one without it",
     "model": "the model that is meant when only the provider can be used",
     "models": 'its models one by one: `[providers.NAME.models."MODEL"]`, with any of the keys below',
     "images": "whether its models look at pictures",
+    "documents": "whether its models look at PDF documents",
     "web_search": "whether the provider searches the web for its models: `openai`, `anthropic` and `google` alone",
     "window": "how many tokens its models see",
     "max_output": "how many tokens one answer has at most; sent with each request",
@@ -72,6 +79,16 @@ ENVIRONMENT: Final = {
     "OPENAI_BASE_URL": "where `openai` is reached, ending in `/v1` as a rule; `base_url` in `config.toml` comes first",
     "ANTHROPIC_BASE_URL": "where `anthropic` is reached, without `/v1`; `base_url` in `config.toml` comes first",
     "GOOGLE_GEMINI_BASE_URL": "where `google` is reached, without a version; `base_url` in `config.toml` comes first",
+    **{
+        known.key_variable: f"the key of `{name}`" + (", where that is named" if known.shares_key else "")
+        for name, known in KNOWN_PROVIDERS.items()
+        if known.key_variable and name not in ("openai", "anthropic", "google")
+    },
+    "AZURE_OPENAI_ENDPOINT": "where `azure` is reached; `base_url` in `config.toml` comes first",
+    "OPENAI_API_VERSION": "the date of Azure's older API, if it is to be used; `api_version` in `config.toml` comes first",
+    "AWS_REGION": "where `bedrock` is asked; `region` in `config.toml` comes first, `AWS_DEFAULT_REGION` last",
+    "GOOGLE_CLOUD_LOCATION": "where `vertex` is asked; `region` in `config.toml` comes first",
+    "GOOGLE_CLOUD_PROJECT": "the project of `vertex`; `project` in `config.toml` comes first",
     "OLLAMA_HOST": "where Ollama listens; setting it makes Ollama the model where there is no key",
     "LLM_PROVIDER": "one provider by name; then `NAME_API_KEY`, `NAME_BASE_URL` and `NAME_MODEL` are read too",
     "DRAGOMAN_TREE": "set by us for every program that is started, to find it again; not for you to set",
@@ -98,7 +115,7 @@ def settings_page() -> str:
     from dragoman.cli.settings import KEYS
     from dragoman.client.registry_file import _ENTRY, _TOP
     from dragoman.coder.mcp.config import _KEYS
-    from dragoman.coder.models.endpoints import PROVIDER_KEYS as KNOWN_PROVIDER_KEYS
+    from dragoman.coder.models.provider_config import PROVIDER_KEYS as KNOWN_PROVIDER_KEYS
     from dragoman.dialects.vendors.named import NAMES
 
     words = {int: "a whole number", str: "text", bool: "true or false", list: "a list of texts", float: "dollars"}

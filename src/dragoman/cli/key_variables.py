@@ -1,8 +1,10 @@
 """The variables that hold keys, as the user's configuration names them: no child process gets to see them.
 
 `[providers.X] api_key_env = "NAME"` of `config.toml`; `$NAME` in the headers of a provider there, or of an MCP server,
-there or in `acp.json`; `$NAME` as the token of an agent in `acp.json`. A program that is to have one of them is given it by name: in the `env`
-of a server or of an agent. A project's own files do not count here: they are data until they are trusted.
+there or in `acp.json`; `$NAME` as the token of an agent in `acp.json`.
+
+A program that is to have one of them is given it by name: in the `env` of a server or of an agent. A project's own
+files do not count here: they are data until they are trusted.
 """
 
 from collections.abc import Iterator, Mapping

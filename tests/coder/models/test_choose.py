@@ -227,7 +227,7 @@ def test_scripts_and_the_demo_need_no_key(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(providers, "is_installed", lambda: False)
+    monkeypatch.setattr(providers, "_are_installed", lambda *names: False)
     with pytest.raises(ModelUnavailable, match=r"dragoman\[models\]"):
         made(ModelName("ollama", "x"))
 

@@ -88,8 +88,8 @@ def make_model(
     from dragoman.coder.models import providers
 
     endpoint = find_endpoint(choice, environment=environment, config=config, credentials=credentials)
-    if not providers.is_installed():
-        raise ModelUnavailable(providers.INSTALL)
+    if missing := providers.how_to_have(endpoint.family):
+        raise ModelUnavailable(missing)
     return providers.ProviderModel(endpoint, patience, listed(endpoint))
 
 

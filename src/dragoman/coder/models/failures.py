@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import ssl
+from collections.abc import Mapping
 from typing import Final, assert_never, get_args
 
 import httpx2
@@ -19,6 +20,7 @@ from dragoman.coder.credentials import KEY_VARIABLES, without_secrets
 from dragoman.coder.models.contract import ModelFailed
 from dragoman.coder.models.endpoints import ADDRESS_VARIABLES, DEFAULT_SOURCE, Endpoint
 from dragoman.coder.models.error_wordings import Meaning, meaning_of
+from dragoman.coder.models.known_providers import Family
 from dragoman.coder.models.request_failures import (
     NEVER,
     ContextFull,
@@ -60,6 +62,12 @@ _INVALID_CODES: Final = ("invalid_prompt", "invalid_request_error")
 # Exceptions that one was made from. Bounded, because a chain can be a circle.
 _CHAIN: Final = 8
 
+# Who signs requests with a login of the cloud's own.
+_CLOUD_LOGINS: Final[Mapping[Family, str]] = {
+    "bedrock": "Run: aws configure, or aws sso login; or set AWS_BEARER_TOKEN_BEDROCK",
+    "vertex": "Run: gcloud auth application-default login",
+}
+
 _log = logging.getLogger(__name__)
 
 
@@ -92,7 +100,10 @@ def _explain(error: ProviderError, endpoint: Endpoint) -> ModelFailed:
     match error.category:
         case "auth":
             where = "" if endpoint.source == DEFAULT_SOURCE else f" ({endpoint.place})"
-            return ModelFailed("auth", f"{provider_name}{where} does not accept the key. {_how_to_log_in(endpoint)}")
+            return ModelFailed(
+                "auth",
+                f"{provider_name}{where} does not accept the {_credential(endpoint)}. {_how_to_log_in(endpoint)}",
+            )
         case "context_full":
             return ContextFull(f"{provider_name}/{endpoint.model}")
         case "quota":
@@ -235,6 +246,10 @@ def _plain(text: str, endpoint: Endpoint) -> str:
     return ": " + (text if len(text) <= _WORDS else text[:_WORDS] + "…")
 
 
+def _credential(endpoint: Endpoint) -> str:
+    return "login" if endpoint.family in _CLOUD_LOGINS and endpoint.key is None else "key"
+
+
 def _how_to_move(endpoint: Endpoint) -> str:
     """Say where the right address goes: where the wrong one was set."""
     variable = ADDRESS_VARIABLES.get(endpoint.provider)
@@ -242,5 +257,7 @@ def _how_to_move(endpoint: Endpoint) -> str:
 
 
 def _how_to_log_in(endpoint: Endpoint) -> str:
+    if endpoint.family in _CLOUD_LOGINS and endpoint.key is None:
+        return _CLOUD_LOGINS[endpoint.family]
     variable = endpoint.config.api_key_env or KEY_VARIABLES.get(endpoint.provider)
     return f"Set {variable or 'the right one'}, or run: dragoman login {endpoint.provider}"

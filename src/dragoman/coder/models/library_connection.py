@@ -59,8 +59,16 @@ class LibraryConnection:
     """A model of the library and the connection to it, for one call at a time. Made in a thread."""
 
     def __init__(
-        self, endpoint: Endpoint, known: ModelFacts, timeouts: ModelTimeouts, make_model: MakeLibraryModel
+        self,
+        endpoint: Endpoint,
+        known: ModelFacts,
+        timeouts: ModelTimeouts,
+        make_model: MakeLibraryModel,
+        *,
+        tells_retries: bool = True,
     ) -> None:
+        """`tells_retries`: whether the library is asked with each request to try once."""
+        self._tells_retries = tells_retries
         self._endpoint = endpoint
         self._facts = known
         self._timeouts = timeouts
@@ -144,7 +152,7 @@ class LibraryConnection:
         return cost_of(self._endpoint, tokens, answer.model_name or "", answer.provider_details)
 
     def _settings(self, level: str) -> ModelSettings:
-        settings: dict[str, Any] = {"max_retries": 0}
+        settings: dict[str, Any] = {"max_retries": 0} if self._tells_retries else {}
         if level in self._facts.thought_levels:
             settings["thinking"] = False if level == OFF else level
         if self._facts.max_output is not None:

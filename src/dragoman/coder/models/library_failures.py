@@ -41,6 +41,14 @@ _CATEGORIES: tuple[tuple[type[Exception], ErrorCategory], ...] = (
 )
 # Of the exceptions that one was made from: these say what has happened.
 _TELLING = (ResponseTooLarge, Encoded, TimeoutError, httpx2.TransportError, OSError)
+# What the clouds' own libraries raise where there is no login, or one that has ended. By name: few have them.
+_NO_LOGIN = frozenset(
+    {
+        *("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError"),
+        *("SSOTokenLoadError", "UnauthorizedSSOTokenError", "NoAuthTokenError", "ProfileNotFound"),
+        *("DefaultCredentialsError", "RefreshError", "ReauthFailError"),
+    }
+)
 # Bounded, because a chain can be a circle.
 _CHAIN = 8
 
@@ -50,6 +58,8 @@ def explicable(error: Exception) -> Exception:
     # Errors by status carry the HTTP library's as their cause; they say more than it does.
     causes = [] if isinstance(error, ModelHTTPError) else _causes(error)
     for cause in causes:
+        if type(cause).__name__ in _NO_LOGIN:
+            return ProviderError("auth")
         if isinstance(cause, _TELLING):
             return cause
         if isinstance(cause, ModelRequestTimeout):

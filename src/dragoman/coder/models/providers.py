@@ -5,7 +5,7 @@ One object per session. Between calls it keeps its connection for a while, then 
 
 import asyncio
 import importlib.util
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Final, Literal, Protocol
 
@@ -14,6 +14,7 @@ from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece
 from dragoman.coder.models.descriptions import NOTHING, ModelDescription
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.facts import ModelFacts, model_facts
+from dragoman.coder.models.known_providers import KNOWN_PROVIDERS, LIBRARY_EXTRAS, Family
 from dragoman.coder.models.loading import loading
 from dragoman.coder.models.request_failures import NEVER
 from dragoman.coder.models.timeouts import ModelTimeouts
@@ -25,9 +26,25 @@ _LONGEST_RETRY_SECONDS: Final = 30.0
 INSTALL: Final = f"Hosted models need more packages: {how_to_install('models')}"
 
 
-def is_installed() -> bool:
-    """Return whether the libraries are there, without loading them."""
-    return all(importlib.util.find_spec(name) is not None for name in ("httpx2", "genai_prices"))
+# What each of the families that a library speaks needs beside the others.
+_LIBRARIES: Final[Mapping[Family, tuple[str, ...]]] = {
+    "bedrock": ("pydantic_ai", "boto3"),
+    "vertex": ("pydantic_ai", "google", "google.auth", "google.genai"),
+}
+
+
+def how_to_have(family: Family) -> str:
+    """Return what to install for models of this family, in a sentence; empty: it is there. Loads nothing of it."""
+    if not _are_installed("httpx2", "genai_prices"):
+        return INSTALL
+    if _are_installed(*_LIBRARIES.get(family, ())):
+        return ""
+    extra = LIBRARY_EXTRAS[family]
+    return f"Models of {KNOWN_PROVIDERS[family].title} need more packages: {how_to_install(extra)}"
+
+
+def _are_installed(*names: str) -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in names)
 
 
 class ModelConnection(Protocol):
@@ -54,7 +71,7 @@ Connect = Callable[[Endpoint, ModelFacts, ModelTimeouts], ModelConnection]
 
 
 class ProviderModel:
-    """A model of OpenAI, Anthropic, Google, Ollama, or of any server with an OpenAI-compatible API."""
+    """A model of a provider: by a wire form of ours, or by a library where the family is one of `LIBRARY_EXTRAS`."""
 
     def __init__(
         self,
@@ -69,12 +86,13 @@ class ProviderModel:
         self.window = known.window
         self.thought_levels = known.thought_levels
         self.sees = frozenset({"image"} if known.images else ())
+        by_library = endpoint.family in LIBRARY_EXTRAS
         # Another connection knows nothing of searches.
-        self.search_host = endpoint.host if known.web_search and connect is None else ""
+        self.search_host = endpoint.host if known.web_search and connect is None and not by_library else ""
         self._facts = known
         self._endpoint = endpoint
         self._timeouts = patience or ModelTimeouts()
-        self._connect = connect or _connect
+        self._connect = connect or (_connect_by_library if by_library else _connect)
         # Connections without a call in progress.
         self._idle: list[ModelConnection] = []
         self._hanging_up: asyncio.TimerHandle | None = None
@@ -161,3 +179,9 @@ def _connect(endpoint: Endpoint, known: ModelFacts, timeouts: ModelTimeouts) -> 
     with loading():
         from dragoman.coder.models.provider_connection import ProviderConnection
     return ProviderConnection(endpoint, known, timeouts)
+
+
+def _connect_by_library(endpoint: Endpoint, known: ModelFacts, timeouts: ModelTimeouts) -> ModelConnection:
+    with loading():
+        from dragoman.coder.models.library_models import connect_by_library
+    return connect_by_library(endpoint, known, timeouts)
