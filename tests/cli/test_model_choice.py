@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.coder.models.names import PROVIDERS
 from tests.cli.test_builtin_agent import Plain
 from tests.support.editor import HELLO, Editor, Message, turns
 from tests.support.versions import both_versions
@@ -82,7 +83,8 @@ def test_a_name_that_means_nothing_is_answered_with_what_there_is(tmp_path: Path
         message = choose(editor, "nobody/x")["error"]["message"]
     listed = "openai/gpt-5.6-sol, demo"
     assert message == (
-        "Unknown provider nobody; there are anthropic, google, ollama, openai. "
+        "Unknown provider nobody; there are openai, anthropic, google, ollama, openrouter, mistral, xai, groq and "
+        f"{len(PROVIDERS) - 8} others that `dragoman login` names. "
         f"Models to choose from: {listed}; any other model of a provider with a key can be named too."
     )
 

@@ -19,7 +19,7 @@ from dragoman.cli.settings import KEYS, read_settings
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.registry_file import RegistryFileFound, read_file
 from dragoman.coder.mcp.config import from_config
-from dragoman.coder.models.endpoints import configured, provider_config
+from dragoman.coder.models.endpoints import configured
 from dragoman.coder.models.script import parse
 from dragoman.coder.modes import MODES
 from tests.docs.snippets import Snippet, commands_in, file_named, is_balanced, lines_of, snippets
@@ -28,7 +28,22 @@ from tools.performance import filled
 from tools.reference.settings import ENVIRONMENT, RUN_EXITS
 
 # Programs that are not ours: what they are given is theirs to judge, and they are not started here.
-OTHERS = {"apt", "cd", "export", "git", "llama-server", "mkdir", "npx", "ollama", "pip", "printf", "uv", "vllm"}
+OTHERS = {
+    "apt",
+    "aws",
+    "gcloud",
+    "cd",
+    "export",
+    "git",
+    "llama-server",
+    "mkdir",
+    "npx",
+    "ollama",
+    "pip",
+    "printf",
+    "uv",
+    "vllm",
+}
 # Where a page gets things from: a script, a picture, a font, a style.
 _FETCHED = re.compile(r"""<(?:script|img|iframe|source|video)\b[^>]*\bsrc=["'](?:https?:)?//[^"']*""")
 _STYLED = re.compile(
@@ -148,7 +163,7 @@ def test_settings_can_be_read(snippet: Snippet, tmp_path: Path) -> None:
     assert tomllib.loads(snippet.text)
     assert len(from_config(settings.tables["mcp"], {"TICKETS_TOKEN": "t"})) == len(settings.tables["mcp"])
     for name in configured(settings.tables):
-        assert provider_config(settings.tables, name).base_url
+        assert find_address(name, environment={}, config=settings.tables).url
 
 
 @pytest.mark.parametrize("snippet", snippets("yaml"), ids=str)

@@ -85,7 +85,7 @@ ENVIRONMENT: Final = {
         if known.key_variable and name not in ("openai", "anthropic", "google")
     },
     "AZURE_OPENAI_ENDPOINT": "where `azure` is reached; `base_url` in `config.toml` comes first",
-    "OPENAI_API_VERSION": "the date of Azure's older API, if it is to be used; `api_version` in `config.toml` comes first",
+    "OPENAI_API_VERSION": "the date of Azure's older API, to use that; `api_version` in `config.toml` comes first",
     "AWS_REGION": "where `bedrock` is asked; `region` in `config.toml` comes first, `AWS_DEFAULT_REGION` last",
     "GOOGLE_CLOUD_LOCATION": "where `vertex` is asked; `region` in `config.toml` comes first",
     "GOOGLE_CLOUD_PROJECT": "the project of `vertex`; `project` in `config.toml` comes first",
