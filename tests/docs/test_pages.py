@@ -19,7 +19,7 @@ from dragoman.cli.settings import KEYS, read_settings
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.registry_file import RegistryFileFound, read_file
 from dragoman.coder.mcp.config import from_config
-from dragoman.coder.models.endpoints import configured
+from dragoman.coder.models.endpoints import configured, find_address
 from dragoman.coder.models.script import parse
 from dragoman.coder.modes import MODES
 from tests.docs.snippets import Snippet, commands_in, file_named, is_balanced, lines_of, snippets
