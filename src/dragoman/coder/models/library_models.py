@@ -37,7 +37,7 @@ def connect_by_library(endpoint: Endpoint, known: ModelFacts, timeouts: ModelTim
 
 
 def _bedrock(endpoint: Endpoint, client: httpx2.AsyncClient, timeouts: ModelTimeouts) -> LibraryModel:
-    # By name: these have no types, and not everybody who checks ours has them.
+    # By name: these have no types, and are not installed everywhere that the types are checked.
     boto3, botocore_config = import_module("boto3"), import_module("botocore.config")
     from pydantic_ai.models.bedrock import BedrockConverseModel
     from pydantic_ai.providers.bedrock import BedrockProvider
