@@ -9,7 +9,7 @@ from dragoman.cli.home import data_folder, own_folders, own_path, started_files
 from dragoman.cli.key_variables import keep_keys_back
 from dragoman.cli.managed import managed_settings
 from dragoman.cli.settings import Settings, read_settings
-from dragoman.coder.model_registry import DEMO, OFFLINE, ModelRegistry, ProviderAccess
+from dragoman.coder.model_registry import DEMO, MANAGED, OFFLINE, ModelRegistry, ProviderAccess
 from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
 from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES, DialectRules
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dragoman.cli.project_servers import ProjectServers
+    from dragoman.coder.managed_settings import ManagedSettings
     from dragoman.coder.models.contract import Model
     from dragoman.coder.resolver import Provider
     from dragoman.coder.retries import RetryPolicy
@@ -59,14 +60,19 @@ def our_setup(
     wanted = model or settings.text("model")
     if provider is not None:
         config, wanted = _with_provider(config, provider, wanted)
-    chosen = _mode(mode, settings.text("mode"), rules)
+    config = within_bounds(config, managed)
+    chosen = _mode(mode, settings, rules, managed)
     if chosen != DEFAULT_MODE:
         _check_mode(chosen)
+    if managed is not None:
+        chosen = _permitted_mode(chosen, managed, is_given=bool(mode))
     script = _script(wanted)
+    if script is not None and managed is not None and not managed.models.allows("script"):
+        raise CommandError(managed.says("the model script"))
     if wanted.lower() == OFFLINE:
         warn_of_former_name()
     elif script is None and wanted and wanted != DEMO:
-        _check_model(wanted, config)
+        _check_model(wanted, config, managed)
     means = ProviderAccess(
         os.environ,
         config,
@@ -117,7 +123,7 @@ def _fallback_models(settings: Settings, config: dict[str, object]) -> "Sequence
     """Return the models to fall back to. Raises `CommandError` for a name that can mean none."""
     names = settings.texts("fallback_models")
     for name in names:
-        _check_model(name, config, "fallback_models")
+        _check_model(name, config, None, "fallback_models")
     return names
 
 
@@ -176,8 +182,11 @@ def _hide_keys() -> None:
     blank_secrets()
 
 
-def _mode(given: str | None, set_: str, rules: DialectRules) -> str:
+def _mode(given: str | None, settings: Settings, rules: DialectRules, managed: "ManagedSettings | None") -> str:
     """Return the mode to begin with. A dialect that has modes of its own begins with one of those."""
+    set_ = settings.text("mode")
+    if managed is not None and settings.keys["mode"].source == "default":
+        set_ = managed.modes.default or set_
     if not rules.modes:
         chosen = given or set_
         return _ALIASES.get(chosen, chosen)
@@ -186,6 +195,22 @@ def _mode(given: str | None, set_: str, rules: DialectRules) -> str:
             raise CommandError(f"unknown mode {given!r}; in this dialect there are {', '.join(rules.modes)}")
         return rules.modes[given]
     return set_ if set_ in rules.modes.values() else DEFAULT_MODE
+
+
+def _permitted_mode(chosen: str, managed: "ManagedSettings", *, is_given: bool) -> str:
+    """Return the mode, or the nearest one that is permitted. Raises `CommandError` for one of the command line."""
+    from dragoman.coder.identity_limits import allowed_modes, nearest_mode
+    from dragoman.vocabulary.identity import LOCAL
+
+    if managed.modes.permits(chosen):
+        return chosen
+    reason = managed.says(f"mode {chosen}")
+    if is_given:
+        raise CommandError(f"{reason}; there are {', '.join(allowed_modes(LOCAL, managed))}")
+    nearest = nearest_mode(chosen, LOCAL, managed)
+    if chosen != DEFAULT_MODE:  # else the user has set nothing that would not count
+        _print_remark(f"dragoman: warning: sessions begin in mode {nearest}: {reason}\n")
+    return nearest
 
 
 def _print_remark(text: str) -> None:
@@ -213,6 +238,17 @@ def config_of(settings: Settings) -> dict[str, object]:
     return {"providers": settings.tables["providers"]}
 
 
+def within_bounds(config: dict[str, object], managed: "ManagedSettings | None") -> dict[str, object]:
+    """Return a configuration with the administrator's bounds, and the addresses of providers that the administrator
+    has set in the place of the user's."""
+    if managed is None:
+        return config
+    tables, urls = config["providers"], managed.models.base_urls
+    assert isinstance(tables, dict)
+    placed = {name: {**tables.get(name, {}), "base_url": url} for name, url in urls.items()}
+    return {**config, "providers": {**tables, **placed}, MANAGED: managed}
+
+
 def _script(wanted: str) -> "Callable[[], Model] | None":
     """Read the script of `script:FILE` now: its mistakes are the command line's."""
     kind, colon, path = wanted.partition(":")
@@ -236,14 +272,18 @@ def _check_mode(chosen: str) -> None:
         raise CommandError(f"unknown mode {chosen!r}; there are {', '.join(MODES)}")
 
 
-def _check_model(wanted: str, config: dict[str, object], place: str = "--model") -> None:
+def _check_model(
+    wanted: str, config: dict[str, object], managed: "ManagedSettings | None", place: str = "--model"
+) -> None:
     from dragoman.coder.models.names import BadModelName, parse
 
     try:
         providers = config["providers"]
-        parse(wanted, configured=list(providers) if isinstance(providers, dict) else ())
+        name = str(parse(wanted, configured=list(providers) if isinstance(providers, dict) else ()))
     except BadModelName as error:
         raise CommandError(f"{place} {wanted}: {error}") from None
+    if managed is not None and not managed.models.allows(name):
+        raise CommandError(managed.says(f"the model {name}"))
 
 
 def _check_address(models: Models, config: dict[str, object]) -> None:

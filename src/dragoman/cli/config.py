@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import print_error
+from dragoman.cli.managed import managed_settings
 
 if TYPE_CHECKING:
     from dragoman.cli.settings import Settings
 
 _NAMES = 18
 _COLUMNS = 80
-_DESCRIPTION = "Every setting, its value, and where that comes from: DRAGOMAN_KEY, config.toml, or ours. No secrets."
+_DESCRIPTION = (
+    "Every setting, its value, and where that comes from: the administrator's file, "
+    "DRAGOMAN_KEY, config.toml, or ours. No secrets."
+)
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
@@ -27,23 +31,28 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Show them."""
     from dragoman.cli.home import data_folder, folders_by_kind
+    from dragoman.cli.managed import managed_file
     from dragoman.cli.settings import KEYS, read_settings
     from dragoman.cli.text_width import harmless_line as plain
 
     settings = read_settings()
+    managed, managed_mistake = _managed()
     keys, thinks = find_keys(settings), _model_line()
-    addresses = find_addresses(settings, keys)
-    wrong = next((str(found["error"]) for found in addresses.values() if "error" in found), "")
+    addresses = {} if managed_mistake else find_addresses(settings, keys)
+    wrong = managed_mistake or next((str(found["error"]) for found in addresses.values() if "error" in found), "")
     if arguments.json:
         shown = {name: {"value": setting.value, "source": setting.source} for name, setting in settings.keys.items()}
         tables = {name: sorted(table) for name, table in settings.tables.items()}
-        found = {"keys": keys, "addresses": addresses, "thinks": thinks}
+        found = {"managed": managed, "keys": keys, "addresses": addresses, "thinks": thinks}
         folders = {"home": data_folder(), "folders": folders_by_kind()}
-        print(json.dumps({**folders, "file": settings.file, "settings": shown, **tables, **found}))
+        files = {"file": settings.file, "managed_file": managed_file()}
+        print(json.dumps({**folders, **files, "settings": shown, **tables, **found}))
         return print_error(wrong) if wrong else 0
     for kind, folder in folders_by_kind().items():
         _print(f"{kind} folder", plain(folder))
     _print("file", plain(settings.file), "" if os.path.exists(settings.file) else "not written yet")
+    for name, given in managed.items():
+        _print(name, f"{plain(json.dumps(given))}  ({managed_file()})", "set by the administrator of this machine")
     for name, setting in settings.keys.items():
         value = ", ".join(setting.value) if isinstance(setting.value, tuple) else setting.value
         value = "(not set)" if value in ("", None) else value
@@ -56,6 +65,19 @@ def run(arguments: argparse.Namespace) -> int:
         _print(f"address {plain(provider)}", f"{plain(address.get('value', '(none)'))}  ({plain(address['source'])})")
     _print("thinks", plain(thinks), "the model that a new session begins with")
     return print_error(wrong) if wrong else 0
+
+
+def _managed() -> tuple[dict[str, object], str]:
+    """Return what the administrator has set, as JSON values, and why that cannot be used; empty: it can."""
+    import msgspec
+
+    from dragoman.cli.errors import CommandError
+
+    try:
+        settings = managed_settings()
+    except CommandError as error:
+        return {}, str(error)
+    return {} if settings is None else msgspec.to_builtins(settings.written()), ""
 
 
 def _print(name: str, value: str, about: str = "") -> None:
@@ -92,7 +114,7 @@ def find_keys(settings: "Settings") -> dict[str, str]:
 
 def find_addresses(settings: "Settings", keys: dict[str, str]) -> dict[str, dict[str, str]]:
     """Return the address of each provider that has a key or an address of its own: `value`, `source` or `error`."""
-    from dragoman.cli.builtin_agent import config_of
+    from dragoman.cli.builtin_agent import config_of, within_bounds
     from dragoman.coder.models.endpoints import (
         ADDRESS_VARIABLES,
         CONFIG_SOURCE,
@@ -102,7 +124,7 @@ def find_addresses(settings: "Settings", keys: dict[str, str]) -> dict[str, dict
     )
     from dragoman.coder.models.known_providers import KNOWN_PROVIDERS
 
-    config = config_of(settings)
+    config = within_bounds(config_of(settings), managed_settings())
     named = {CONFIG_SOURCE: settings.file}
     found: dict[str, dict[str, str]] = {}
     is_moved = [name for name, variable in ADDRESS_VARIABLES.items() if os.environ.get(variable, "").strip()]

@@ -60,6 +60,7 @@ def _findings(model: str | None) -> Iterator[Finding]:
     looks: dict[str, Callable[[], Finding]] = {
         "version": _version,
         "settings": _settings,
+        "managed": _managed,
         "folders": _folders,
         "store": _store,
         "model": lambda: _model(model),
@@ -101,6 +102,17 @@ def _settings() -> Finding:
     settings = read_settings()
     file = settings.file if os.path.exists(settings.file) else "none written, all as delivered"
     return Finding("settings", "ok", file)
+
+
+def _managed() -> Finding:
+    """Report the administrator's file. One that cannot be used is an exception, which says why."""
+    from dragoman.cli.managed import managed_file, managed_settings
+
+    settings = managed_settings()
+    if settings is None:
+        return Finding("managed", "ok", f"no administrator's file ({managed_file()})")
+    keys = ", ".join(settings.written()) or "nothing"
+    return Finding("managed", "note", f"the administrator's file {settings.file} sets {keys}; dragoman config show")
 
 
 def _folders() -> Finding:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.common_options import Commands, add_action, add_command
 from dragoman.cli.errors import NOT_DONE, CommandError, print_error, print_notice
+from dragoman.cli.managed import managed_settings
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -295,9 +296,17 @@ def _find(name: str, folder: str) -> "Config":
     servers = _servers(folder)
     for server in servers:
         if name_of(server) == name:
-            return server
+            return _allowed(server)
     known = ", ".join(map(name_of, servers)) or "none"
     raise CommandError(f"there is no MCP server {name!r}; there are {known}")
+
+
+def _allowed(server: "Config") -> "Config":
+    """Return a server that the administrator allows. Raises `CommandError` for another."""
+    settings = managed_settings()
+    if settings is not None and not settings.mcp.allows(server):
+        raise CommandError(settings.says("this MCP server"))
+    return server
 
 
 def _address(server: str, folder: str) -> str:
@@ -305,6 +314,7 @@ def _address(server: str, folder: str) -> str:
     from dragoman.vocabulary.requests import McpHttp, McpSse
 
     if server.startswith(("http://", "https://")):
+        _allowed(McpHttp(server, server))
         return server
     found = _find(server, folder)
     if not isinstance(found, McpHttp | McpSse):

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.common_options import add_action
 from dragoman.cli.errors import NOT_DONE, USAGE, CommandError, print_error
+from dragoman.cli.managed import managed_file, managed_settings
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+    from collections.abc import Sequence
 
     from dragoman.coder.kept_rules import KeptRule, KeptRules
 
 _DESCRIPTION = """\
 The rules that are kept for a project, or everywhere, because you have answered
-"always" or "never" so. Those of one session are in its /permissions.
+"always" or "never" so, and those of the administrator's file, which come before
+them. Those of one session are in its /permissions.
 """
 _EPILOG = """\
   dragoman permissions list
@@ -73,8 +76,9 @@ def _list(kept: "KeptRules", folder: str | None, *, as_json: bool) -> int:
     if folder is not None:
         project = _project(folder)
         rules = tuple(one for one in rules if one.counts_in(project))
-    _print_rules(rules, as_json=as_json)
-    if not rules and not as_json:
+    managed = _managed_rules()
+    _print_rules(rules, managed, as_json=as_json)
+    if not rules and not managed and not as_json:
         print("No rules are kept.", file=sys.stderr)
     return 0
 
@@ -83,6 +87,9 @@ def _remove(kept: "KeptRules", ids: list[str], *, as_json: bool) -> int:
     removed = kept.remove(ids)
     _print_rules(removed, as_json=as_json)
     missing = [one for one in ids if one not in {rule.id for rule in removed}]
+    if fixed := [one for one in missing if one in {rule.id for rule in _managed_rules()}]:
+        file = managed_file()
+        return print_error(f"{', '.join(fixed)}: a rule of the administrator's file {file} is not removed", NOT_DONE)
     return print_error(f"there is no rule {', '.join(missing)}", NOT_DONE) if missing else 0
 
 
@@ -100,14 +107,17 @@ def _test(kept: "KeptRules", arguments: argparse.Namespace) -> int:
     project = _project(arguments.cwd)
     rules = [one for one in kept.rules() if one.counts_in(project)]
     only = [one.rule for one in rules]
-    decision = judge_command(arguments.line, arguments.cwd, arguments.mode, only, os.environ, data_folder())
-    used = [one for one in rules if one.rule in decision.rules]
+    managed = managed_settings()
+    decision = judge_command(arguments.line, arguments.cwd, arguments.mode, only, os.environ, data_folder(), managed)
+    of_file = [one for one in _managed_rules() if decision.by == "managed" and one.rule in decision.rules]
+    used = [] if of_file else [one for one in rules if one.rule in decision.rules]
     if arguments.json:
         verdict: dict[str, Any] = {"verdict": decision.verdict, "reason": decision.reason, "by": decision.by}
-        print(json.dumps(verdict | {"mode": arguments.mode, "rules": [_as_json(one) for one in used]}))
+        shown = [*(_managed_as_json(one) for one in of_file), *(_as_json(one) for one in used)]
+        print(json.dumps(verdict | {"mode": arguments.mode, "rules": shown}))
         return 0
     print(f"{decision.verdict}: {harmless_line(decision.reason)}")
-    _print_rules(used, as_json=False)
+    _print_rules(used, of_file, as_json=False)
     return 0
 
 
@@ -121,14 +131,34 @@ def _project(folder: str) -> str:
     return project_of(folder, os.path.expanduser("~"))
 
 
-def _print_rules(rules: "tuple[KeptRule, ...] | list[KeptRule]", *, as_json: bool) -> None:
+def _managed_rules() -> "list[KeptRule]":
+    """Return the rules of the administrator's file, in the order in which they count."""
+    from dragoman.coder.kept_rules import KeptRule
+
+    settings = managed_settings()
+    if settings is None:
+        return []
+    return [KeptRule("", rule) for rule in (*settings.rules.against(), *settings.rules.allowing())]
+
+
+def _print_rules(rules: "Sequence[KeptRule]", managed: "Sequence[KeptRule]" = (), *, as_json: bool) -> None:
     from dragoman.cli.text_width import harmless_line
 
     if as_json:
-        print(json.dumps([_as_json(one) for one in rules], indent=1))
+        shown = [*(_managed_as_json(one) for one in managed), *(_as_json(one) for one in rules)]
+        print(json.dumps(shown, indent=1))
         return
+    for one in managed:
+        rule = one.rule
+        print(harmless_line(f"{one.id} {rule.verdict} {rule.pattern()} (the administrator's, {managed_file()})"))
     for one in rules:
         print(harmless_line(f"{one.id} {one.rule} ({one.project or 'everywhere'})"))
+
+
+def _managed_as_json(one: "KeptRule") -> dict[str, Any]:
+    rule = one.rule
+    found = {"id": one.id, "scope": "managed", "file": managed_file(), "effect": rule.verdict}
+    return {**found, "kind": rule.kind, "path": rule.path, "command": rule.command}
 
 
 def _as_json(one: "KeptRule") -> dict[str, Any]:

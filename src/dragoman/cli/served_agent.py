@@ -11,6 +11,7 @@ from typing import NamedTuple
 from dragoman.agent.agent import agent_core, rules_of
 from dragoman.cli import builtin_agent
 from dragoman.cli.home import open_store, read_registry
+from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.errors import UsageError
 from dragoman.gateway.agent_source import PROCESSES, AgentSource, in_process, spawn_source, spoken_in
 from dragoman.gateway.ceilings import AgentModes
@@ -58,7 +59,7 @@ def our_agent(
             return ""
 
     opened = in_process(partial(agent.serve, trusted=True), report)
-    return ServedAgent(AgentSource(opened, core.versions), folder_of, _our_modes(), setup.models.current())
+    return ServedAgent(AgentSource(opened, core.versions), folder_of, _our_modes(setup.managed), setup.models.current())
 
 
 def registry_agent(name: str) -> ServedAgent:
@@ -93,9 +94,9 @@ def registry_agent(name: str) -> ServedAgent:
     return ServedAgent(agents, recorded_as=name)
 
 
-def _our_modes() -> AgentModes:
+def _our_modes(managed: ManagedSettings) -> AgentModes:
     from dragoman.coder.identity_limits import allowed_modes, may_answer, nearest_mode
     from dragoman.host.sandbox import probe
 
     probe()  # what the machine can confine is tried out here, where no client waits
-    return AgentModes(allowed_modes, nearest_mode, may_answer)
+    return AgentModes(partial(allowed_modes, managed=managed), partial(nearest_mode, managed=managed), may_answer)

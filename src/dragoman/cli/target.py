@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dragoman import limits
 from dragoman.cli.decode_input import decode_input
 from dragoman.cli.errors import CommandError, print_warning, warn_about_plain_http
+from dragoman.cli.managed import check_level, managed_policy
 
 if TYPE_CHECKING:
     from dragoman.client.offered_capabilities import OfferedCapabilities
@@ -47,10 +48,10 @@ class Target(NamedTuple):
     def policy(self, level: "Level", *, otherwise: "Level" = "") -> "PermissionPolicy":
         """Return its policy; `level` is what the user allows now, `otherwise` counts where nothing is configured."""
         if self.registry is not None:
-            return self.registry.entry(self.name).policy(level, otherwise=otherwise)
+            return managed_policy(self.registry.entry(self.name).policy(level, otherwise=otherwise))
         from dragoman.client.permission_policy import PermissionPolicy
 
-        return PermissionPolicy(level or otherwise)
+        return managed_policy(PermissionPolicy(level or otherwise))
 
     def run_policy(self, level: "Level", folder: str) -> "PermissionPolicy":
         """Return its policy in `dragoman run`: by default an agent that works on this machine may read its folder.
@@ -109,7 +110,8 @@ def add_from_session(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_target(arguments: argparse.Namespace) -> Target:
-    """Return the agent that is meant; `CommandError` says what is not right about it."""
+    """Return the agent that is meant; `CommandError` says what is not right about it, or not permitted here."""
+    check_level(getattr(arguments, "allow", ""))
     command: list[str] | None = arguments.command_given
     name: str | None = arguments.agent
     if command is None and name is None:

@@ -234,7 +234,8 @@ class PermissionHandler:
         self._questions.dismiss_all()
 
     def _allows(self, decision: Decision) -> bool:
-        return decision.verdict == "allow" or (decision.verdict == "ask" and self.policy.unasked == "allow")
+        is_asked = decision.verdict == "ask" and decision.by != "managed"
+        return decision.verdict == "allow" or (is_asked and self.policy.unasked == "allow")
 
     def _deny(self, request: GuardedRequest, decision: Decision, basis: str = "") -> str:
         """Deny a request; return why. `basis` says so without content, for the record, where no policy does."""
@@ -252,7 +253,7 @@ class PermissionHandler:
         """Return the least level at which the user need not be asked; empty: a rule stands against it at every one."""
         levels: tuple[Level, ...] = ("read", "edit", "all")
         for level in levels:
-            policy = PermissionPolicy(level, self.policy.rules)
+            policy = PermissionPolicy(level, self.policy.rules, fixed=self.policy.fixed)
             if judge(request, policy, self._where, shell=self._shell).verdict == "allow":
                 return level
         return ""

@@ -7,8 +7,9 @@ from typing import Final, Literal, get_args
 from dragoman.client.call_facts import GuardedRequest, call_facts
 from dragoman.client.command_lines import BASH
 from dragoman.errors import UsageError
-from dragoman.permissions.decision import Decision, PathPosition, decide, shorten
+from dragoman.permissions.decision import Decision, PathPosition, shorten
 from dragoman.permissions.facts import Action, CallFacts
+from dragoman.permissions.fixed_rules import FixedRules, decide_after
 from dragoman.permissions.policy import PolicyTable
 from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.services import RequestPermission, WriteTextFile
@@ -25,6 +26,7 @@ _LEVELS: Final[Mapping[Level, PolicyTable]] = {
     "all": PolicyTable("allow", "allow", "allow", "allow", "allow", guarded="allow"),
 }
 
+_NO_RULES: Final = FixedRules()
 # Each is looked up in the file system.
 _PATHS: Final = 2_000
 
@@ -34,14 +36,16 @@ class PermissionPolicy:
     """What is allowed and denied without a question; `PermissionPolicy()` asks about everything.
 
     `allow` is what needs no question: "read" or "edit" inside of the workspace, "all" anything. `rules` come before
-    it, and reject beats ask beats allow. `deny_all` denies everything. `unasked` counts where no user can be asked.
-    Raises `UsageError` for a word that is no level and no answer.
+    it, and reject beats ask beats allow. `fixed` are rules of an administrator, which come before those. `deny_all`
+    denies everything. `unasked` counts where no user can be asked, and no fixed rule wants a question. Raises
+    `UsageError` for a word that is no level and no answer.
     """
 
     allow: Level = ""
     rules: tuple[PermissionRule, ...] = ()
     deny_all: bool = False
     unasked: Literal["allow", "reject"] = "reject"
+    fixed: FixedRules = _NO_RULES
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for words that are no level and no answer: a misspelt one must not pass for another."""
@@ -62,7 +66,8 @@ def judge(request: GuardedRequest, policy: PermissionPolicy, where: PathPosition
     if isinstance(request, WriteTextFile):
         where = replace(where, credential=lambda path: "")  # a write shows nothing of what was there
     table = PolicyTable("deny", "deny", "deny", "deny", "deny") if policy.deny_all else _LEVELS[policy.allow]
-    decision = decide(facts, policy.rules, table, where)
+    ruled = policy.fixed.decide(facts, where)
+    decision = decide_after(ruled, facts, policy.rules, table, where, only=policy.fixed.only)
     return decision if decision.reason else decision._replace(reason="the policy denies everything")
 
 

@@ -17,7 +17,8 @@ Fields, in this order:
 - `rule`: what decided where it was no answer: a remembered answer, what the mode says, that no answer came, that the
   turn was cancelled meanwhile; or null
 - `by`: `user` (a question was put; no answer is a no), `rule` (a remembered answer), `mode` (the mode's own table),
-  `policy` (what stands above modes: a limit of the token, a call that never runs, a question that was not settled)
+  `policy` (what stands above modes: a limit of the token, a call that never runs, a question that was not settled),
+  `managed` (a rule of the administrator's file)
 - `feedback`: only with content, and only where the user wrote something to a no: those words
 """
 
@@ -98,7 +99,10 @@ class DecisionLog:
     def _rule(self, decision: Decision) -> str | None:
         """Return what decided, in words: without content only whether and for which tool something was remembered."""
         if decision.rules:
-            words = (str(rule) if self._content else f"{rule.verdict} {rule.tool}" for rule in decision.rules)
+            words = (
+                str(rule) if self._content else f"{rule.verdict} {rule.tool or 'by a pattern'}"
+                for rule in decision.rules
+            )
             return "; ".join(dict.fromkeys(words))[:_TEXT_CHARACTERS]
         is_unanswered = decision.by == "user" and decision.verdict == "deny" and decision.option is None
         return (decision.reason or None) if decision.by == "mode" or is_unanswered else None

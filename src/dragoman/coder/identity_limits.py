@@ -1,8 +1,7 @@
 """What an identity may reach: the modes that are open to it, and why one is not.
 
-Modes are ordered by how far a session in them can reach, not by how often they ask: the person who answers the
-questions is the one who is limited. So `ask`, whose commands run unconfined after a yes, is above `workspace-write`,
-whose commands never do.
+Modes are ordered by how far a session in them can reach (`modes.REACH`), not by how often they ask: the person who
+answers the questions is the one who is limited. The administrator's bounds (`managed`) are those of every identity.
 
 A confined identity has the modes below `ask`. Where the machine can confine nothing, it has those that only read.
 """
@@ -13,25 +12,19 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from dragoman.coder.modes import MODES
+from dragoman.coder.managed_settings import NOTHING_MANAGED, ManagedSettings
+from dragoman.coder.modes import MODES, REACH
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.paths import is_inside
 from dragoman.vocabulary.identity import Identity, Needs
 
-_REACH: Final = {
-    "read-only": 0,
-    "plan": 0,
-    "safe": 1,
-    "sandbox": 2,
-    "workspace-write": 3,
-    "ask": 4,
-    "full-access": 5,
-}
 _LEAST: Final = 0
-_CONFINED: Final = _REACH["workspace-write"]
-_MOST: Final = max(_REACH.values())
+_CONFINED: Final = REACH["workspace-write"]
+_MOST: Final = max(REACH.values())
 # What a session begins with whose own mode is out of reach: the first of these that is allowed.
 _PREFERRED: Final = ("workspace-write", "sandbox", "safe", "read-only")
+# The same where the administrator alone sets bounds: the nearest below.
+_NEAREST: Final = ("ask", *_PREFERRED)
 
 
 def is_unlimited(identity: Identity) -> bool:
@@ -39,9 +32,9 @@ def is_unlimited(identity: Identity) -> bool:
     return not identity.confined and not identity.workspaces
 
 
-def allowed_modes(identity: Identity) -> list[str]:
+def allowed_modes(identity: Identity, managed: ManagedSettings = NOTHING_MANAGED) -> list[str]:
     """Return the modes that are open to it, as they are shown. May try out what the machine can confine, once."""
-    return [mode for mode in MODES if _REACH[mode] <= _highest(identity)]
+    return [mode for mode in MODES if REACH[mode] <= _highest(identity) and managed.modes.permits(mode)]
 
 
 def is_limited(identity: Identity) -> bool:
@@ -49,20 +42,33 @@ def is_limited(identity: Identity) -> bool:
     return identity.confined or bool(identity.max_modes)
 
 
-def nearest_mode(mode: str, identity: Identity) -> str:
-    """Return the mode, if it is open to this identity; else the one that takes its place."""
-    if not is_limited(identity):
+def nearest_mode(mode: str, identity: Identity, managed: ManagedSettings = NOTHING_MANAGED) -> str:
+    """Return the mode, if it is open to this identity; else the one that takes its place, which reaches no further."""
+    if not is_limited(identity) and managed.modes.permits(mode):
         return mode
-    allowed = allowed_modes(identity)
-    return mode if mode in allowed else next(known for known in _PREFERRED if known in allowed)
+    allowed = allowed_modes(identity, managed)
+    if mode in allowed:
+        return mode
+    reach = REACH.get(mode, _LEAST)
+    order = _PREFERRED if is_limited(identity) else _NEAREST
+    return next(known for known in order if known in allowed and REACH[known] <= reach)
 
 
-def check_mode(mode: str, identity: Identity) -> None:
+def check_mode(mode: str, identity: Identity, managed: ManagedSettings = NOTHING_MANAGED) -> None:
     """Refuse a mode that is not open to it."""
-    if mode in MODES and is_limited(identity) and mode not in (allowed := allowed_modes(identity)):
+    if mode not in MODES:
+        return
+    if not managed.modes.permits(mode):
+        allowed = ", ".join(allowed_modes(identity, managed))
+        raise RequestFailed(INVALID_PARAMS, f"{_sentence(managed.says(f'mode {mode}'))}; there are {allowed}")
+    if is_limited(identity) and mode not in (allowed_here := allowed_modes(identity, managed)):
         raise RequestFailed(
-            INVALID_PARAMS, f"{identity.subject} may not use mode {mode}; it may use {', '.join(allowed)}"
+            INVALID_PARAMS, f"{identity.subject} may not use mode {mode}; it may use {', '.join(allowed_here)}"
         )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def check_folders(folders: Sequence[str], identity: Identity) -> None:
@@ -103,7 +109,7 @@ def narrower_notice(mode: str, narrower: str, identity: Identity) -> str:
 
 
 def _highest(identity: Identity) -> int:
-    ceilings = [_REACH.get(mode, _LEAST) for mode in identity.max_modes]
+    ceilings = [REACH.get(mode, _LEAST) for mode in identity.max_modes]
     if identity.confined:
         ceilings.append(_CONFINED if _can_confine() else _LEAST)
     return min(ceilings, default=_MOST)

@@ -30,13 +30,13 @@ class ManagedFileFailed(UsageError):
 
 
 def read_managed(file: str, owner: int = _ROOT) -> ManagedSettings:
-    """Return the settings of a file; those of nothing, if there is none. It and its folder have to be the `owner`'s."""
+    """Return the settings of a file; those of nothing, if there is none.
+
+    It has to be the `owner`'s, all folders above it the owner's or root's, and none of them may be written by others:
+    in a folder that a user can write, any file can be put in the place of this one. Raises `ManagedFileFailed`. Blocks.
+    """
     try:
-        folder = os.path.dirname(file)
-        found = os.lstat(folder)
-        if not stat.S_ISDIR(found.st_mode):
-            raise _failure(folder, "is no folder; a link is not followed")
-        _check_owner(folder, found, owner)
+        _check_folders(os.path.dirname(file), owner)
         data = read_whole(file, limits.CONFIG_BYTES, follow=False, check=lambda one: _check_owner(file, one, owner))
     except FileNotFoundError:
         return NOTHING_MANAGED
@@ -58,6 +58,19 @@ def parse_managed(data: bytes, file: str) -> ManagedSettings:
     settings = ManagedSettings(**{table: _converted(table, value, file) for table, value in tables.items()}, file=file)
     _check_meaning(settings)
     return settings
+
+
+def _check_folders(folder: str, owner: int) -> None:
+    """Check a folder and all above it, from the top. Others may make names of their own in one with the sticky bit."""
+    above = os.path.dirname(folder)
+    if above != folder:
+        _check_folders(above, owner)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode):
+        raise _failure(folder, "is no folder; a link is not followed")
+    if found.st_mode & stat.S_ISVTX and found.st_uid in (owner, _ROOT):
+        return
+    _check_owner(folder, found, _ROOT if found.st_uid == _ROOT else owner)
 
 
 def _check_owner(path: str, found: os.stat_result, owner: int) -> None:
@@ -92,15 +105,12 @@ def _in_words(reason: str) -> str:
 
 
 def _check_meaning(settings: ManagedSettings) -> None:
-    """Refuse modes that do not exist, rules and patterns that match nothing, and sums below nothing."""
-    from dragoman.coder.modes import MODES
+    """Refuse modes that do not exist, rules and patterns that match nothing, hooks that would not run, sums below
+    nothing."""
     from dragoman.permissions.rule import RuleRefused
 
     file = settings.file
-    modes = [*(settings.modes.allowed or ()), *([settings.modes.highest] if settings.modes.highest else [])]
-    for mode in modes:
-        if mode not in MODES:
-            raise _failure(file, f"names the unknown mode {mode!r}; there are {', '.join(MODES)}")
+    _check_modes(settings)
     try:
         settings.rules.against()
         settings.rules.allowing()
@@ -109,23 +119,58 @@ def _check_meaning(settings: ManagedSettings) -> None:
     for name in ("turn", "session", "day"):
         if (sum_ := getattr(settings.spending, name)) is not None and not 0 <= sum_ < float("inf"):
             raise _failure(file, f"has {sum_} at spending.{name}; write dollars, 0 or more")
-    for key, patterns in (("models.addresses", settings.models.addresses), ("mcp.urls", settings.mcp.urls)):
+    addresses = {
+        "models.addresses": settings.models.addresses,
+        "mcp.urls": settings.mcp.urls,
+        "mcp.denied_urls": settings.mcp.denied_urls,
+        **{f"models.base_urls.{name}": (url,) for name, url in settings.models.base_urls.items()},
+    }
+    for key, patterns in addresses.items():
         for pattern in patterns or ():
             if not pattern.startswith(("http://", "https://")):
                 raise _failure(file, f"has {pattern!r} at {key}, which has to begin with http:// or https://")
+    for name, url in settings.models.base_urls.items():
+        if not settings.models.allows_address(url):
+            raise _failure(file, f"has {url!r} at models.base_urls.{name}, which models.addresses does not allow")
     _check_commands(settings)
+    _check_hooks(settings)
+
+
+def _check_modes(settings: ManagedSettings) -> None:
+    from dragoman.coder.modes import MODES
+
+    modes = settings.modes
+    for mode in [*(modes.allowed or ()), *(name for name in (modes.highest, modes.default) if name)]:
+        if mode not in MODES:
+            raise _failure(settings.file, f"names the unknown mode {mode!r}; there are {', '.join(MODES)}")
+    if modes.default and not modes.permits(modes.default):
+        raise _failure(settings.file, f"has {modes.default!r} at modes.default, which it does not allow")
+
+
+def _check_hooks(settings: ManagedSettings) -> None:
+    """Refuse hooks that are not understood: one that forbids something must not be passed over."""
+    if settings.hooks.managed:
+        from dragoman.coder.hook_files import EVENTS, read_hooks
+
+        for event in settings.hooks.managed:
+            if event not in EVENTS:
+                names = ", ".join(EVENTS)
+                raise _failure(settings.file, f"has the unknown key hooks.managed.{event}; there are {names}")
+        for mistake in read_hooks(settings.hooks.managed, "hooks.managed", "managed").mistakes:
+            raise _failure(settings.file, f"has a hook that would not run: {mistake}")
 
 
 def _check_commands(settings: ManagedSettings) -> None:
     import shlex
 
-    for pattern in settings.mcp.commands or ():
-        try:
-            words = shlex.split(pattern)
-        except ValueError:
-            words = []
-        if not words:
-            raise _failure(settings.file, f"has {pattern!r} at mcp.commands, which is no command line")
+    for key in ("commands", "denied_commands"):
+        for pattern in getattr(settings.mcp, key) or ():
+            try:
+                words = shlex.split(pattern)
+            except ValueError:
+                words = []
+            if not words:
+                raise _failure(settings.file, f"has {pattern!r} at mcp.{key}, which is no command line")
 
 
 def _failure(path: str, reason: str) -> ManagedFileFailed:

@@ -2,7 +2,8 @@
 
 `managed_file` reads them from a file that the user cannot write. A bound that is not written is no bound: a
 `ManagedSettings()` allows what the user's own settings allow. It can only take away, and add questions; `rules.allow`
-alone spares one. What a bound refuses is said with the file's name (`says`), so that the user knows who to ask.
+alone spares one, and `modes.default` and `models.base_urls` say what counts. What a bound refuses is said with the
+file's name (`says`), so that the user knows who to ask.
 
 Patterns have one wildcard, `*`. In an address it stands for a part of the host, or of the path, and never for both; in
 a command line for a part of one word, and a last word `*` for all that follow.
@@ -17,9 +18,12 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from msgspec import Struct, structs
 
+from dragoman.coder.modes import REACH
 from dragoman.vocabulary.requests import McpHttp, McpServer, McpSse, McpStdio
 
 if TYPE_CHECKING:
+    from dragoman.coder.hook_files import Hook, HookOrigin
+    from dragoman.permissions.fixed_rules import FixedRules
     from dragoman.permissions.rule import PermissionRule
 
 # Lists where `None` means that nothing is said, and an empty list that nothing is allowed.
@@ -41,10 +45,23 @@ class RulePattern(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ManagedModes(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[modes]`: the modes that may be used, by name, and the one that reaches furthest. `read-only` always may."""
+    """`[modes]`: the modes that may be used, by name, and the one that reaches furthest (`coder.modes.REACH`).
+
+    Modes that only read always may: there is always one to go back to. `default` is the mode of a new session where
+    the user names none.
+    """
 
     allowed: Patterns = None
     highest: str = ""
+    default: str = ""
+
+    def permits(self, mode: str) -> bool:
+        """Return whether a mode may be used."""
+        reach = REACH.get(mode)
+        if not reach:
+            return reach is not None
+        is_named = self.allowed is None or mode in self.allowed
+        return is_named and (not self.highest or reach <= REACH[self.highest])
 
 
 class ManagedRules(Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,11 +84,13 @@ class ManagedRules(Struct, frozen=True, forbid_unknown_fields=True):
 class ManagedModels(Struct, frozen=True, forbid_unknown_fields=True):
     """`[models]`: models by patterns such as `anthropic/*`, and the addresses that providers may be reached at.
 
+    `base_urls` are addresses of providers by name, before those of the user's configuration and environment.
     `fallback`: the user's list of models to fall back to counts.
     """
 
     allowed: Patterns = None
     addresses: Patterns = None
+    base_urls: Mapping[str, str] = {}
     fallback: bool = True
 
     def allows(self, name: str) -> bool:
@@ -84,27 +103,47 @@ class ManagedModels(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ManagedMcp(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[mcp]`: the MCP servers that may be started, by their command line, and reached, by their URL."""
+    """`[mcp]`: the MCP servers that may be started, by their command line, and reached, by their URL.
 
+    A server needs each list that is about it: `names`, and `commands` or `urls`. What a `denied_` list has is refused
+    whatever else is said.
+    """
+
+    names: Patterns = None
     commands: Patterns = None
     urls: Patterns = None
+    denied_names: tuple[str, ...] = ()
+    denied_commands: tuple[str, ...] = ()
+    denied_urls: tuple[str, ...] = ()
 
     def allows(self, server: McpServer) -> bool:
-        """Return whether a server may be used. One of another kind may where neither list is given."""
+        """Return whether a server may be used. One of another kind may where neither commands nor URLs are listed."""
+        name = getattr(server, "name", "")
+        if matches(self.denied_names, name) or not (self.names is None or matches(self.names, name)):
+            return False
         if isinstance(server, McpStdio):
             words = [server.command, *(server.args or ())]
-            return self.commands is None or any(_matches_words(one, words) for one in self.commands)
+            return not _starts(self.denied_commands, words) and (self.commands is None or _starts(self.commands, words))
         if isinstance(server, McpHttp | McpSse):
-            return self.urls is None or matches_url(self.urls, server.url)
+            is_denied = matches_url(self.denied_urls, server.url)
+            return not is_denied and (self.urls is None or matches_url(self.urls, server.url))
         return self.commands is None and self.urls is None
 
 
 class ManagedHooks(Struct, frozen=True, forbid_unknown_fields=True):
-    """`[hooks]`: whether hooks of the user and of projects run, and those that always do (`managed`, by event)."""
+    """`[hooks]`: whether hooks of the user and of projects run, and those that always do (`managed`, by event).
+
+    `only_managed`: neither those of the user nor those of projects run.
+    """
 
     user: bool = True
     project: bool = True
+    only_managed: bool = False
     managed: Mapping[str, object] = {}
+
+    def allows(self, origin: "HookOrigin") -> bool:
+        """Return whether hooks of this origin run."""
+        return origin == "managed" or (not self.only_managed and (self.user if origin == "user" else self.project))
 
 
 class ManagedProjects(Struct, frozen=True, forbid_unknown_fields=True):
@@ -146,6 +185,20 @@ class ManagedSettings(Struct, frozen=True):
     web: ManagedWeb = ManagedWeb()
     file: str = ""
 
+    def hook_list(self) -> "tuple[Hook, ...]":
+        """Return the administrator's own hooks, as `hook_files` has those of the user. Imports that with the first."""
+        if not self.hooks.managed:
+            return ()
+        from dragoman.coder.hook_files import read_hooks
+
+        return read_hooks(self.hooks.managed, self.file, "managed").hooks
+
+    def fixed_rules(self) -> "FixedRules":
+        """Return the rules with their origin, as decisions are made by them. Raises `RuleRefused`."""
+        from dragoman.permissions.fixed_rules import FixedRules
+
+        return FixedRules((*self.rules.against(), *self.rules.allowing()), self.file, self.rules.only_managed)
+
     def says(self, what: str) -> str:
         """Return a sentence about a refusal, with its origin and without a stop: `what` follows "does not allow"."""
         return f"the administrator's file {self.file} does not allow {what}"
@@ -156,7 +209,7 @@ class ManagedSettings(Struct, frozen=True):
         for table in TABLES:
             part = getattr(self, table)
             for field in structs.fields(part):
-                if (value := getattr(part, field.name)) != field.default:
+                if (value := getattr(part, field.name)) != getattr(getattr(NOTHING_MANAGED, table), field.name):
                     found[f"{table}.{field.name}"] = value
         return found
 
@@ -192,6 +245,10 @@ def _is_at(pattern: str, scheme: str, host: str, url: str) -> bool:
     path = url.partition("://")[2].partition("/")[2]
     is_same_place = wanted.lower() == scheme.lower() and matches((wanted_host.lower(),), host.lower())
     return is_same_place and (not slash or matches((wanted_path,), path))
+
+
+def _starts(patterns: Sequence[str], words: Sequence[str]) -> bool:
+    return any(_matches_words(one, words) for one in patterns)
 
 
 def _matches_words(pattern: str, words: Sequence[str]) -> bool:

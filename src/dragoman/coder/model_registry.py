@@ -47,6 +47,8 @@ METHODS: Final[list[AuthMethod]] = [
 # Those of `models.names`, which is not imported at the start.
 DEMO: Final = "demo"
 OFFLINE: Final = "offline"
+# The key of a configuration that has the administrator's `ManagedSettings`, if there is a file of the administrator's.
+MANAGED: Final = "managed"
 
 
 class ProviderAccess:

@@ -49,6 +49,19 @@ MODES: Final[dict[str, Mode]] = {
 UNCONFINED: Final = frozenset({"ask", "full-access"})
 
 
+# How far a session in a mode can reach, whatever is answered there: not by how often it asks. So `ask`, whose commands
+# run unconfined after a yes, is above `workspace-write`, whose commands never do. Nothing of reach 0 changes anything.
+REACH: Final = {
+    "read-only": 0,
+    "plan": 0,
+    "safe": 1,
+    "sandbox": 2,
+    "workspace-write": 3,
+    "ask": 4,
+    "full-access": 5,
+}
+
+
 def asks_less(new: str, old: str) -> bool:
     """Return whether mode `new` lets anything happen without a question that mode `old` asks about or refuses.
 

@@ -14,11 +14,13 @@ from typing import Final, Literal, NamedTuple
 from msgspec.structs import replace
 
 from dragoman.coder.kept_rules import KeptRule, KeptRules, KeptRulesFailed, RuleScope
+from dragoman.coder.managed_rules import ManagedRuleBook
 from dragoman.coder.modes import MODES, UNCONFINED
 from dragoman.host.command_rules import covers, is_list_of_programs, prefixes
 from dragoman.host.shell import parse
-from dragoman.permissions.decision import MORE, Decision, PathPosition, decide
+from dragoman.permissions.decision import MORE, Decision, PathPosition
 from dragoman.permissions.facts import Action, ActionKind, CallFacts
+from dragoman.permissions.fixed_rules import decide_after
 from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.identity import LOCAL, Identity
 
@@ -107,11 +109,18 @@ _RESOLVED: Final = PathPosition(lambda path: True)
 
 
 def decide_call(
-    call: JudgedCall, mode: str, rules: Sequence[PermissionRule], *, fetches: bool = False, identity: Identity = LOCAL
+    call: JudgedCall,
+    mode: str,
+    rules: Sequence[PermissionRule],
+    *,
+    fetches: bool = False,
+    identity: Identity = LOCAL,
+    managed: ManagedRuleBook | None = None,
 ) -> Decision:
-    """Return what the mode and the remembered answers say. `fetches`: a page that would be asked about is not.
+    """Return what the mode, the administrator's rules (`managed`) and the remembered answers say.
 
-    To a confined `identity` guarded acts are refused, whatever was remembered: it could only ask itself.
+    `fetches`: a page that would be asked about is not. To a confined `identity` guarded acts are refused, whatever was
+    remembered: it could only ask itself.
     """
     known = MODES.get(mode)
     if known is None:
@@ -121,8 +130,13 @@ def decide_call(
         policy = policy._replace(fetch="allow")
     if identity.confined:
         policy = policy._replace(guarded="deny")
+    facts = CallFacts(tuple(call.acts), tool=call.tool)
     counted = [rule for rule in rules if rule.effect != "allow" or not (rule.confined and mode in UNCONFINED)]
-    decision = decide(CallFacts(tuple(call.acts), tool=call.tool), counted, policy, _RESOLVED)
+    ruled = None if managed is None else managed.decide(call.acts)
+    only = managed is not None and managed.only_managed
+    decision = decide_after(ruled, facts, counted, policy, _RESOLVED, only=only)
+    if decision.by == "managed":
+        return decision
     if decision.by == "policy":
         return decision if decision.reason else decision._replace(reason=leaves_confinement(identity))
     if decision.verdict == "deny":
@@ -171,12 +185,14 @@ class PermissionGate:
         kept: KeptRules | None = None,
         project: Callable[[], str] = lambda: "",
         warn: Callable[[str], Awaitable[None]] = _discard,
+        managed: ManagedRuleBook | None = None,
     ) -> None:
         """`identity` is whose turn it is, `kept` the rules that outlive the session; None: there is no place for them.
 
         `project` is where the session works, by the path that its rules are kept under. It blocks. `warn` tells the
-        user that a rule could not be kept.
+        user that a rule could not be kept. `managed` are the administrator's rules; None: there are none.
         """
+        self._managed = managed
         self.rules: Final = rules
         self._kept = kept
         self._find_project = project
@@ -205,6 +221,13 @@ class PermissionGate:
     def keeps_rules(self) -> bool:
         """Whether an answer can be kept beyond the session: by the user at this machine alone."""
         return self._kept is not None and self.identity == LOCAL
+
+    def remembers(self, call: JudgedCall) -> bool:
+        """Return whether an "always" about a call would count: not where the administrator wants a question."""
+        if self._managed is None:
+            return True
+        ruled = self._managed.decide(call.acts)
+        return not self._managed.only_managed and (ruled is None or ruled.verdict != "ask")
 
     async def kept_rules(self) -> Sequence[KeptRule]:
         """Return the kept rules that count in this project. Raises `KeptRulesFailed`."""
@@ -247,7 +270,7 @@ class PermissionGate:
                 continue
             if self._decide(now).verdict == "deny":
                 return Decision("deny", _FORBIDDEN_MEANWHILE, "policy", option=answer.kind)
-            if answer.kind == "allow_always":
+            if answer.kind == "allow_always" and self.remembers(call):
                 await self._learn("allow", call, answer.scope)
             return Approved(now, Decision("allow", "you said yes", "user", option=answer.kind), _KEY)
         return Decision("deny", _DOES_NOT_STAND_STILL, "policy")
@@ -257,7 +280,9 @@ class PermissionGate:
             return Decision("deny", self._kept_failure, "policy")
         kept = {one.rule: one for one in self._kept_rules if one.rule.effect != "allow" or self.keeps_rules}
         rules = [*self.rules, *kept]
-        decision = decide_call(call, self.mode, rules, fetches=self._fetches, identity=self.identity)
+        decision = decide_call(
+            call, self.mode, rules, fetches=self._fetches, identity=self.identity, managed=self._managed
+        )
         if decision.reason == _NEVER and (rule := decision.rules[0]) in kept and rule not in self.rules:
             return decision._replace(reason=_kept_reason(kept[rule]))
         return decision

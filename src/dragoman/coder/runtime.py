@@ -30,6 +30,8 @@ from dragoman.coder.identity_limits import (
 )
 from dragoman.coder.kept_results import KeptResults
 from dragoman.coder.kept_rules import KeptRules, project_of
+from dragoman.coder.managed_rules import rule_book
+from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.coder.model_calls import ModelCalls
 from dragoman.coder.models.contract import Model, SearchesWeb
 from dragoman.coder.permissions import PermissionGate
@@ -93,7 +95,8 @@ class SessionRuntime:
         self.rule_log: Final = RuleLog(coding_session.session)
         self._loaded: LoadedSession | None = None
         workspace_tools: list[Tool] = [*(ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash())]
-        self._shared_tools: Final[list[Tool]] = [*workspace_tools, WebFetch()]
+        web: list[Tool] = [WebFetch(self.managed)] if self.managed.web.fetch else []
+        self._shared_tools: Final[list[Tool]] = [*workspace_tools, *web]
         # Without a data folder there is no place for a view.
         home = coding_session.setup.home
         self._sandbox = self._make_sandbox(home) if home else None
@@ -129,6 +132,7 @@ class SessionRuntime:
         self._identity = LOCAL
         self._narrowed_identities: set[Identity] = set()
         self._pinned_roots: Roots | None = None
+        self._rule_book: Final = rule_book(self.managed, self._roots)
         self._results: Final = KeptResults(home, self.session.id) if home else None
         self._briefing: Final = self._make_briefing(lambda: self.coding_session.prompt_files.skills)
 
@@ -149,7 +153,12 @@ class SessionRuntime:
 
     def mode(self) -> str:
         """Return the present mode, within the limits of every identity that has prompted in this turn."""
-        return nearest_mode(self._wanted_mode(), self._identity)
+        return nearest_mode(self._wanted_mode(), self._identity, self.managed)
+
+    @property
+    def managed(self) -> ManagedSettings:
+        """What the administrator of this machine allows."""
+        return self._setup.managed
 
     def _wanted_mode(self) -> str:
         return self._turn_mode or str(self.session.option("mode"))
@@ -376,6 +385,7 @@ class SessionRuntime:
                 kept=KeptRules(self._setup.home) if self._setup.home else None,
                 project=self._project,
                 warn=self._warn,
+                managed=self._rule_book,
             )
             toolbox = Toolbox(
                 self._all_tools,
@@ -410,7 +420,8 @@ class SessionRuntime:
         limits, guardian = self._setup.sandbox_limits, self._setup.guardian()
         # What is not there cannot be hidden, and a command must not be the one that makes it.
         fixed = (*protected, *(folder for folder in own if not os.path.lexists(folder)))
-        execution = DirectExecution(self.session, roots, self.mode, environment, home, limits, fixed, (*own, *private))
+        hidden = (*own, *private, *self._denied_places())
+        execution = DirectExecution(self.session, roots, self.mode, environment, home, limits, fixed, hidden)
         return ToolContext(
             self.session,
             roots,
@@ -424,6 +435,7 @@ class SessionRuntime:
             self._results,
             self.model.sees,
             lent_paths(self.coding_session.prompt_files.skills, (*own, os.path.realpath(self._setup.user_home or "/"))),
+            self._denies_reading,
         )
 
     def _own_folders(self) -> tuple[str, ...]:
@@ -431,7 +443,14 @@ class SessionRuntime:
         return tuple(os.path.realpath(path) for path in self._setup.own_folders)
 
     def _out_of_reach(self) -> tuple[str, ...]:
-        return (*self._own_folders(), *self._private())
+        return (*self._own_folders(), *self._private(), *self._denied_places())
+
+    def _denied_places(self) -> tuple[str, ...]:
+        """Return what the administrator keeps from confined commands."""
+        return () if self._rule_book is None else tuple(self._rule_book.denied_places())
+
+    def _denies_reading(self, path: str) -> bool:
+        return self._rule_book is not None and self._rule_book.denies_reading(path)
 
     def _private(self) -> tuple[str, ...]:
         """Return what of a server is out of reach, by its real paths."""

@@ -268,7 +268,14 @@ class Sandboxed:
         blocked_reason = next((act.blocked_reason for act in preview.acts if act.blocked_reason), "")
         # What is read goes to the model at once, and is asked about as it is elsewhere; what is written, at the end.
         acts = [
-            Action("sandboxed", act.subject, guarded=act.guarded and act.kind == "read", blocked_reason=blocked_reason)
+            Action(
+                "sandboxed",
+                act.subject,
+                guarded=act.guarded and act.kind == "read",
+                blocked_reason=blocked_reason,
+                paths_in_workspace=act.paths_in_workspace,
+                kind_in_view=act.kind,
+            )
             for act in preview.acts
         ]
         return preview._replace(acts=acts)

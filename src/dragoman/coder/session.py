@@ -23,6 +23,7 @@ from dragoman.coder.session_options import SessionOptions
 from dragoman.coder.setup import Setup
 from dragoman.errors import RequestFailed
 from dragoman.host.markdown_files import project_folders
+from dragoman.host.text import harmless
 from dragoman.vocabulary.events import AnyEvent, Notice
 from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.options import AnyCommand
@@ -62,6 +63,8 @@ class CodingSession:
         self._listing: asyncio.Task[None] | None = None
         self._runtime: SessionRuntime | None = None
         self._remarks_sent = False
+        # Names of MCP servers that the administrator does not allow.
+        self._refused_servers: list[str] = []
 
     async def open(self) -> None:
         """Set the options and commands that the client gets, check the folders, and start MCP servers and listings.
@@ -82,7 +85,10 @@ class CodingSession:
         client_servers = self.session.mcp_servers
         programs = {id(server) for server in client_servers if isinstance(server, McpStdio)}
         public_only = set() if identity.brings_programs else {id(server) for server in client_servers}
-        configs = [*client_servers, *self.setup.servers(self.session.cwd)]
+        named = [*client_servers, *self.setup.servers(self.session.cwd)]
+        allows = self.setup.managed.mcp.allows
+        configs = [server for server in named if allows(server)]
+        self._refused_servers = [getattr(server, "name", "?") for server in named if not allows(server)]
         if configs:
             from dragoman.coder.mcp import McpServers
 
@@ -167,7 +173,7 @@ class CodingSession:
         identity = caller()
         try:
             if config_id == "mode":
-                check_mode(value, identity)
+                check_mode(value, identity, self.setup.managed)
             return None
         except RequestFailed as failed:
             return self._refuse_mode(value, identity, failed)
@@ -248,8 +254,14 @@ class CodingSession:
         remarks = list(self.setup.remarks(self.session.cwd))
         home = os.path.realpath(self.setup.environment.get("HOME") or os.path.expanduser("~"))
         wide = wide_workspace_notice([os.path.realpath(root) for root in self.session.roots], home)
-        warnings = [Notice("warning", remark) for remark in (wide, self.options.lost_model, *remarks) if remark]
+        lost = (self.options.lost_model, self.options.lost_mode())
+        refused = [f"{line}." for line in self._refused_lines()]
+        warnings = [Notice("warning", remark) for remark in (wide, *lost, *refused, *remarks) if remark]
         return [*warnings, *(Notice("info", one) for one in hidden[:_MOST_HIDDEN])]
+
+    def _refused_lines(self) -> list[str]:
+        says = self.setup.managed.says
+        return [f"{harmless(name)} is not used: {says('this MCP server')}" for name in self._refused_servers]
 
     async def wait_for_servers(self) -> None:
         """Wait at most `SERVERS_SECONDS` for servers that are being started: the prompt may need them."""
@@ -259,7 +271,7 @@ class CodingSession:
     async def servers_text(self) -> str:
         """Return the MCP servers, in words."""
         await self.wait_for_servers()
-        remarks = [f"- {remark}" for remark in self.setup.remarks(self.session.cwd)]
+        remarks = [f"- {remark}" for remark in (*self._refused_lines(), *self.setup.remarks(self.session.cwd))]
         if self._servers is None:
             return "\n".join(["This session has no MCP servers.", *remarks])
         lines = remarks

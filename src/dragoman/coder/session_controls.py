@@ -12,6 +12,7 @@ from dragoman.coder.compaction import Compaction
 from dragoman.coder.decision_log import DecisionLog
 from dragoman.coder.identity_limits import allowed_modes, check_mode
 from dragoman.coder.kept_rules import KeptRule
+from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.coder.models.contract import Model
 from dragoman.coder.prompt_files import PromptFile
 from dragoman.coder.session_options import is_option
@@ -42,6 +43,11 @@ class SessionControls:
     def prompt_files(self) -> Mapping[str, PromptFile]:
         """The commands and skills that stand in files, by name."""
         return self._runtime.coding_session.prompt_files.commands
+
+    @property
+    def managed(self) -> ManagedSettings:
+        """What the administrator of this machine allows."""
+        return self._runtime.managed
 
     def mode(self) -> str:
         """Return the mode that counts now."""
@@ -95,13 +101,16 @@ class SessionControls:
         known = [
             choice.value for option in self.session.options if is_option(option, name) for choice in option.choices()
         ]
-        return [mode for mode in known if mode in allowed_modes(self.identity())] if name == "mode" else known
+        if name != "mode":
+            return known
+        allowed = allowed_modes(self.identity(), self._runtime.managed)
+        return [mode for mode in known if mode in allowed]
 
     async def set_option(self, name: str, value: str) -> None:
         """Choose a mode or a model. Raises `RequestFailed` for a value that is unknown or not open to the identity."""
         known = self.choices(name)
         if name == "mode":
-            check_mode(value, self.identity())
+            check_mode(value, self.identity(), self._runtime.managed)
         if name == "model":
             session_core(self.session).options = self._runtime.coding_session.options.with_model(value)
             return

@@ -5,6 +5,7 @@ from typing import Final, TypeGuard
 
 from dragoman.agent.session import Session, session_core
 from dragoman.coder.identity_limits import nearest_mode
+from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.coder.models.contract import Closing, HasThoughtLevels, Model
 from dragoman.coder.modes import MODES
 from dragoman.coder.setup import Setup
@@ -34,7 +35,23 @@ class SessionOptions:
 
     def initial(self, model: str, identity: Identity) -> list[Option]:
         """Return the options of a session that opens, with this model; the mode is one that the identity may use."""
-        return [_mode_option(nearest_mode(self._setup.mode, identity)), *self._model_options(model)]
+        managed = self._setup.managed
+        wanted = self._forbidden_mode() or self._setup.mode
+        return [_mode_option(nearest_mode(wanted, identity, managed), managed), *self._model_options(model)]
+
+    def lost_mode(self) -> str:
+        """Return why the session goes on in another mode than it had when it was last open; empty: it does not."""
+        former = self._forbidden_mode()
+        if not former:
+            return ""
+        reason = self._setup.managed.says(f"mode {former}")
+        return f"This session goes on in mode {self._session.option('mode')}, not in {former}: {reason}."
+
+    def _forbidden_mode(self) -> str:
+        """Return the mode that the session had when it was last open, if the administrator does not permit it now."""
+        stored = session_core(self._session).stored_options.get("mode")
+        is_mode = isinstance(stored, str) and stored in MODES
+        return str(stored) if is_mode and not self._setup.managed.modes.permits(str(stored)) else ""
 
     def remember_thought_level(self) -> None:
         """Prefer the level that is set now, also for models that are chosen later."""
@@ -122,8 +139,10 @@ class SessionOptions:
         return current
 
 
-def _mode_option(mode: str) -> Select:
-    modes = [Choice(value, known.name, known.description) for value, known in MODES.items()]
+def _mode_option(mode: str, managed: ManagedSettings) -> Select:
+    """Return the option for the mode, with the modes that the administrator permits."""
+    permitted = {value: known for value, known in MODES.items() if managed.modes.permits(value)}
+    modes = [Choice(value, known.name, known.description) for value, known in permitted.items()]
     return Select("mode", "Mode", mode, [*modes], "What the agent may do without asking", MODE_CATEGORY)
 
 

@@ -11,6 +11,7 @@ from dragoman.coder.compaction import Compaction
 from dragoman.coder.decision_log import answered_by
 from dragoman.coder.identity_limits import may_answer, may_write
 from dragoman.coder.kept_rules import KeptRulesFailed
+from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.coder.modes import MODES, asks_less
 from dragoman.coder.session_controls import SessionControls
 from dragoman.coder.slash_commands import BUILT_IN
@@ -104,7 +105,16 @@ async def _permissions(arguments: str, controls: SessionControls) -> str:
     lines = [f"{n}. {rule.verdict} `{rule.tool}` {rule.subject}" for n, rule in enumerate(rules, 1)]
     if not lines:
         lines.append("Nothing is always allowed or forbidden in this session.")
-    return "\n".join([*lines, *await _kept_rules(controls)])
+    return "\n".join([*lines, *await _kept_rules(controls), *_managed_rules(controls.managed)])
+
+
+def _managed_rules(managed: ManagedSettings) -> list[str]:
+    """Return the administrator's rules in lines; none where there are none."""
+    rules = [*managed.rules.against(), *managed.rules.allowing()]
+    lines = [f"- {rule.verdict} {rule.pattern()}" for rule in rules]
+    if managed.rules.only_managed:
+        lines.append("- what you always allow does not count")
+    return ["", f"Of the administrator's file {managed.file}, before all others:", "", *lines] if lines else []
 
 
 async def _kept_rules(controls: SessionControls) -> list[str]:

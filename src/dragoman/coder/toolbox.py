@@ -236,6 +236,8 @@ class Toolbox:
             needs = Needs(self._gate.mode, leave=any(act.guarded for act in asked.acts))
             mode, title = self._gate.mode, shown.title
             options = choices(asked, keeps=self._gate.keeps_rules)
+            if not self._gate.remembers(asked):
+                options = [option for option in options if option.kind != "allow_always"]
             async with self._log.asking(decider, mode=mode, tool=tool.name, kind=tool.kind, title=title):
                 answer = await self.session.ask_permission(title, tool=shown, options=options, needs=needs)
             decider = answered_by(answer, decider)

@@ -19,8 +19,9 @@ from dragoman.permissions.policy import PolicyTable, Verdict
 from dragoman.permissions.rule import PermissionRule, names_folder, path_patterns, wild_words_of, words_of
 
 # Where a decision came from: an answer to a question, a rule, the table of a mode or of a client's level, or what is
-# above them: a limit of the token, a call that never runs, a question that could not be settled.
-DecidedBy = Literal["user", "rule", "mode", "policy"]
+# above them: a limit of the token, a call that never runs, a question that could not be settled; `managed`: a rule of
+# the administrator's.
+DecidedBy = Literal["user", "rule", "mode", "policy", "managed"]
 # Behind the words of an answer that is about more than one command line.
 MORE: Final = " …"
 # Why a policy asks about an action.
@@ -77,6 +78,11 @@ def decide(facts: CallFacts, rules: Sequence[PermissionRule], policy: PolicyTabl
         return Decision("deny", "")
     if policy.guarded == "deny" and any(action.guarded for action in facts.actions):
         return Decision("deny", "", "policy")
+    return decide_by_rules(facts, rules, where) or _by_policy(facts, rules, policy, where)
+
+
+def decide_by_rules(facts: CallFacts, rules: Sequence[PermissionRule], where: PathPosition) -> Decision | None:
+    """Return what the first of these rules says that is about a call, whatever the policy is; None: none is."""
     for effect in ("reject", "ask"):
         against = tuple(rule for rule in rules if rule.effect == effect and _touches(rule, facts, where))
         if against:
@@ -84,7 +90,7 @@ def decide(facts: CallFacts, rules: Sequence[PermissionRule], policy: PolicyTabl
     for rule in rules:
         if rule.effect == "allow" and _covers(rule, facts, where):
             return Decision("allow", str(rule), "rule", (rule,))
-    return _by_policy(facts, rules, policy, where)
+    return None
 
 
 def _by_policy(facts: CallFacts, rules: Sequence[PermissionRule], policy: PolicyTable, where: PathPosition) -> Decision:

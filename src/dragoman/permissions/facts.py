@@ -19,7 +19,8 @@ class Action(NamedTuple):
     `unconfined` is why a command would run without the confinement that its mode promises: only after a yes to this
     very call. `portable`: it is not known that bash reads the command. `is_known`: an agent may say that it does such a
     thing and not to what; then there is no subject. `confined`: a command that will be kept in its confinement whatever
-    mode there is when it runs, and the confinement was tried out.
+    mode there is when it runs, and the confinement was tried out. `kind_in_view`: what a sandboxed action does in the
+    view; empty: it is none.
     """
 
     kind: ActionKind
@@ -32,6 +33,7 @@ class Action(NamedTuple):
     portable: bool = False
     is_known: bool = True
     confined: bool = False
+    kind_in_view: "ActionKind | Literal['']" = ""
 
     @property
     def is_of_file(self) -> bool:
@@ -61,7 +63,9 @@ class CallFacts(NamedTuple):
     def kinds(self) -> frozenset[ActionKind]:
         """Everything it may be, for rules that say no: a change may be called anything."""
         found = {action.kind for action in self.actions}
-        return frozenset(found | {"edit"} if self.kind == "other" else found)
+        if "foreign" in found:
+            found.add("other")
+        return frozenset(found | {"edit"} if self.kind in ("other", "foreign") else found)
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -95,8 +95,11 @@ class PermissionRule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     def __str__(self) -> str:
         if self.tool:
             return f"{self.verdict} {self.tool} {self.subject}"
-        named = [f"{name} {value}" for name in PATTERN_FIELDS if (value := getattr(self, name))]
-        return f"the rule {self.effect} {', '.join(named)}"
+        return f"the rule {self.effect} {self.pattern()}"
+
+    def pattern(self) -> str:
+        """Return what a pattern names, in words."""
+        return ", ".join(f"{name} {value}" for name in PATTERN_FIELDS if (value := getattr(self, name)))
 
 
 def stored_rule(value: object) -> PermissionRule | None:

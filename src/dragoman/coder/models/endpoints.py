@@ -1,14 +1,15 @@
 """Where a hosted model is reached, and with which key.
 
-Promise: a key goes to its own provider's address, or to the one that its owner has set, and nowhere else: `base_url` in
-`[providers.NAME]` of the user's config.toml, else the variable of the provider's own SDK (`ADDRESS_VARIABLES`), else
-the default. Both belong to the user: no file of a project is read for them.
+Promise: a key goes to its own provider's address, or to the one that its owner has set, and nowhere else: that of the
+administrator's file, else `base_url` in `[providers.NAME]` of the user's config.toml, else the variable of the
+provider's own SDK (`ADDRESS_VARIABLES`), else the default. No file of a project is read for them. Where the
+administrator's file lists addresses, it goes to no other, whatever the user has set.
 """
 
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from dragoman.coder.credentials import (
@@ -19,6 +20,8 @@ from dragoman.coder.credentials import (
     check_key,
     without_secrets,
 )
+from dragoman.coder.managed_settings import NOTHING_MANAGED, ManagedSettings
+from dragoman.coder.model_registry import MANAGED
 from dragoman.coder.models.descriptions import NOTHING, ModelDescription
 from dragoman.coder.models.known_providers import KINDS, KNOWN_PROVIDERS, Family
 from dragoman.coder.models.names import ModelName
@@ -38,6 +41,7 @@ __all__ = [
     "find_address",
     "find_endpoint",
     "find_family",
+    "managed_in",
     "ollama_url",
     "provider_config",
 ]
@@ -65,7 +69,8 @@ _API_VERSION_VARIABLE: Final = "OPENAI_API_VERSION"
 
 
 class ProviderAddress(NamedTuple):
-    """Where a provider is reached, and where that was set: `config.toml`, a variable's name, or `default`."""
+    """Where a provider is reached, and where that was set: `config.toml`, a variable's name, `default`, or the path of
+    the administrator's file."""
 
     url: str
     source: str
@@ -151,11 +156,28 @@ def find_family(provider: str, settings: ProviderConfig) -> Family:
     return KINDS[settings.kind] if settings.kind else known.family if known else "compatible"
 
 
-def find_address(provider: str, *, environment: Mapping[str, str], config: Mapping[str, object]) -> ProviderAddress:
-    """Return the provider's address: config.toml's, else the environment's, else the default.
+def managed_in(config: Mapping[str, object]) -> ManagedSettings:
+    """Return the administrator's settings that come with a configuration."""
+    return cast(ManagedSettings, config.get(MANAGED, NOTHING_MANAGED))
 
-    A variable that is empty or blank counts as not set. Raises `ModelUnavailable` where the address cannot be one.
+
+def find_address(provider: str, *, environment: Mapping[str, str], config: Mapping[str, object]) -> ProviderAddress:
+    """Return the provider's address: the administrator's, else config.toml's, the environment's, the default.
+
+    A variable that is empty or blank counts as not set. Raises `ModelUnavailable` where the address cannot be one, and
+    where the administrator does not allow it.
     """
+    managed = managed_in(config)
+    found = _named_address(provider, environment, config)
+    if provider in managed.models.base_urls:
+        return found._replace(source=managed.file)
+    if not managed.models.allows_address(found.url):
+        refusal = managed.says(f"{provider} to be reached at {found.url}")
+        raise ModelUnavailable(f"{refusal[:1].upper()}{refusal[1:]} ({found.source}).")
+    return found
+
+
+def _named_address(provider: str, environment: Mapping[str, str], config: Mapping[str, object]) -> ProviderAddress:
     settings = provider_config(config, provider)
     variable = ADDRESS_VARIABLES.get(provider, "")
     given = environment.get(variable, "").strip() if variable else ""

@@ -11,7 +11,9 @@ from dragoman.coder.models.endpoints import (
     Endpoint,
     ModelUnavailable,
     configured,
+    find_address,
     find_endpoint,
+    managed_in,
     provider_config,
 )
 from dragoman.coder.models.known_providers import KNOWN_PROVIDERS, LIBRARY_EXTRAS
@@ -38,9 +40,10 @@ def find_default_model(
             return parse(wanted, configured=configured(config))
         except BadModelName as error:
             raise ModelUnavailable(f"model in the configuration: {error}") from None
+    allowed = managed_in(config).models
     for provider in usable_providers(environment, config, credentials):
         name = _default(config, provider)
-        if name is not None:
+        if name is not None and allowed.allows(str(name)):
             return name
     return ModelName(DEMO)
 
@@ -61,7 +64,9 @@ def choices(
         default = _default(config, provider)
         offered += [] if default is None else [default]
         offered += [ModelName(provider, name) for name in listed(provider)]
-    return list(dict.fromkeys([*offered, ModelName(DEMO)]))
+    allowed = managed_in(config).models
+    found = [name for name in [*offered, ModelName(DEMO)] if name == current or allowed.allows(str(name))]
+    return list(dict.fromkeys(found))
 
 
 def make_model(
@@ -77,6 +82,10 @@ def make_model(
 
     `listed` returns what a provider's list says of a model.
     """
+    managed = managed_in(config)
+    if not managed.models.allows(str(choice)):
+        refusal = managed.says(f"the model {choice}")
+        raise ModelUnavailable(f"{refusal[:1].upper()}{refusal[1:]}.")
     if choice.provider == DEMO:
         from dragoman.coder.models import demo
 
@@ -96,10 +105,22 @@ def make_model(
 def usable_providers(
     environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials
 ) -> list[str]:
-    """Return the providers there is a credential for, in the order they are tried: the known ones first."""
+    """Return the providers there is a credential for, and an address that is allowed, in the order they are tried: the
+    known ones first."""
     named = configured(config)
     order = dict.fromkeys([*KNOWN_PROVIDERS, *named])
-    return [name for name in order if _is_usable(name, environment, config, credentials)]
+    found = [name for name in order if _is_usable(name, environment, config, credentials)]
+    if managed_in(config).models.addresses is None:
+        return found
+    return [name for name in found if _has_allowed_address(name, environment, config)]
+
+
+def _has_allowed_address(provider: str, environment: Mapping[str, str], config: Mapping[str, object]) -> bool:
+    try:
+        find_address(provider, environment=environment, config=config)
+    except ModelUnavailable:
+        return False
+    return True
 
 
 def _is_usable(

@@ -3,7 +3,7 @@
 `arguments` reads the input of a call, `result_text` bounds and spells out what is shown of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dragoman.agent.session import Session
@@ -70,6 +70,8 @@ class ToolContext(NamedTuple):
     sees: frozenset[str] = frozenset()
     # Real paths beyond the roots that `read_file` may read, and what is below them: skills.
     lent: tuple[str, ...] = ()
+    # Whether the administrator denies reading a file, by its real path.
+    denies_reading: Callable[[str], bool] = lambda path: False
 
 
 class CommandPlace(Protocol):

@@ -138,8 +138,13 @@ def _is_private(path: str, context: ToolContext) -> bool:
 
 
 def is_withheld(path: str, context: ToolContext) -> bool:
-    """Return whether a file is not to be read without a question: it is ours, or it holds credentials."""
-    return is_ours(path, context) or reading(path, context).guarded
+    """Return whether a file is not to be read without a question: it is ours, it is denied, or it holds credentials."""
+    return is_out_of_reach(path, context) or reading(path, context).guarded
+
+
+def is_out_of_reach(path: str, context: ToolContext) -> bool:
+    """Return whether a search shows nothing of a file: it is ours, or the administrator denies reading it."""
+    return is_ours(path, context) or context.denies_reading(path)
 
 
 def check_not_ours(path: str, context: ToolContext) -> None:

@@ -11,7 +11,7 @@ from dragoman.coder.tools.contract import BadInput, OutOfReach, Preview, ToolCon
 from dragoman.coder.tools.files import (
     check_not_ours,
     check_unmoved,
-    is_ours,
+    is_out_of_reach,
     named_for_reading,
     ours_in,
     reading,
@@ -90,7 +90,7 @@ class Glob:
             )
         except WorldError as error:
             raise BadInput(str(error)) from None
-        paths = [path for path in files.paths if not is_ours(context.roots.shown_path(path), context)]
+        paths = [path for path in files.paths if not is_out_of_reach(context.roots.shown_path(path), context)]
         await _locate(shown, [Location(context.roots.shown_path(path)) for path in paths])
         lines = [_short(path, context) for path in paths]
         return _outcome(lines, files.cut, "No file has such a name.", {"files": len(lines)})
@@ -153,7 +153,9 @@ class Grep:
             )
         except WorldError as error:
             raise BadInput(str(error)) from None
-        matches = [match for match in found.matches if not is_ours(context.roots.shown_path(match.path), context)]
+        matches = [
+            match for match in found.matches if not is_out_of_reach(context.roots.shown_path(match.path), context)
+        ]
         await _locate(shown, [Location(context.roots.shown_path(match.path), match.line) for match in matches])
         lines = [f"{_short(match.path, context)}:{match.line}:{match.text}" for match in matches]
         return _outcome(lines, found.cut, "Nothing matches.", {"matches": len(lines)})

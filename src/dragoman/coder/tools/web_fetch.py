@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.agent.tool import ToolCall
 from dragoman.background import call_in_background
+from dragoman.coder.managed_settings import NOTHING_MANAGED, ManagedSettings
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import count_input, only_known, schema, text_input
 from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome
@@ -34,6 +35,10 @@ class WebFetch:
         max_length={"type": "integer", "minimum": 1, "maximum": MOST_LENGTH, "description": "characters"},
     )
 
+    def __init__(self, managed: ManagedSettings = NOTHING_MANAGED) -> None:
+        """`managed`: what the administrator says of hosts."""
+        self._managed = managed
+
     def check(self, call: JudgedCall) -> None:
         from dragoman.host.address import check_url
 
@@ -48,7 +53,10 @@ class WebFetch:
         from dragoman.host.address import check_url
 
         url = text_input(call, "url")
-        return Preview(f"Fetch {shown_text(url)}", [Action("fetch", check_url(url).host)])
+        host = check_url(url).host
+        is_allowed = self._managed.web.allows_host(host)
+        reason = "" if is_allowed else self._managed.says(f"pages of {host}")
+        return Preview(f"Fetch {shown_text(url)}", [Action("fetch", host, blocked_reason=reason)])
 
     async def run(self, approved: Approved, shown: ToolCall, context: ToolContext) -> ToolOutcome:
         call = approved.call
