@@ -335,7 +335,7 @@ def test_the_address_of_the_file_beats_those_of_the_user(tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("N5")
-def test_a_server_that_is_not_allowed_is_not_started_whoever_names_it(tmp_path: Path) -> None:
+def test_a_server_that_is_not_allowed_is_not_started_by_any_way(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     own = f"[mcp.mine]\ncommand = 'touch'\nargs = ['{tmp_path}/mine']\n"
     (tmp_path / "home" / "config.toml").write_text(own)

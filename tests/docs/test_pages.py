@@ -18,6 +18,7 @@ from dragoman.cli.main import command_line
 from dragoman.cli.settings import KEYS, read_settings
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.registry_file import RegistryFileFound, read_file
+from dragoman.coder.managed_file import parse_managed
 from dragoman.coder.mcp.config import from_config
 from dragoman.coder.models.endpoints import configured, find_address
 from dragoman.coder.models.script import parse
@@ -33,6 +34,8 @@ OTHERS = {
     "aws",
     "gcloud",
     "cd",
+    "chmod",
+    "chown",
     "export",
     "git",
     "llama-server",
@@ -159,6 +162,9 @@ def test_json_can_be_read_by_whom_it_is_for(snippet: Snippet, tmp_path: Path) ->
 
 @pytest.mark.parametrize("snippet", snippets("toml"), ids=str)
 def test_settings_can_be_read(snippet: Snippet, tmp_path: Path) -> None:
+    if snippet.title.endswith("managed.toml"):
+        assert parse_managed(snippet.text.encode(), snippet.title).written()
+        return
     settings = read_settings({}, str(file_named(tmp_path, "config.toml", snippet.text)))
     assert tomllib.loads(snippet.text)
     assert len(from_config(settings.tables["mcp"], {"TICKETS_TOKEN": "t"})) == len(settings.tables["mcp"])
