@@ -247,7 +247,7 @@ def test_a_changed_file_stands_once_with_what_became_of_it_and_a_failed_change_d
         return ToolCallUpdate(f"c{number}", kind="edit", status=status, content=[Diff.of(path, old, "new")])
 
     found = record(
-        change(1, "/work/a", None), change(2, "/work/b", "x"), change(3, "/work/a", "y"), change(4, "/c", "z", "failed")
+        change(1, "/w/a", None), change(2, "/w/b", "x"), change(3, "/w/a", "y"), change(4, "/c", "z", "failed")
     )
     lines = found.text.splitlines()
     assert lines[lines.index("## Files changed") + 1 : lines.index("## What was said and done") - 1] == [

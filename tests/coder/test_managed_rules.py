@@ -12,7 +12,7 @@ from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.permissions.rule import PermissionRule
 from dragoman.store.entries import NoteEntry
 from dragoman.store.sqlite import SqliteStore
-from tests.support.needs import need
+from tests.support.needs import need, need_ripgrep
 from tests.support.scripted_turns import RecordingModel, apart, bash, call
 from tests.support.whole_agent import User, events_of, text, whole
 
@@ -135,7 +135,7 @@ async def test_a_denied_path_is_reached_by_no_tool_and_by_no_command_that_names_
 
 
 async def test_a_search_shows_nothing_of_a_denied_path(tmp_path: Path) -> None:
-    need("rg")
+    need_ripgrep()
     work = with_secrets(tmp_path / "work")
     steps = [call("grep", pattern="canary"), call("glob", pattern="**/*")]
     steps += [call("grep", pattern="canary", path="secrets")]
