@@ -299,7 +299,8 @@ def test_mode_and_model_are_set_where_the_agent_has_them(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "the following arguments are required: PROMPT"),
+        ([], 'there is no prompt; write dragoman run "PROMPT"'),
+        (["--worktree", "fix it"], "there is no prompt: 'fix it' was taken as the worktree's name"),
         ([" "], "the prompt is empty"),
         (["-"], "the prompt is empty"),
         (["hi", "--"], "which command? Write it after the --"),

@@ -99,6 +99,14 @@ def test_a_run_says_where_it_worked_and_finish_merges_it(tmp_path: Path) -> None
     assert git(project, "worktree", "list").count("\n") == 1
 
 
+def test_the_list_of_a_folder_has_the_sessions_in_its_worktrees(tmp_path: Path) -> None:
+    project = repository(tmp_path / "shop")
+    run(tmp_path, "run", *script(tmp_path), "--worktree=fix", "go")
+    listed = run(tmp_path, "sessions", "list", "--cwd", ".", "--json")
+    assert [one["cwd"] for one in json.loads(listed.out)] == [f"{project}.worktrees/fix"]
+    assert run(tmp_path, "sessions", "list", "--cwd", str(tmp_path)).out == ""
+
+
 def test_finish_says_what_is_lost_and_how_to_bring_it_back(tmp_path: Path) -> None:
     project = repository(tmp_path / "shop")
     run(tmp_path, "run", *script(tmp_path), "--worktree=fix", "go")

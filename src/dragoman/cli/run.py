@@ -53,7 +53,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         epilog=_EPILOG,
         usage="dragoman run [options] PROMPT [-- CMD ...]",
     )
-    parser.add_argument("prompt", metavar="PROMPT", nargs="+", help="the prompt; - stands for what comes on stdin")
+    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the prompt; - stands for what comes on stdin")
     add_target(parser)
     add_worktree_option(parser)
     add_from_session(parser)
@@ -77,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.target import chosen_folder, chosen_target
     from dragoman.cli.worktrees import chosen_worktree
 
+    if not arguments.prompt:
+        raise CommandError(_no_prompt(arguments.worktree))
     typed, piped = _prompt(arguments.prompt)
     target = chosen_target(arguments)
     if arguments.max_cost is not None and not target.ours:
@@ -84,6 +86,13 @@ def run(arguments: argparse.Namespace) -> int:
     folder = chosen_worktree(arguments, target, chosen_folder(arguments, target))
     single_turn = OneTurn(arguments, target, folder, typed, piped)
     return background.run(single_turn.perform())
+
+
+def _no_prompt(worktree: str | None) -> str:
+    """Return what to write where there is no prompt; a word behind `--worktree` was taken as the worktree's name."""
+    if worktree:
+        return f"there is no prompt: {worktree!r} was taken as the worktree's name; write --worktree=NAME PROMPT"
+    return 'there is no prompt; write dragoman run "PROMPT"'
 
 
 def _prompt(words: list[str]) -> tuple[list[str], str | None]:

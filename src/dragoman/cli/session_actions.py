@@ -23,7 +23,7 @@ from dragoman.cli.text_width import harmless_line
 from dragoman.cli.transcript import Part, TranscriptText, as_markdown, as_text, decision_text, parts
 from dragoman.coder.decision_log import DECISION
 from dragoman.dialects.event_json import info_json, update_json
-from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
+from dragoman.store.contract import ArchiveFilter, Record, SessionMeta, Store, StoreFailed
 from dragoman.store.entries import NoteEntry, events_of
 from dragoman.store.log_places import end_of_message
 from dragoman.store.recording import recorded_agent
@@ -84,11 +84,12 @@ async def _list(task: _Task) -> int:
     arguments, store, recordings, output, progress = task
     if arguments.cwd is not None:
         arguments.cwd = os.path.abspath(os.path.expanduser(arguments.cwd))
+    related = await _worktrees(arguments.cwd)
     own, recorded = await store.ids(), await recordings.ids()
     names = sorted([*own, *recorded])
     sessions = _newest_first(
-        _sessions(arguments, store, progress, len(own)),
-        _sessions(arguments, recordings, progress, len(recorded)),
+        _sessions(arguments, related, store, progress, len(own)),
+        _sessions(arguments, related, recordings, progress, len(recorded)),
         arguments.limit or len(names),
     )
     if arguments.json:
@@ -135,14 +136,24 @@ def _nothing_there(cwd: str | None) -> str:
     return f"No sessions of {harmless_line(cwd)}{'' if os.path.isdir(cwd) else ': there is no such folder'}."
 
 
+async def _worktrees(cwd: str | None) -> Sequence[str]:
+    """Return the folders of worktrees that were made for sessions of a folder."""
+    if cwd is None:
+        return ()
+    from dragoman.host.worktrees import folders_for
+
+    return await asyncio.to_thread(folders_for, cwd)
+
+
 async def _sessions(
-    arguments: argparse.Namespace, store: Store, progress: Progress, total: int
+    arguments: argparse.Namespace, related: Sequence[str], store: Store, progress: Progress, total: int
 ) -> AsyncIterator[SessionMeta]:
     left = min(arguments.limit or total, total)  # where nothing is kept, no list is asked for and none is made
     done = 0
     cursor = None
     while left > 0:
-        page = await store.list(cwd=arguments.cwd, cursor=cursor, archived="include" if arguments.all else "exclude")
+        archived: ArchiveFilter = "include" if arguments.all else "exclude"
+        page = await store.list(cwd=arguments.cwd, related=related, cursor=cursor, archived=archived)
         for meta in page.sessions[:left]:
             yield meta
         done += len(page.sessions)

@@ -32,7 +32,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     listing = add_action(
         actions, "list", "the sessions there are, the newest first", as_json="one JSON array of sessions"
     )
-    listing.add_argument("--cwd", metavar="DIR", help="only sessions of this folder")
+    listing.add_argument("--cwd", metavar="DIR", help="only sessions of this folder, and of worktrees made for it")
     listing.add_argument("--all", action="store_true", help="archived ones too")
     listing.add_argument("--limit", metavar="N", type=_count, help="at most so many")
     show = add_action(actions, "show", "a session as a transcript", as_json="one JSON array of events")
