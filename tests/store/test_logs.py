@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.store.contract import BadCursor, StoreFailed
+from dragoman.store.cursor import Cursor, decode_cursor, encode_cursor
 from dragoman.store.entries import decode_extras
-from dragoman.store.listing import Cursor, decode_cursor, encode_cursor
 from dragoman.store.rows import meta_in
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.word import Extras

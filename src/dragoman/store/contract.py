@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from dragoman.errors import WorldError
-from dragoman.store.entries import Entry
+from dragoman.store.entries import Entry, Record
+
+__all__ = ["Record"]  # a word of the contract, which stands beside the entries
 
 # The errors are a tree of their own below `StoreFailed`: a caller that only wants to know whether it worked catches
 # that one; what a client is told differs for each of them (`agent.journal.client_error`).
@@ -50,13 +52,6 @@ class SessionMeta(NamedTuple):
     created: int = 0
     activity: int = 0
     archived: bool = False
-
-
-class Record(NamedTuple):
-    """One entry as it stands in the log."""
-
-    sequence: int
-    entry: Entry
 
 
 class SessionPage(NamedTuple):

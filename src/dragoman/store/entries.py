@@ -40,6 +40,22 @@ class NoteEntry(NamedTuple):
 
 Entry = TextEntry | EventEntry | NoteEntry
 
+
+class Record(NamedTuple):
+    """One entry as it stands in the log."""
+
+    sequence: int
+    entry: Entry
+
+
+class Batch(NamedTuple):
+    """Some entries of a log, whether the log ends with them, and what was lost by a repair; None: nothing."""
+
+    records: Sequence[Record]
+    is_last: bool
+    lost: str | None = None
+
+
 # The kinds of rows. They are part of the file format: a kind that is not known is an entry of another release.
 _EVENT: Final = "event"
 _NOTE: Final = "note:"

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from dragoman import limits
 from dragoman.limits import MIB
@@ -32,7 +32,7 @@ from dragoman.store.connections import (
     unlink,
 )
 from dragoman.store.contract import Check, Record, SessionDamaged, SessionHeld, SessionMeta, SessionMissing, StoreFailed
-from dragoman.store.entries import Entry, join_texts
+from dragoman.store.entries import Batch, Entry, join_texts
 from dragoman.store.locks import Holder, locked, same_file
 from dragoman.store.rows import (
     BadRow,
@@ -86,14 +86,6 @@ class _Unverified:
     def __init__(self, meta: SessionMeta) -> None:
         self.meta = meta
         self.verified = 0  # the number of the last entry that was checked; all before it were
-
-
-class Batch(NamedTuple):
-    """Some entries of a log, whether the log ends with them, and what was lost by a repair; None: nothing."""
-
-    records: list[Record]
-    is_last: bool
-    lost: str | None
 
 
 class SessionFiles:

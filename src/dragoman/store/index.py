@@ -21,8 +21,8 @@ from typing import Final, TypeVar
 from dragoman.store import listing
 from dragoman.store.connections import UNREADABLE, close, connect, connect_to_build, is_damage, store_errors, unlink
 from dragoman.store.contract import ArchiveFilter, SessionDamaged, SessionMeta, SessionMissing, SessionPage, StoreFailed
+from dragoman.store.cursor import Cursor, decode_cursor, encode_cursor
 from dragoman.store.files import SessionFiles, make_folder
-from dragoman.store.listing import Cursor, decode_cursor, encode_cursor
 from dragoman.store.locks import Holder, locked, same_file
 from dragoman.store.rows import transaction
 

@@ -13,6 +13,8 @@ Everything that waits in a log is committed by one job: a lone entry immediately
 delivered to the loop when no job waits, or after a moment: a loop that is woken for each of fifty commits does little
 else, and keeps us from the next.
 
+`joined_batches` is how the log of every engine is read.
+
 The thread is not started, running, or stopped. It is stopped by `stop`, after every job that was put before; `put`
 returns False from then on. A kill loses the jobs that wait; what they would have promised was not promised yet.
 """
@@ -23,12 +25,12 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dragoman.store.contract import Committed, Record, SessionMeta, StoreFailed
-from dragoman.store.entries import Entry, UnwritableEntry
+from dragoman.store.entries import Batch, Entry, TextEntry, UnwritableEntry, join_texts
 
 if TYPE_CHECKING:
     from dragoman.store.sqlite import StoreEngine
@@ -40,6 +42,8 @@ Job = Callable[[], None]
 _DELIVER_SECONDS: Final = 0.002
 # A program that ends without closing its store waits this long for what it has appended.
 _EXIT_SECONDS: Final = 2.0
+# Pieces of a message are read as one entry up to about this; a longer message comes in several.
+PIECE_CHARACTERS: Final = 1024 * 1024
 
 
 class Writer:
@@ -348,3 +352,63 @@ class SqliteLog:
 def _because(failure: StoreFailed, cause: Exception) -> StoreFailed:
     failure.__cause__ = cause
     return failure
+
+
+# -- reading, for every engine -------------------------------------------------------------------------------------
+
+
+async def joined_batches(read: Callable[[int], Awaitable[Batch]], after: int) -> AsyncIterator[Sequence[Record]]:
+    """Yield what `read` returns behind a sequence number, batch by batch, with the pieces of one message made one.
+
+    What belongs together is not torn by the end of a batch. `read` begins when it is called: the next batch is read
+    while the caller works on this one.
+    """
+    held_back: list[Record] = []
+    batch = await read(after)
+    while True:
+        ahead = None
+        if not batch.is_last and batch.records:
+            # Called now: what the caller asks of the store next comes behind it, also if the caller stops here.
+            ahead = read(batch.records[-1].sequence)
+        records = _joined_records([*held_back, *batch.records])
+        # The last message may go on in the next batch.
+        held_back = records[-1:] if ahead is not None and records and _may_go_on(records[-1].entry) else []
+        records = records[: len(records) - len(held_back)]
+        if records:
+            yield records
+        if ahead is None:
+            return
+        batch = await ahead
+
+
+def _joined_records(records: Sequence[Record]) -> list[Record]:
+    """Return the records with neighbouring pieces of one message made one, under the number of the last."""
+    result: list[Record] = []
+    run: list[Record] = []
+    for record in records:
+        if run and not _continues(run[-1].entry, record.entry):
+            result.append(_one(run))
+            run = []
+        run.append(record)
+    if run:
+        result.append(_one(run))
+    return result
+
+
+def _continues(one: Entry, other: Entry) -> bool:
+    return (
+        type(one) is TextEntry
+        and type(other) is TextEntry
+        and (one.kind, one.message_id) == (other.kind, other.message_id)
+    )
+
+
+def _may_go_on(entry: Entry) -> bool:
+    return type(entry) is TextEntry and len(entry.text) < PIECE_CHARACTERS
+
+
+def _one(run: Sequence[Record]) -> Record:
+    if len(run) == 1:
+        return run[0]
+    (entry,) = join_texts(record.entry for record in run)
+    return Record(run[-1].sequence, entry)

@@ -30,16 +30,14 @@ from dragoman.store.contract import (
     SessionPage,
     StoreFailed,
 )
-from dragoman.store.entries import Entry, TextEntry, join_texts
-from dragoman.store.files import Batch, SessionFiles
+from dragoman.store.entries import Batch, Entry
+from dragoman.store.files import SessionFiles
 from dragoman.store.index import Index, no_progress
 from dragoman.store.locks import HOLDERS, Holder
-from dragoman.store.log import SqliteLog, Writer
+from dragoman.store.log import SqliteLog, Writer, joined_batches
 
 T = TypeVar("T")
 _OPEN_HERE: Final = "the session is open in this process already"
-# Pieces of a message are read as one entry up to about this; a longer message comes in several.
-PIECE_CHARACTERS: Final = 1024 * 1024
 # What all stores of this process have open: the process (a fork has the set too), the folder and the session. The
 # leases say who may write; this says where a session is open, when a lease was refused.
 _open_here: Final[set[tuple[int, str, str]]] = set()
@@ -248,28 +246,9 @@ class StoreEngine(Writer):
     def _place(self, session_id: str) -> tuple[int, str, str]:
         return os.getpid(), self._folder, session_id
 
-    async def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        """Yield the log in batches; what belongs together is not torn by the end of a batch.
-
-        The next batch is read in the writer thread while the caller works on this one.
-        """
-        held_back: list[Record] = []
-        batch = await self.run(partial(self._read, session_id, after))
-        while True:
-            ahead = None
-            if not batch.is_last and batch.records:
-                after = batch.records[-1].sequence
-                # Put now: what the caller asks of the store next comes behind it, also if the caller stops here.
-                ahead = self.submit(partial(self._read, session_id, after))
-            records = _joined_records([*held_back, *batch.records])
-            # The last message may go on in the next batch.
-            held_back = records[-1:] if ahead is not None and records and _may_go_on(records[-1].entry) else []
-            records = records[: len(records) - len(held_back)]
-            if records:
-                yield records
-            if ahead is None:
-                return
-            batch = await ahead
+    def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
+        """Yield the log in batches; they are read in the writer thread, while the caller works on the one before."""
+        return joined_batches(lambda behind: self.submit(partial(self._read, session_id, behind)), after)
 
     # -- in the writer thread ----------------------------------------------------------------------------------------
 
@@ -402,36 +381,3 @@ class StoreEngine(Writer):
 def _check_folder(folder: object) -> None:
     if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
         raise UsageError(f"a store is a folder, not {folder!r}: write `SqliteStore('sessions')`")
-
-
-def _joined_records(records: Sequence[Record]) -> list[Record]:
-    """Return the records with neighbouring pieces of one message made one, under the number of the last."""
-    result: list[Record] = []
-    run: list[Record] = []
-    for record in records:
-        if run and not _continues(run[-1].entry, record.entry):
-            result.append(_one(run))
-            run = []
-        run.append(record)
-    if run:
-        result.append(_one(run))
-    return result
-
-
-def _continues(one: Entry, other: Entry) -> bool:
-    return (
-        type(one) is TextEntry
-        and type(other) is TextEntry
-        and (one.kind, one.message_id) == (other.kind, other.message_id)
-    )
-
-
-def _may_go_on(entry: Entry) -> bool:
-    return type(entry) is TextEntry and len(entry.text) < PIECE_CHARACTERS
-
-
-def _one(run: Sequence[Record]) -> Record:
-    if len(run) == 1:
-        return run[0]
-    (entry,) = join_texts(record.entry for record in run)
-    return Record(run[-1].sequence, entry)
