@@ -101,7 +101,7 @@ def test_a_prefix_stands_in_the_place_of_the_root() -> None:
     assert git_patch(change, prefixed=True) == (
         "diff --git a/a b/b c\nrename from a\nrename to b c\n--- a/a\n+++ b/b c\t\n@@ -1 +1 @@\n-x\n+y\n"
     )
-    windows = FileChange("modify", "C:\\work\\App.ts", old_text="x\n", new_text="y\n")
+    windows = FileChange("modify", "C:\\w\\App.ts", old_text="x\n", new_text="y\n")
     assert str(git_patch(windows, prefixed=True)).startswith("diff --git a/C:/w/App.ts b/C:/w/App.ts\n")
 
 

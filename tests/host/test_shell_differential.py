@@ -4,8 +4,8 @@ import posixpath
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,8 @@ from tests.support.shell_lines import Line, Run, Seen, random_line, seen_by_bash
 BATCH = 200
 # `./dev fuzz` takes 500 batches: 100,000 lines.
 BATCHES = 500 if settings().max_examples >= 5_000 else 3
+# How often `./dev fuzz` says how many it has compared, so that also a run that its time has ended has said so.
+LINES_A_REPORT = 10_000
 
 
 def understood(seed: int) -> Iterator[Line]:
@@ -106,6 +108,20 @@ def _pattern(word: str, expands: bool) -> str:
     return "[^\0]*".join(map(re.escape, word.split(HOLE))) + "\0"
 
 
+@pytest.fixture
+def count_batch(capfd: pytest.CaptureFixture[str]) -> Callable[[], None]:
+    """Return what counts a batch without a difference, and prints the number of lines now and then."""
+    numbers = count(BATCH, BATCH)
+
+    def count_one() -> None:
+        lines = next(numbers)
+        if lines % LINES_A_REPORT == 0:
+            with capfd.disabled():
+                print(f"\n{lines:,} lines compared with bash, 0 differences", end="", flush=True)
+
+    return count_one
+
+
 @pytest.mark.requirement("H5")
 @settings(
     max_examples=BATCHES,
@@ -114,8 +130,11 @@ def _pattern(word: str, expands: bool) -> str:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(seed=st.integers(0, 2**63))
-def test_what_is_understood_is_what_bash_runs_reads_and_writes(seed: int, tmp_path: Path) -> None:
+def test_what_is_understood_is_what_bash_runs_reads_and_writes(
+    seed: int, tmp_path: Path, count_batch: Callable[[], None]
+) -> None:
     assert differences(seed, tmp_path) == []
+    count_batch()
 
 
 @pytest.mark.slow

@@ -194,6 +194,18 @@ def test_a_request_is_answered_once() -> None:
         peer.fail("1", -1, "no")
 
 
+def test_an_answer_that_is_too_large_leaves_the_request_to_be_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    peer = agent()
+    peer.receive(ask(1))
+    peer.receive(ask("one"))
+    monkeypatch.setattr(limits, "FRAME_BYTES", len(b'{"jsonrpc":"2.0","id":1,"result":"12"}'))
+    for id in (1, "one"):
+        with pytest.raises(UsageError, match="larger than any peer takes"):
+            peer.answer(id, b'"123"')
+    assert peer.owed == 2
+    assert peer.answer(1, b'"12"') == b'{"jsonrpc":"2.0","id":1,"result":"12"}'
+
+
 @pytest.mark.requirement("B10")
 @pytest.mark.parametrize(
     "frame",

@@ -30,7 +30,7 @@ from dragoman.errors import (
     echo,
 )
 from dragoman.link import Link, Trace
-from dragoman.link.deadline import TASKS, TURNS, Deadline
+from dragoman.link.deadline import TASKS, TURNS, Deadline, cancel_all
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, R, Reply, Request
@@ -183,10 +183,7 @@ class ClientConnection:
             deadline = self.link.deadline or Deadline()
             # Turns have ended by now, or used up their grace; what is left are turns that wait for the disk and
             # handlers of notifications.
-            for task in self._tasks:
-                task.cancel()
-            if self._tasks:
-                await asyncio.wait(list(self._tasks), timeout=deadline.left(TASKS))
+            await cancel_all(self._tasks.copy(), deadline.left(TASKS))
             await self.sessions.close_all(deadline)
 
     async def stop(self) -> None:

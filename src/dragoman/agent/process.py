@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman.background import EventLoop
 from dragoman.dialects.handshake.first_bytes import InitializeAnswer
-from dragoman.link.deadline import EXIT, GENERATORS, SWEEP, Deadline
+from dragoman.link.deadline import EXIT, GENERATORS, SWEEP, Deadline, cancel_all
 from dragoman.transports.contract import Transport
 from dragoman.transports.opening import SIGNALS, Opening
 from dragoman.transports.stdio import StdioTransport
@@ -273,11 +273,7 @@ async def _serve(
 
 
 async def _sweep(deadline: Deadline) -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=deadline.left(SWEEP))
+    await cancel_all(asyncio.all_tasks() - {asyncio.current_task()}, deadline.left(SWEEP))
     # Not `wait_for`, which waits without a bound for a generator that ignores being cancelled.
     closing = asyncio.ensure_future(asyncio.get_running_loop().shutdown_asyncgens())
     await asyncio.wait([closing], timeout=deadline.left(GENERATORS))

@@ -5,8 +5,10 @@ Each step of the end may last until a share of that budget is used up; what a st
 What is left then is not waited for.
 """
 
+import asyncio
 import time
-from typing import Final
+from collections.abc import Collection
+from typing import Any, Final
 
 from dragoman import limits
 
@@ -36,3 +38,12 @@ class Deadline:
     def left(self, share: float = 1.0) -> float:
         """Return the seconds until that share of the budget is used up; 0 if it is."""
         return max(self._began + share * self._seconds - time.monotonic(), 0.0)
+
+
+async def cancel_all(tasks: Collection[asyncio.Task[Any]], seconds: float) -> None:
+    """Cancel tasks and wait until they have ended, but no longer than `seconds`."""
+    if tasks:
+        await asyncio.sleep(0)  # each has begun: a coroutine that never ran would complain
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=seconds)

@@ -20,7 +20,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -31,7 +31,6 @@ from dragoman.dialects.contract import (
     Dialect,
     ErrorMessage,
     Id,
-    NotificationMessage,
     Out,
     ResultMessage,
     SessionEvent,
@@ -53,8 +52,8 @@ from dragoman.errors import (
     wire_error,
 )
 from dragoman.link.contract import CountingHandler, Handler, Watch
-from dragoman.link.deadline import ANSWERS, FLUSH, REQUESTS, Deadline
-from dragoman.link.outbox import AMPLE, Outbox, TextStream, Trace, check_size, guarded_trace, text_stream
+from dragoman.link.deadline import ANSWERS, FLUSH, REQUESTS, Deadline, cancel_all
+from dragoman.link.outbox import Outbox, TextStream, Trace, cost, guarded_trace, text_stream
 from dragoman.link.pending_calls import InFlightLimit, PendingCall, retrieve_exception
 from dragoman.link.state import NEXT, PERMITTED, LinkState, Permitted, Reception, Role
 from dragoman.transports.contract import Transport
@@ -70,10 +69,12 @@ from dragoman.wire.jsonrpc import (
     JsonRpcPeer,
     Notification,
     SendBack,
-    answer_size,
-    encode_error,
 )
 from dragoman.wire.jsonrpc import RequestEnvelope as WireRequest
+
+if TYPE_CHECKING:
+    from dragoman.dialects.vendors.wire_adapter import WireAdapter
+    from dragoman.link.adapted_outbox import AdaptedOutbox
 
 _log: Final = logging.getLogger(__name__)
 
@@ -88,8 +89,6 @@ T = TypeVar("T")
 Frame: TypeAlias = bytes | PeerMistake
 DecodeTextUpdate: TypeAlias = Callable[[bytes], tuple[str, AnyEvent] | None]
 
-# Beside its body a reply or an update has an envelope; this only decides which producer has to wait.
-_ENVELOPE: Final = 128
 # Requests of one read that are answered before the replies are written; fewer would cost more writes than they save.
 _REPLIES_PER_WRITE: Final = 16
 # How much the handler may leave unconsumed while a caller waits for a reply behind it; past that the link is closed.
@@ -132,7 +131,6 @@ class Link:
         # Why we have ended the link by ourselves, where the peer's bytes left nothing else to do.
         self.fault: LinkClosed | None = None
         self._trace = None if trace is None else guarded_trace(trace, handler.on_bug)
-        self.outbox = Outbox(transport, trace=self._trace)
         self._transport = transport
         self._handler = handler
         self._counting = handler if isinstance(handler, CountingHandler) else None
@@ -142,9 +140,10 @@ class Link:
         self._peer: JsonRpcPeer[PendingCall] = JsonRpcPeer(answers_noise=role == "agent")
         self._spoken = spoken
         self._handshake = handshake_for(dialect, spoken)
-        # Only a vendor's dialect has one; frames of every other link pass by it.
+        # Only the wire of a vendor's dialect has an adapter.
         make_adapter = self._handshake.agent_adapter if role == "agent" else self._handshake.client_adapter
-        self._adapter = None if make_adapter is None else make_adapter()
+        self._adapted = None if make_adapter is None else _adapted_outbox(transport, make_adapter(), self._trace)
+        self.outbox: Final = self._adapted or Outbox(transport, trace=self._trace)
         self._dialect: Dialect | None = None
         # The dialect's short way for the one message that comes by the hundred thousand; None where there is none.
         self._decode_text_update: DecodeTextUpdate | None = None
@@ -267,7 +266,7 @@ class Link:
         number, payload = self._peer.call("initialize", params, call)
         self._our_hello = (hello, call)
         self._enter(LinkState.GREETING)
-        self._put(payload)
+        self.outbox.put(payload)
         return await self._wait_for_reply(number, future)
 
     async def ask(
@@ -303,8 +302,7 @@ class Link:
                 future.add_done_callback(self._release_slot if counted else retrieve_exception)
                 counted = False
                 call.notify_watch()
-            if message.events:
-                self._handle_events(message.events)
+            self._handle_events(message.events)
             admitted = self._put_request(number, one_line(payload), watch)
             if admitted is not None:
                 await self._wait_in_queue(admitted, number, call, early=early is not None)
@@ -327,8 +325,7 @@ class Link:
 
     def cancel_request(self, number: int) -> None:
         """Ask the peer to stop working on a request of ours; it still owes the reply."""
-        if not self.closed:
-            self._put(self._peer.cancel_call(number))
+        self.outbox.put(self._peer.cancel_call(number))
 
     def _cannot_ask(self) -> Exception:
         if self._end_task is not None:
@@ -342,17 +339,14 @@ class Link:
             return outbox.enqueue(len(payload), self._watched(payload, number, watch))
         if watch is not None:
             watch.on_sent(number)
-        if self._adapter is not None or self._awaited:
-            self._put(payload)
-        else:
-            outbox.put_and_flush(payload)
+        (outbox.put if self._awaited else outbox.put_and_flush)(payload)
         return None
 
     def _watched(self, payload: bytes, number: int, watch: Watch | None) -> Iterable[bytes]:
-        """Yield the frames of a request, after calling `watch`: the outbox asks for them when it has room."""
+        """Yield the frame of a request, after calling `watch`: the outbox asks for it when it has room."""
         if watch is not None:
             watch.on_sent(number)
-        yield from (payload,) if self._adapter is None else self._adapter.send(payload)
+        yield payload
 
     async def _wait_in_queue(
         self, admitted: "asyncio.Future[None]", number: int, call: PendingCall, *, early: bool
@@ -369,8 +363,8 @@ class Link:
     def _abandon(self, number: int, call: PendingCall, *, sent: bool) -> None:
         """End a call whose caller stopped waiting for room in the outbox; if `sent`, cancel it at the peer."""
         self._peer.stop_waiting(number)
-        if sent and not self.closed:
-            self._put(self._peer.cancel_call(number))
+        if sent:
+            self.cancel_request(number)
         if not self._settle_failure(call, WireError(CANCELLED, "Request cancelled")):
             call.future.cancel()
 
@@ -381,8 +375,7 @@ class Link:
                 self._resume_reading()  # the reply may stand behind what we have stopped to read
             return await future
         except asyncio.CancelledError:
-            if not self.closed:
-                self._put(self._peer.cancel_call(number))
+            self.cancel_request(number)
             self._peer.stop_waiting(number)
             raise
         finally:
@@ -403,8 +396,8 @@ class Link:
             for frame in frames:
                 if isinstance(frame, bytes):
                     self._trace("in", frame)
-        if self._adapter is not None:
-            frames = self._adapt(frames)
+        if self._adapted is not None:
+            frames = self._adapted.adapt_received(frames)
         if self.role == "client":
             self._receive_frames(frames)
             # Bytes of an incomplete frame do not count: the handler cannot consume them yet.
@@ -434,20 +427,6 @@ class Link:
         if self._end_task is None:
             cause = error if isinstance(error, LinkClosed) else LinkClosed("the connection ended")
             self._begin_end("answer" if error is None else "drop", cause)
-
-    def _adapt(self, frames: Iterable[Frame]) -> list[Frame]:
-        """Turn frames of a vendor's wire into frames of the protocol, and send what that takes."""
-        assert self._adapter is not None
-        adapted: list[Frame] = []
-        for frame in frames:
-            if isinstance(frame, PeerMistake):
-                adapted.append(frame)
-                continue
-            received = self._adapter.receive(frame)
-            adapted.extend(received.deliver)
-            for payload in received.send:
-                self.outbox.put(payload)
-        return adapted
 
     def _receive_batches(self, frames: Sequence[Frame]) -> None:
         """Receive many frames. Replies leave in few writes, but not in one: the peer works on the first meanwhile."""
@@ -537,9 +516,7 @@ class Link:
             self._send([ResultMessage(id, b"{}")])
             self._handler.on_notification(request)
             return
-        implied = self._dialect.events_at_request(request)
-        if implied:
-            self._handle_events(implied)
+        self._handle_events(self._dialect.events_at_request(request))
         # Called in this very step and not in a task, so that requests are handled in the order in which they came. A
         # handler that has its reply at hand gives it back, and no task is made at all.
         try:
@@ -588,8 +565,7 @@ class Link:
         except PeerError as error:
             self._fail(call, error)
         except Exception as error:
-            self._handler.on_bug(error)
-            self._fail(call, request_failed(*wire_error(error)))
+            self._fail(call, request_failed(*self._wire_error(error)))
 
     def _receive_error(self, call: PendingCall, error: WireError) -> None:
         if call.request is None and error.code == UNSUPPORTED_VERSION:
@@ -600,12 +576,8 @@ class Link:
 
     def _settle(self, call: PendingCall, replied: DecodedReply) -> None:
         # Events that came with the reply are handled before the caller goes on.
-        if replied.events:
-            self._handle_events(replied.events)
-        if replied.reply is not None:
-            call.resolve(replied.reply)
-        elif not call.future.done():
-            call.future.cancel()  # the reply was given early; no caller waits for this one
+        self._handle_events(replied.events)
+        call.settle(replied)
 
     def _settle_failure(self, call: PendingCall, error: WireError) -> bool:
         """Settle a call whose failure is a reply after all on this wire: the end of a turn. False: it has failed."""
@@ -739,9 +711,7 @@ class Link:
         except Exception as error:
             # The handler's error, or a reply that cannot be encoded: a request is never left without an answer.
             admitted = self._send(dialect.encode_failure(id, request, self._wire_error(error)), at_once=at_once)
-        implied = dialect.events_at_reply(request)
-        if implied:
-            self._handle_events(implied)
+        self._handle_events(dialect.events_at_reply(request))
         if admitted is not None and self._is_peer_choked:
             self._stop_reading()
 
@@ -758,8 +728,7 @@ class Link:
 
     def _put_error_reply(self, payload: bytes) -> None:
         """Put an error reply whether there is room or not. A peer that does not even read these is not read either."""
-        for frame in (payload,) if self._adapter is None else self._adapter.send(payload):
-            self.outbox.put_error_reply(frame)
+        self.outbox.put_error_reply(payload)
         if self.outbox.size > limits.REFUSAL_BYTES and self._is_peer_choked:
             self._stop_reading()
 
@@ -775,12 +744,12 @@ class Link:
     def _send(self, outs: Sequence[Out], *, at_once: bool = False) -> "asyncio.Future[None] | None":
         """Send messages together, behind everything that waits. None: they are in the outbox, or written `at_once`."""
         outbox = self.outbox
-        if len(outs) == 1 and self._adapter is None and outbox.has_room(_cost(outs[0])):
+        if len(outs) == 1 and outbox.has_room(cost(outs[0])):
             payload = self._payload(outs[0])
             if payload is not None:
                 (outbox.put_and_flush if at_once else outbox.put)(payload)
             return None
-        admitted = outbox.enqueue(sum(map(_cost, outs)), self._payloads(outs)) if outs else None
+        admitted = outbox.enqueue(sum(map(cost, outs)), self._payloads(outs)) if outs else None
         if at_once:
             outbox.flush()
         return admitted
@@ -789,22 +758,17 @@ class Link:
         """Yield the frames, each made when it is put: until then a request counts as unanswered."""
         for out in outs:
             payload = self._payload(out)
-            if payload is None:
-                continue
-            if self._adapter is None:
+            if payload is not None:
                 yield payload
-            else:
-                yield from self._adapter.send(payload)
 
     def _payload(self, out: Out) -> bytes | None:
         """Return the frame of a message; None for a reply after the end."""
         # The most frequent class first: `isinstance` is slow for a class that a value is not of.
         if isinstance(out, ResultMessage):
-            small = len(out.result) + AMPLE <= limits.FRAME_BYTES
-            if small or (size := answer_size(out.id, out.result)) <= limits.FRAME_BYTES:
+            try:
                 payload = self._peer.answer(out.id, out.result)
-            else:
-                self._handler.on_bug(UsageError(f"an answer of {size} bytes is larger than any peer takes"))
+            except UsageError as error:
+                self._handler.on_bug(error)
                 payload = self._peer.fail(out.id, INTERNAL_ERROR, "The answer is too large")
         elif isinstance(out, ErrorMessage):
             payload = self._peer.fail(out.id, *out.error)
@@ -813,14 +777,6 @@ class Link:
         if self._all_answered is not None and not self._peer.owed and not self._all_answered.done():
             self._all_answered.set_result(None)
         return None if payload is None else one_line(payload)
-
-    def _put(self, payload: bytes) -> None:
-        """Put a frame at once, whether there is room or not."""
-        if self._adapter is None:
-            self.outbox.put(payload)
-        else:
-            for adapted in self._adapter.send(payload):
-                self.outbox.put(adapted)
 
     # -- back-pressure: when to read, and when not -------------------------------------------------------------------
 
@@ -916,7 +872,8 @@ class Link:
         self.deadline = self.begin_deadline()
         try:
             # Our calls fail before `on_closed`: handlers that wait for a reply are already ending when they are told.
-            self._fail_calls(self._peer.end_calls(), cause)
+            for call in self._peer.end_calls():
+                call.fail(cause)
             last_words = self._call_on_closed(cause)
             if ending == "answer":
                 until = self._loop.time() + min(limits.EOF_ANSWER_SECONDS, self.deadline.left(ANSWERS))
@@ -929,11 +886,12 @@ class Link:
                 self._enter(LinkState.ENDING)
             # Also when this task is cancelled: no caller may wait for a link that never closes.
             self._enter(LinkState.CLOSED)
-            self._fail_calls(self._peer.close(), cause)
+            for call in self._peer.close():
+                call.fail(cause)
             self.outbox.close(cause)
             # The transport before the handlers: the peer sees the end now, however long they take to clean up.
             await self._transport.close()
-            await self._cancel_handlers(self.deadline)
+            await cancel_all(set(self._running.values()), self.deadline.left(REQUESTS))
             if not self._closed.done():
                 self._closed.set_result(None)
 
@@ -959,28 +917,11 @@ class Link:
         """Whether frames wait for our own hello: requests among them are received, and answered, behind it."""
         return self._permitted.request is _KEEP and bool(self._unread)
 
-    async def _cancel_handlers(self, deadline: Deadline) -> None:
-        """Cancel the handlers that still run and wait for them until `deadline`; no replies leave any more."""
-        tasks = list(self._running.values())
-        if tasks:
-            await asyncio.sleep(0)  # each has begun: a coroutine that never ran would complain
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks, timeout=deadline.left(REQUESTS))
 
-    def _fail_calls(self, calls: Iterable[PendingCall], cause: LinkClosed) -> None:
-        for call in calls:
-            call.fail(cause)
+def _adapted_outbox(transport: Transport, adapter: "WireAdapter", trace: Trace | None) -> "AdaptedOutbox":
+    from dragoman.link.adapted_outbox import AdaptedOutbox
 
-
-def _cost(out: Out) -> int:
-    """Return about how many bytes a message has; raise `UsageError` for a notification that no peer takes."""
-    if isinstance(out, ResultMessage):
-        return len(out.result) + _ENVELOPE
-    if isinstance(out, NotificationMessage):
-        check_size(out.method, out.params)
-        return len(out.params) + _ENVELOPE
-    return len(encode_error(*out.error)) + _ENVELOPE
+    return AdaptedOutbox(transport, adapter, trace=trace)
 
 
 def _new_salt() -> str:

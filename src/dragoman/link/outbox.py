@@ -20,11 +20,12 @@ from typing import Final, Literal, NamedTuple
 from msgspec.json import Encoder
 
 from dragoman import limits
+from dragoman.dialects.contract import NotificationMessage, Out, ResultMessage
 from dragoman.errors import LinkClosed
 from dragoman.surrogates import replace_lone_surrogates
 from dragoman.transports.contract import Transport
 from dragoman.wire.framing import Style, frame
-from dragoman.wire.jsonrpc import notification_size, too_large
+from dragoman.wire.jsonrpc import encode_error, notification_size, too_large
 
 Trace = Callable[[Literal["in", "out"], bytes], None]
 
@@ -34,7 +35,9 @@ _OVERHEAD: Final = 64
 _LARGE: Final = 1 * limits.MIB
 # More than an envelope has, without the name of a method: ids have at most 1,024 characters, each up to six bytes.
 # A message that leaves so much room in a frame fits, and need not be measured.
-AMPLE: Final = 8 * 1024
+_AMPLE: Final = 8 * 1024
+# Beside its body a reply or an update has an envelope; this only decides which producer has to wait.
+_ENVELOPE: Final = 128
 # As numbers: looking for a byte is ten times faster than for a `bytes` of one.
 _encode: Final = Encoder().encode
 
@@ -75,7 +78,7 @@ class Outbox:
         self._error_replies: deque[tuple[int, int]] = deque()  # those that wait: (position of the end, bytes)
         self._drained: asyncio.Future[None] | None = None
         self._closed: LinkClosed | None = None
-        # Whether a frame is written as it is put: no trace has to see it, and the outbox is not closed.
+        # Whether a frame is written as it is put: no trace or adapter has to see it, and the outbox is not closed.
         self._is_bare = trace is None
         self._loop = asyncio.get_running_loop()
 
@@ -97,6 +100,9 @@ class Outbox:
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush_scheduled)
+
+    # For a payload that is written as its wire has it already, also where the outbox has an adapter.
+    put_as_is = put
 
     def put_error_reply(self, payload: bytes) -> None:
         """Put an error reply, and count it in `error_reply_bytes` until it is written.
@@ -298,7 +304,7 @@ class TextStream:
         except UnicodeEncodeError:
             piece = _encode_lossy(text)
         outbox = self._outbox
-        outbox.put(self._head + piece + self._tail)
+        outbox.put_as_is(self._head + piece + self._tail)
         return outbox.size >= outbox.wait_above
 
     async def wait_for_room(self) -> None:
@@ -321,7 +327,7 @@ class _TwofoldTextStream(TextStream):
         """Send a piece, in both places."""
         piece = _encode_lossy(text)
         outbox = self._outbox
-        outbox.put(self._head + piece + self._middle + piece + self._tail)
+        outbox.put_as_is(self._head + piece + self._middle + piece + self._tail)
         return outbox.size >= outbox.wait_above
 
 
@@ -353,9 +359,18 @@ def _encode_lossy(text: str) -> bytes:
 # -- what a payload must be before it is put -------------------------------------------------------------------------
 
 
-def check_size(method: str, params: bytes) -> None:
-    """Raise `UsageError` for a notification that is larger than any peer takes."""
-    if len(params) + 6 * len(method) + AMPLE <= limits.FRAME_BYTES:
+def cost(out: Out) -> int:
+    """Return about how many bytes a message has; raise `UsageError` for a notification that no peer takes."""
+    if isinstance(out, ResultMessage):
+        return len(out.result) + _ENVELOPE
+    if isinstance(out, NotificationMessage):
+        _check_size(out.method, out.params)
+        return len(out.params) + _ENVELOPE
+    return len(encode_error(*out.error)) + _ENVELOPE
+
+
+def _check_size(method: str, params: bytes) -> None:
+    if len(params) + 6 * len(method) + _AMPLE <= limits.FRAME_BYTES:
         return
     size = notification_size(method, params)
     if size > limits.FRAME_BYTES:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from dragoman.dialects.contract import DecodedReply
 from dragoman.link.contract import Watch
 from dragoman.vocabulary.asking import Reply, Request
 
@@ -27,6 +28,13 @@ class PendingCall(Struct, eq=False):
             self.future.set_result(reply)
             if self.watch is not None:
                 self.notify_watch()
+
+    def settle(self, replied: DecodedReply) -> None:
+        """Give the caller its reply, unless it went on with an early one: then it waits no more."""
+        if replied.reply is not None:
+            self.resolve(replied.reply)
+        elif not self.future.done():
+            self.future.cancel()
 
     def fail(self, error: Exception) -> None:
         """Raise `error` in the caller."""

@@ -198,15 +198,18 @@ class JsonRpcPeer(Generic[W]):
         return b"".join((_VERSION, head, params, b"}")) if params else _VERSION + head[: -len(_PARAMS)] + b"}"
 
     def answer(self, id: Id, result: bytes) -> bytes | None:
-        """Return the response to their request, `answer_size` bytes long; None after `close`.
+        """Return the response to their request; None after `close`.
 
-        Raise `UsageError` if the request is not in flight.
+        Raise `UsageError` if the request is not in flight, or for a response that is larger than any peer takes: then
+        the request still has to be answered.
         """
-        if not self._finish(id):
-            return None
         if id.__class__ is int:
-            return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (id, result)
-        return b"".join((_HEAD, _encode(id), b',"result":', result, b"}"))
+            payload = b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (id, result)
+        else:
+            payload = b"".join((_HEAD, _encode(id), b',"result":', result, b"}"))
+        if len(payload) > limits.FRAME_BYTES:
+            raise too_large(len(payload))
+        return payload if self._finish(id) else None
 
     def fail(self, id: Id, code: int, message: str, data: object = None) -> bytes | None:
         """Return the error response to their request; None after `close`. Raise `UsageError` as `answer` does."""
@@ -333,11 +336,6 @@ def notification_size(method: str, params: bytes) -> int:
 def too_large(size: int) -> UsageError:
     """Return the error of a message that has more bytes than any peer takes."""
     return UsageError(f"a message of {size} bytes is larger than any peer takes ({limits.FRAME_BYTES}): split it")
-
-
-def answer_size(id: Id, result: bytes) -> int:
-    """Return how many bytes an answer with this result has."""
-    return len(_HEAD) + len(_encode(id)) + len(b',"result":') + len(result) + len(b"}")
 
 
 def _failure(id: Id, code: int, message: str, data: object = None) -> bytes:
