@@ -516,7 +516,9 @@ class Link:
             self._send([ResultMessage(id, b"{}")])
             self._handler.on_notification(request)
             return
-        self._handle_events(self._dialect.events_at_request(request))
+        implied = self._dialect.events_at_request(request)
+        if implied:
+            self._handle_events(implied)
         # Called in this very step and not in a task, so that requests are handled in the order in which they came. A
         # handler that has its reply at hand gives it back, and no task is made at all.
         try:
@@ -711,7 +713,9 @@ class Link:
         except Exception as error:
             # The handler's error, or a reply that cannot be encoded: a request is never left without an answer.
             admitted = self._send(dialect.encode_failure(id, request, self._wire_error(error)), at_once=at_once)
-        self._handle_events(dialect.events_at_reply(request))
+        implied = dialect.events_at_reply(request)
+        if implied:
+            self._handle_events(implied)
         if admitted is not None and self._is_peer_choked:
             self._stop_reading()
 
