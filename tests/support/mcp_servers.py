@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.mcp import Config, McpServers, McpServerStatus
-from dragoman.coder.mcp.servers import allow_all
-from dragoman.coder.mcp.settings import McpTimeouts
+from dragoman.coder.mcp.servers import NO_QUESTIONS, allow_all
+from dragoman.coder.mcp.settings import McpTimeouts, UserQuestions
 from dragoman.coder.permissions import Approved, JudgedCall, PermissionGate, UserAnswer
 from dragoman.coder.tools.contract import Tool, ToolContext, ToolOutcome
 from dragoman.host.guardian import Guardian
@@ -107,6 +107,7 @@ async def running(
     guardian: Guardian | None = None,
     connected: bool = True,
     logins: Path | str = "",
+    questions: UserQuestions = NO_QUESTIONS,
 ) -> AsyncIterator[Bench]:
     """Started servers; connected ones, unless the test wants to see how they come to that."""
     bench = Bench()
@@ -121,6 +122,7 @@ async def running(
         allow=allow,
         bounds=bounds,
         logins=str(logins),
+        questions=questions,
     )
     bench.servers.start()
     try:

@@ -37,6 +37,7 @@ from dragoman.vocabulary.identity import LOCAL, Identity, Needs, identity_in, wi
 from dragoman.vocabulary.services import (
     CommandSubject,
     Elicit,
+    ElicitationAnswer,
     Form,
     PermissionAnswer,
     PermissionKind,
@@ -45,6 +46,7 @@ from dragoman.vocabulary.services import (
     Selected,
     SessionScope,
     ToolCallSubject,
+    Url,
 )
 
 if TYPE_CHECKING:
@@ -329,11 +331,15 @@ async def ask_form(core: "SessionCore", message: str, schema: dict[str, object])
     if not core.sink.client.elicitation_form:
         raise UsageError("the client cannot show forms; look at session.client.elicitation_form first")
     check_text(message, "a question", 'session.ask_user("Which one?", schema)')
-    form = Form(check_schema(schema))
-    reply = await _ask(core, Elicit(plain_text(message), form, SessionScope(core.id)))
+    reply = await elicit(core, plain_text(message), Form(check_schema(schema)))
     if reply.action == "accept" and isinstance(reply.content, dict):
         return reply.content
     return None
+
+
+async def elicit(core: "SessionCore", message: str, mode: Form | Url) -> ElicitationAnswer:
+    """Return the user's answer to a form or a page. `PeerError` where the client refuses: look at what it can show."""
+    return await _ask(core, Elicit(message, mode, SessionScope(core.id)))
 
 
 async def _ask(core: "SessionCore", request: Request[R]) -> R:

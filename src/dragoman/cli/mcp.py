@@ -175,8 +175,7 @@ def _print_status(status: "McpServerStatus", *, as_json: bool) -> None:
     from dragoman.cli.text_width import harmless_line
 
     print(harmless_line(f"{status.name}: {status.state}" + (f": {status.error}" if status.error else "")))
-    for what in ("tools", "prompts", "resources"):
-        names = getattr(status, what, [])
+    for what, names in (("tools", status.tools), ("prompts", status.prompts), ("resources", status.resources)):
         if names:
             print(f"{what} ({len(names)}):")
             for name in names:

@@ -62,6 +62,7 @@ from dragoman.coder.tools.subagent import Delegate, HelperSetup
 from dragoman.coder.tools.web_fetch import WebFetch
 from dragoman.coder.tools.web_search import WebSearch
 from dragoman.coder.tools.write import EditFile, WriteFile
+from dragoman.coder.typed_of_servers import FetchedPrompt, ServerCommand, fetch_prompt, read_resources
 from dragoman.coder.typed_prompts import OpenedCommand, TypedCommand, open_command, prompt_of
 from dragoman.errors import RequestFailed
 from dragoman.host.environment import child_environment
@@ -69,6 +70,9 @@ from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Notice
 from dragoman.vocabulary.identity import LOCAL, Identity
+
+# What the names of MCP servers' tools and prompts begin with.
+MCP_PREFIX: Final = "mcp__"
 
 _log = logging.getLogger(__name__)
 
@@ -132,6 +136,7 @@ class SessionRuntime:
         self._identity = LOCAL
         self._narrowed_identities: set[Identity] = set()
         self._pinned_roots: Roots | None = None
+        self._has_waited_for_servers = False
         self._rule_book: Final = rule_book(self.managed, self._roots)
         self._results: Final = KeptResults(home, self.session.id) if home else None
         self._briefing: Final = self._make_briefing(lambda: self.coding_session.prompt_files.skills)
@@ -180,16 +185,24 @@ class SessionRuntime:
         name, arguments = prompt.command
         content, attached = prompt.content, prompt.content[1:]
         files = self.coding_session.prompt_files.commands
+        words = [block.text for block in prompt.content if isinstance(block, Text)]
         if name == "plan" and (arguments or attached):
             self._turn_mode, content = "plan", [*([Text(arguments)] if arguments else []), *attached]
         elif name in files:
-            return self._work(prompt.message_id, attached, TypedCommand(files[name], arguments))
+            return self._work(prompt.message_id, attached, TypedCommand(files[name], arguments), words=words)
         elif name in slash_commands.BUILT_IN:
             return slash_actions.run(name, arguments, SessionControls(self))
-        return self._work(prompt.message_id, content)
+        elif name.startswith(MCP_PREFIX) and self.coding_session.servers is not None:
+            return self._work(prompt.message_id, attached, of_server=ServerCommand(name, arguments), words=words)
+        return self._work(prompt.message_id, content, words=words)
 
     async def _work(
-        self, message_id: str, content: Sequence[Content], typed: TypedCommand | None = None
+        self,
+        message_id: str,
+        content: Sequence[Content],
+        typed: TypedCommand | None = None,
+        of_server: ServerCommand | None = None,
+        words: Sequence[str] = (),
     ) -> AsyncGenerator[AnyEvent, None]:
         await self.coding_session.refresh_commands(self._identity)
         for remark in self.coding_session.remarks():
@@ -210,14 +223,23 @@ class SessionRuntime:
         context, toolbox, budget, _, calls = await self.load()
         calls.spending.begin_turn()
         await self.coding_session.wait_for_servers()
+        self._has_waited_for_servers = True
         model = self.model
         toolbox.begin_turn(self.tool_context())
         self._briefing.begin_turn()
         model.begin_turn()
         system = await self.system_prompt()
+        if of_server is not None:
+            fetched = await self._fetch(of_server)
+            if fetched.refusal:
+                yield AgentMessageChunk(Text(f"{fetched.refusal}\n"))
+                yield Idle(stop_reason="end_turn")
+                return
+            content = [*fetched.content, *content]
         if typed is not None:
             run = partial(self._run_line, toolbox)
             content = [*await prompt_of(typed, opened.text, self._roots(), self.session.id, run), *content]
+        content = [*content, *await self._resources(words)]
         if unseen := unseen_notice(content, model.name, model.sees):
             yield Notice("warning", unseen)
         message = ContextUserMessage(
@@ -270,6 +292,25 @@ class SessionRuntime:
                 remark = f"/{typed.file.name} works with the model of the session: {error.message}"
                 return opened._replace(remark=remark)
         return opened
+
+    async def _fetch(self, command: ServerCommand) -> FetchedPrompt:
+        """Fetch a prompt of an MCP server."""
+        servers = self.coding_session.servers
+        assert servers is not None
+        return await fetch_prompt(*command, servers, self._typed_calls())
+
+    async def _resources(self, words: Sequence[str]) -> list[Content]:
+        """Read the resources of MCP servers that the user has named."""
+        servers = self.coding_session.servers
+        return [] if servers is None else await read_resources(words, servers, self._typed_calls())
+
+    def _typed_calls(self) -> Toolbox:
+        """Return what runs the calls that a prompt itself names. Only a turn has some, so the session is loaded."""
+        assert self._loaded is not None
+        servers = self.coding_session.servers
+        tools = [] if servers is None else servers.typed_tools()
+        context = self.tool_context()
+        return Toolbox(lambda: tools, self._loaded.gate, context, log=self.decision_log, questions=self._questions)
 
     async def _run_line(self, toolbox: Toolbox, line: str) -> str:
         """Run a command line of a file as a call of `bash`, and return its result."""
@@ -360,12 +401,12 @@ class SessionRuntime:
             self._identity = self._identity.joined(prompt.identity)
         if prompts:
             await asyncio.to_thread(check_folders, self._roots().real, self._identity)
-        return [
-            ContextUserMessage(
-                prompt.message_id, await content_for_model(prompt.content, roots, sees, self._is_withheld)
-            )
-            for prompt in prompts
-        ]
+        messages: list[ContextUserMessage] = []
+        for prompt in prompts:
+            named = await self._resources([block.text for block in prompt.content if isinstance(block, Text)])
+            content = await content_for_model([*prompt.content, *named], roots, sees, self._is_withheld)
+            messages.append(ContextUserMessage(prompt.message_id, content))
+        return messages
 
     def _is_withheld(self, path: str) -> bool:
         return is_withheld(path, self.tool_context())
@@ -477,9 +518,21 @@ class SessionRuntime:
         patch_tools = self._patch_tools if is_offered_to(family_of(model.name)) else []
         search_tools = self._search_tools(model)
         return [
-            *(*self.coding_session.mcp_tools(), *patch_tools, *self._sandboxed_tools),
+            *(*self._mcp_tools(), *patch_tools, *self._sandboxed_tools),
             *(*self._shared_tools, *search_tools),
         ]
+
+    def _mcp_tools(self) -> list[Tool]:
+        """Return the tools of MCP servers as they were when the mode or the model was chosen.
+
+        Nothing is chosen before the first turn, which waits for servers.
+        """
+        servers = self.coding_session.servers
+        if servers is None:
+            return []
+        if not self._has_waited_for_servers:
+            return servers.tools()
+        return servers.offered_tools((self.mode(), str(self.session.option("model"))))
 
     def _search_tools(self, model: Model) -> list[Tool]:
         """Return `web_search` for a model whose provider searches, where the administrator lets words go there."""

@@ -35,12 +35,14 @@ SERVERS_SECONDS: Final = 10.0
 LISTING_SECONDS: Final = 0.3
 # Sentences about hidden commands at once.
 _MOST_HIDDEN: Final = 5
+# Of one server in the text of `/mcp`, and of all in a notice.
+_SHOWN_RESOURCES: Final = 20
+_SHOWN_TOOLS: Final = 5
 
 if TYPE_CHECKING:
     from dragoman.coder.decision_log import DecisionLog
     from dragoman.coder.mcp import McpServers
     from dragoman.coder.runtime import SessionRuntime
-    from dragoman.coder.tools.contract import Tool
     from dragoman.permissions.decision import Decision
     from dragoman.vocabulary.requests import McpServer
 
@@ -63,6 +65,10 @@ class CodingSession:
         self._listing: asyncio.Task[None] | None = None
         self._runtime: SessionRuntime | None = None
         self._remarks_sent = False
+        # Tells the client what the servers have now; set: they have changed since it was told.
+        self._telling: asyncio.Task[None] | None = None
+        self._changed = False
+        self._tools_told: object = None
         # Names of MCP servers that the administrator does not allow.
         self._refused_servers: list[str] = []
 
@@ -91,6 +97,7 @@ class CodingSession:
         self._refused_servers = [getattr(server, "name", "?") for server in named if not allows(server)]
         if configs:
             from dragoman.coder.mcp import McpServers
+            from dragoman.coder.server_questions import ServerQuestions
 
             self._servers = McpServers(
                 configs,
@@ -98,12 +105,13 @@ class CodingSession:
                 cwd=self.session.cwd,
                 guardian=self.setup.guardian(),
                 notice=self._warn,
-                changed=lambda: None,
+                changed=self._servers_changed,
                 roots=self.session.roots,
                 allow=self._is_still_configured,
                 guarded=lambda config: id(config) in programs,
                 is_strange=lambda config: id(config) in public_only,
                 logins=self.setup.mcp_logins,
+                questions=ServerQuestions(self.session, self._warn),
             )
             self._servers.start()
         _log.info(
@@ -126,7 +134,7 @@ class CodingSession:
 
     async def close(self) -> None:
         """Stop the servers, the runtime and the models of the session. Waits for them, within their own bounds."""
-        for background in (self._preparing, self._listing):
+        for background in (self._preparing, self._listing, self._telling):
             if background is not None:
                 background.cancel()
         if self._servers is not None:
@@ -207,7 +215,10 @@ class CodingSession:
         return self._runtime.turn(prompt)
 
     def _commands(self) -> list[AnyCommand]:
-        return slash_commands.available_commands(self.prompt_files)
+        if self._servers is None:
+            return slash_commands.available_commands(self.prompt_files)
+        mentions = [(word, one.name) for word, one in self._servers.resources()]
+        return slash_commands.available_commands(self.prompt_files, self._servers.typed_prompts(), mentions)
 
     def _read_prompt_files(self, identity: Identity) -> PromptFiles:
         """Read commands and skills. Of the user's skills an identity that is limited has none: it reads no other file
@@ -237,9 +248,26 @@ class CodingSession:
         found = project_folders(self.session.cwd, self.setup.user_home)
         return found if is_unlimited(identity) else found[:1]
 
-    def mcp_tools(self) -> "list[Tool]":
-        """Return the tools of the servers that are connected now."""
-        return [] if self._servers is None else self._servers.tools()
+    @property
+    def servers(self) -> "McpServers | None":
+        """The MCP servers of the session; None: there are none."""
+        return self._servers
+
+    def _servers_changed(self) -> None:
+        """Tell the client soon what the servers have now. Changes that come together are told together."""
+        self._changed = True
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.get_running_loop().create_task(_ignore_failures(self._tell_changes()))
+
+    async def _tell_changes(self) -> None:
+        while self._changed and self._servers is not None:
+            self._changed = False
+            if (now := self._commands()) != self.session.commands:
+                await self.session.set_commands(now)
+            if (difference := self._servers.tools_not_offered()) != self._tools_told:
+                self._tools_told = difference
+                if text := tools_notice(*difference):
+                    await session_core(self.session).record(Notice("info", text))
 
     def remarks(self) -> list[AnyEvent]:
         """Return warnings about a wide workspace, a lost model and unused servers: once, with the first prompt.
@@ -278,12 +306,43 @@ class CodingSession:
         for server in self._servers.status():
             reason = f": {server.error}" if server.error else ""
             lines.append(f"- {server.name}: {server.state}, {len(server.tools)} tools{reason}")
-        return "\n".join(lines)
+            lines += [f"  - `{prompt}`" for prompt in server.prompts]
+            more = len(server.resources) - _SHOWN_RESOURCES
+            lines += [f"  - `{resource}`" for resource in server.resources[:_SHOWN_RESOURCES]]
+            lines += [f"  - and {more} more resources"] if more > 0 else []
+        told = tools_notice(*self._servers.tools_not_offered())
+        return "\n".join([*lines, *([f"- {told}."] if told else [])])
+
+    async def offer_tools_anew(self) -> str:
+        """Show the model the tools that the servers have now, from its next request on; return what to say of it."""
+        await self.wait_for_servers()
+        if self._servers is None:
+            return "This session has no MCP servers."
+        self._servers.offer_anew()
+        count = len(self._servers.tools())
+        return f"The model is shown {count} {'tool' if count == 1 else 'tools'} of MCP servers from now on."
 
 
 async def _ignore_failures(work: Awaitable[None]) -> None:
     with suppress(Exception):  # the first prompt will say what is wrong
         await work
+
+
+def tools_notice(new: Sequence[str], gone: Sequence[str]) -> str:
+    """Return a sentence about tools of MCP servers that a model is not shown as they are now; empty: it is."""
+    if not new and not gone:
+        return ""
+    parts = [f"new: {_some(new)}"] if new else []
+    parts += [f"gone: {_some(gone)}"] if gone else []
+    return (
+        f"The tools of MCP servers have changed ({'; '.join(parts)}). The model is shown them with the next change of "
+        "mode or model, or after /mcp refresh"
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN_TOOLS
+    return ", ".join(names[:_SHOWN_TOOLS]) + (f" and {more} more" if more > 0 else "")
 
 
 def wide_workspace_notice(roots: Sequence[str], home: str) -> str:

@@ -132,6 +132,10 @@ class SessionControls:
         """Return the state of the MCP servers, a line each. Waits for servers that are being started."""
         return await self._runtime.coding_session.servers_text()
 
+    async def offer_tools_anew(self) -> str:
+        """Show the model the tools that MCP servers have now, and return what to say of it."""
+        return await self._runtime.coding_session.offer_tools_anew()
+
     def tasks(self) -> list[str]:
         """Return a line for each background command that is known."""
         return self._runtime.background.lines()

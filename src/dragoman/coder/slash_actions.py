@@ -43,7 +43,7 @@ async def run(name: str, arguments: str, controls: SessionControls) -> AsyncGene
             if yield_after is not None:
                 yield yield_after
         case "mcp":
-            text = await controls.servers_text()
+            text = await (controls.offer_tools_anew() if arguments == "refresh" else controls.servers_text())
         case "tasks":
             text = await _tasks(arguments, controls)
         case "undo":

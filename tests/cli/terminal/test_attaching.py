@@ -68,6 +68,11 @@ def test_words_that_are_no_files_stay_words(tmp_path: Path) -> None:
     assert found.missing == ["../nothing.py."]
 
 
+def test_a_resource_of_a_server_is_no_missing_file(tmp_path: Path) -> None:
+    found = prompt_with_files("sum up @docs:file:///guide.md, not @src/a.py:12", str(tmp_path), ABLE)
+    assert (len(found.blocks), found.missing) == (1, ["src/a.py:12"])
+
+
 def test_paths_are_completed_as_they_are_written(tmp_path: Path) -> None:
     for name in ("one.txt", "only", ".hidden", "bad\nname"):
         (tmp_path / name).touch()

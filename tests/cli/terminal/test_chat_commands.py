@@ -6,7 +6,15 @@ from typing import cast
 
 import pytest
 
-from dragoman.cli.terminal.chat_commands import ChatCommand, as_sent, is_path, order_in, unknown_order
+from dragoman.cli.terminal.chat_commands import (
+    ChatCommand,
+    as_sent,
+    is_path,
+    mentions_of,
+    order_in,
+    unknown_order,
+)
+from dragoman.cli.terminal.composer import CompletionWord
 from dragoman.client.conversation import Conversation
 from dragoman.vocabulary.options import Command
 
@@ -106,3 +114,13 @@ def test_a_word_that_is_no_command_is_shown_harmless_and_in_part() -> None:
 def announcing(*names: str) -> Conversation:
     """Return what the commands of a chat need of a conversation."""
     return cast(Conversation, SimpleNamespace(commands=[Command(name, "") for name in names]))
+
+
+def test_words_behind_an_at_are_those_that_a_command_carries_and_that_can_be_typed() -> None:
+    words = [["docs:a://guide", "Guide"], ["docs:with blank", "x"], ["docs:\x1b[2J", "x"], ["one"], None]
+    commands = [
+        Command("mcp", "", meta={"dragoman/mentions": words}),
+        Command("odd", "", meta={"dragoman/mentions": 5}),
+    ]
+    conversation = cast(Conversation, SimpleNamespace(commands=commands))
+    assert mentions_of(conversation) == [CompletionWord("@docs:a://guide", "Guide")]

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from dragoman.cli.terminal.composer import Composer
+from dragoman.cli.terminal.composer import CompletionWord, Composer
 
 pytestmark = pytest.mark.anyio
 
@@ -51,3 +53,19 @@ async def test_bytes_that_are_no_text_are_replaced(tmp_path: Path, monkeypatch: 
         composer = Composer(tmp_path / "history", str(tmp_path), list, lambda order: [], lambda: "", lambda: None)
         keys.send_bytes(b"caf\xe9\r")
         assert await composer.read() == "caf\ufffd"
+
+
+def test_words_of_the_agent_are_completed_behind_an_at_beside_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    (tmp_path / "docs.md").touch()
+    words = [CompletionWord("@docs:a://guide", "Guide"), CompletionWord("@docs:a://page/{n}", "Page")]
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        composer = Composer(
+            tmp_path / "history", str(tmp_path), list, lambda order: [], lambda: "", lambda: None, lambda: words
+        )
+    completer = composer._session.completer
+    assert completer is not None
+    found = completer.get_completions(Document("@docs"), CompleteEvent())
+    assert [one.text for one in found] == ["@docs.md", "@docs:a://guide", "@docs:a://page/"]

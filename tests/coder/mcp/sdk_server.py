@@ -1,8 +1,21 @@
 """A server made with the official SDK, for every way to reach it. As a program it speaks on its pipes."""
 
 import asyncio
+from typing import Annotated
 
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context, Elicit, MCPServer, Resolve
+from pydantic import BaseModel
+
+
+class Journey(BaseModel):
+    """What `book` asks."""
+
+    city: str
+
+
+def where_to() -> Elicit[Journey]:
+    """Ask the user, in the way of the protocol's version."""
+    return Elicit("Where to?", Journey)
 
 
 def make_server() -> MCPServer:
@@ -38,6 +51,26 @@ def make_server() -> MCPServer:
         """Do not come back."""
         await asyncio.Event().wait()
         return ""
+
+    @server.prompt()
+    def review(file: str, style: str = "short") -> str:
+        """Review a file."""
+        return f"Review {file}, {style}."
+
+    @server.resource("docs://guide", title="The guide")
+    def guide() -> str:
+        """How to use it."""
+        return "First, do."
+
+    @server.resource("docs://page/{number}")
+    def page(number: str) -> str:
+        """One page."""
+        return f"Page {number}."
+
+    @server.tool()
+    def book(journey: Annotated[Journey, Resolve(where_to)]) -> str:
+        """Ask where to."""
+        return f"to {journey.city}"
 
     return server
 

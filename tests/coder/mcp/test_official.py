@@ -21,8 +21,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.coder.mcp import Config
+from dragoman.coder.mcp.settings import NoQuestions
+from dragoman.vocabulary.content import Resource, Text, TextResource
 from dragoman.vocabulary.requests import HttpHeader, McpHttp, McpSse, McpStdio
-from tests.support.mcp_servers import BOUNDS, LONG, Bench, running
+from dragoman.vocabulary.services import ElicitationAnswer, Form, Url
+from tests.support.mcp_servers import BOUNDS, LONG, NO_DESK, NOT_SHOWN, Bench, running
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -59,7 +62,7 @@ def make_server() -> "MCPServer":
 async def check(bench: Bench, name: str = "official") -> None:
     """It works, and notices a change."""
     assert [tool.name for tool in bench.servers.tools()] == [
-        f"mcp__{name}__{tool}" for tool in ("add", "headers", "redefine", "large", "hang")
+        f"mcp__{name}__{tool}" for tool in ("add", "headers", "redefine", "large", "hang", "book")
     ]
     assert bench.tool(f"mcp__{name}__add").description == "Add two numbers."
     outcome = await bench.call(f"mcp__{name}__add", a=2, b=3)
@@ -121,6 +124,35 @@ async def test_a_server_that_speaks_only_the_newer_protocol() -> None:
         running(McpHttp("official", f"http://127.0.0.1:{port}/mcp")) as bench,
     ):
         await check(bench)
+
+
+class Traveller(NoQuestions):
+    """A user who always wants to go to Oslo."""
+
+    async def ask(self, server: str, message: str, mode: Form | Url) -> ElicitationAnswer:
+        assert (server, message) == ("official", "Where to?")
+        return ElicitationAnswer("accept", {"city": "Oslo"})
+
+
+@pytest.mark.parametrize("newer", [False, True])
+async def test_prompts_resources_and_questions_of_both_generations(newer: bool) -> None:
+    app = make_server().streamable_http_app()
+    async with (
+        served(without_initialize(app) if newer else app) as port,
+        running(McpHttp("official", f"http://127.0.0.1:{port}/mcp"), questions=Traveller()) as bench,
+    ):
+        assert bench.only.prompts == ["/mcp__official__review"]
+        assert bench.only.resources == ["@official:docs://guide", "@official:docs://page/{number}"]
+        (prompt,) = bench.servers.typed_prompts()
+        assert (prompt.prompt.description, prompt.prompt.hint) == ("Review a file.", "<file> [style]")
+        read, fetch = bench.servers.typed_tools()
+        page = await read.run(await bench.approve(read, {"uri": "docs://page/7"}), NOT_SHOWN, NO_DESK)
+        assert page.content == [Resource(TextResource("Page 7.", "docs://page/7", "text/plain"))]
+        given = {"prompt": "review", "arguments": "a.py long"}
+        fetched = await fetch.run(await bench.approve(fetch, given), NOT_SHOWN, NO_DESK)
+        assert fetched.content == [Text("Review a.py, long.")]
+        booked = await bench.call("mcp__official__book")
+        assert booked.text == "to Oslo"
 
 
 async def test_a_server_that_was_restarted_is_connected_again() -> None:

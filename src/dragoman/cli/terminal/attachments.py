@@ -22,6 +22,8 @@ from dragoman.vocabulary.hello import AgentCapabilities
 EMBEDDED_BYTES: Final = 256 * 1024
 FILES: Final = 100
 _AT: Final = re.compile(r'(?:(?<=\s)|^)@(?:"([^"\n]+)"|(\S+))')
+# `server:uri`, a resource of an MCP server: the agent reads it, and we do not know which it has.
+_OF_SERVER: Final = re.compile(r"[A-Za-z0-9_-]+:\S")
 _PICTURE_NAMES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 
@@ -43,7 +45,7 @@ def prompt_with_files(text: str, folder: str, able: AgentCapabilities, *, typed:
     for named in _named(text if typed is None else typed):
         path = _file(named, folder)
         if path is None:
-            if "/" in named or "." in named.strip("."):
+            if not _OF_SERVER.match(named) and ("/" in named or "." in named.strip(".")):
                 missing.append(named)
         elif path not in attached_paths and len(attached_paths) < FILES:
             attached_paths.add(path)

@@ -37,6 +37,9 @@ _STEM: Final = re.compile(r"/[\w:.-]*\w|/")
 _PUNCTUATION: Final = ".,:;!?)'\""
 # Shown of a list that an agent has made.
 SHOWN: Final = 100
+# Our own agent's key, and how many words of it are taken of any agent.
+_MENTIONS: Final = "dragoman/mentions"
+_MOST_MENTIONS: Final = 200
 # Characters shown of a word that is no command.
 _SHOWN_WORD: Final = 80
 
@@ -103,6 +106,21 @@ def commands_of(conversation: Conversation) -> list[CompletionWord]:
     return ours + theirs
 
 
+def mentions_of(conversation: Conversation) -> list[CompletionWord]:
+    """Return what the agent has to name behind an `@`: resources of MCP servers.
+
+    It says so in `_meta` of a command: the protocol has no place for it, and this is replayed with the commands.
+    """
+    found: list[CompletionWord] = []
+    for command in conversation.commands[:SHOWN]:
+        listed = command.meta.get(_MENTIONS) if isinstance(command, Command) and command.meta else None
+        for one in listed if isinstance(listed, list) else []:
+            match one:
+                case [str() as word, str() as name] if word.isprintable() and " " not in word:
+                    found.append(CompletionWord(f"@{word}", name))
+    return found[:_MOST_MENTIONS]
+
+
 def _can_be_typed(name: str) -> bool:
     """Return whether the name of a command is one word of characters that show."""
     return bool(name) and name.isprintable() and _ORDER.fullmatch(f"/{name}") is not None
@@ -130,6 +148,7 @@ def help_lines(conversation: Conversation) -> Iterator[str]:
         yield f"{sanitize_line(offered.word):<14} {sanitize_line(offered.about)[:200]}"
     yield "//word         the same for the agent, as /word; a line with a space before the / goes to it as it is"
     yield "@path          a file that goes along; Tab completes"
+    yield "@server:uri    a resource of an MCP server, which the agent reads"
     yield "Alt-Enter      a new line; so does a \\ at the end of one"
     yield "Ctrl-C         stop the agent, or give up the line (Up: again); twice on an empty line: leave"
     yield "Ctrl-D         leave"

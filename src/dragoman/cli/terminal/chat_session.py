@@ -31,6 +31,7 @@ from dragoman.cli.terminal.chat_commands import (
     is_announced,
     is_ours,
     is_path,
+    mentions_of,
     option_lines,
     order_in,
     unknown_order,
@@ -259,6 +260,7 @@ class ChatSession:
             lambda order: values_of(self._conversation, order),
             lambda: self._screen.status(self._name(), self._conversation),
             lambda: self._renderer.say("Ctrl-C once more leaves, and so does Ctrl-D."),
+            lambda: mentions_of(self._conversation),
         )
         before = signal.signal(signal.SIGINT, self._on_press)
         stack.callback(signal.signal, signal.SIGINT, before)

@@ -47,8 +47,10 @@ class Composer:
         values: Callable[[str], Iterable[CompletionWord]],
         status: Callable[[], str],
         on_first_press: Callable[[], None],
+        mentions: Callable[[], Iterable[CompletionWord]] = tuple,
     ) -> None:
-        """`on_first_press` is called at a Ctrl-C on an empty line after which another one leaves."""
+        """`mentions` are what else than files may stand behind an `@`. `on_first_press` is called at a Ctrl-C on an
+        empty line after which another one leaves."""
         import sys
 
         coloured = colours_wanted(sys.stdout)
@@ -58,7 +60,7 @@ class Composer:
         self._presses = SecondPress()
         self._session: PromptSession[str] = PromptSession(
             history=_history(history),
-            completer=_Words(folder, commands, values),
+            completer=_Words(folder, commands, values, mentions),
             complete_while_typing=False,
             multiline=True,
             key_bindings=_keys(),
@@ -144,14 +146,16 @@ def _keys() -> KeyBindings:
 
 
 class _Words(Completer):
-    """/commands at the start, their values after them, @paths anywhere."""
+    """/commands at the start, their values after them, @paths and other @words anywhere."""
 
     def __init__(
         self,
         folder: str,
         commands: Callable[[], Iterable[CompletionWord]],
         values: Callable[[str], Iterable[CompletionWord]],
+        mentions: Callable[[], Iterable[CompletionWord]],
     ) -> None:
+        self._mentions = mentions
         self._folder = folder
         self._commands = commands
         self._values = values
@@ -163,16 +167,23 @@ class _Words(Completer):
             for path in paths(word[1:], self._folder):
                 written = f'@"{path}"' if " " in path else f"@{path}"
                 yield Completion(written, -len(word), display=sanitize_line(path))
+            yield from _offered(word, self._mentions())
         elif text.startswith("/"):
             name, space, _ = text.partition(" ")
-            for offered in self._values(name) if space else self._commands():
-                if offered.word.startswith(word):
-                    yield Completion(
-                        offered.word,
-                        -len(word),
-                        display=sanitize_line(offered.word),
-                        display_meta=sanitize_line(offered.about)[:80],
-                    )
+            yield from _offered(word, self._values(name) if space else self._commands())
+
+
+def _offered(word: str, words: Iterable[CompletionWord]) -> Iterator[Completion]:
+    """Yield the words that begin so; of one with a gap in braces, which the user fills, what stands before it."""
+    for offered in words:
+        written = offered.word.partition("{")[0]
+        if written.startswith(word):
+            yield Completion(
+                written,
+                -len(word),
+                display=sanitize_line(offered.word),
+                display_meta=sanitize_line(offered.about)[:80],
+            )
 
 
 def paths(begun: str, folder: str) -> list[str]:

@@ -5,17 +5,19 @@ Promise: whatever the server does, the session goes on; a server that is given u
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dragoman import limits
+from dragoman.coder.mcp.catalog import ServerCatalog
 from dragoman.coder.mcp.config import Config, how_to_log_in, identity, name_of
 from dragoman.coder.mcp.definition import Definition, Definitions
 from dragoman.coder.mcp.server_text import one_line
-from dragoman.coder.mcp.settings import McpCallbacks
+from dragoman.coder.mcp.settings import Listed, McpCallbacks
 from dragoman.coder.tools.contract import ToolOutcome
 from dragoman.errors import StartFailed
+from dragoman.vocabulary.services import ElicitationAnswer, Form, Url
 
 if TYPE_CHECKING:
     from dragoman.coder.mcp.sdk.connection import Sdk, SdkConnection
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 State = Literal["starting", "connected", "reconnecting", "needs login", "failed", "refused", "closed"]
 # A list of tools is asked for again at most this often, however often it changes.
 LIST_SECONDS: Final = 1.0
+# Prompts and resources: a server that does not list them in time has none, and its tools are used all the same.
+CATALOG_SECONDS: Final = 5.0
 # How long a cancelled call waits until the cancellation is sent to the server.
 CANCEL_SECONDS: Final = 0.1
 # What ending a child takes at most, and a moment.
@@ -63,6 +67,7 @@ class McpServerConnection:
         self.state: State = "starting"
         self.error = ""
         self.definitions = Definitions({}, 0)
+        self.catalog = ServerCatalog()
         self._load = load
         self._callbacks = callbacks
         self._bounds = callbacks.bounds
@@ -72,7 +77,10 @@ class McpServerConnection:
         self._settled = asyncio.Event()
         self._started = asyncio.Event()  # connected, or not to be
         self._changed = asyncio.Event()
+        self._changes: set[Listed] = set()
         self._calls: set[asyncio.Task[ToolOutcome]] = set()
+        # Questions of the server that wait for the user: meanwhile no call is late.
+        self._questions: set[asyncio.Future[ElicitationAnswer]] = set()
         self._owner: asyncio.Task[None] | None = None
         self._closing = False
 
@@ -122,21 +130,68 @@ class McpServerConnection:
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ToolOutcome:
         """Call a tool. A cancel and the deadline are sent to the server, and no answer to that is waited for."""
+        return await self._ask(lambda connection: connection.call(tool, arguments))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> ToolOutcome:
+        """Fetch a prompt, with the terms of a call."""
+        return await self._ask(lambda connection: connection.prompt(name, arguments))
+
+    async def resource(self, uri: str) -> ToolOutcome:
+        """Read a resource, with the terms of a call."""
+        return await self._ask(lambda connection: connection.resource(uri))
+
+    async def _ask(self, ask: "Callable[[SdkConnection], Coroutine[Any, Any, ToolOutcome]]") -> ToolOutcome:
         if self._connection is None:
             return ToolOutcome(f"The MCP server {self.name} is not connected.", failed=True)
-        call = asyncio.create_task(self._connection.call(tool, arguments))
+        call = asyncio.create_task(ask(self._connection))
         self._calls.add(call)
-        call.add_done_callback(self._calls.discard)
-        seconds = self._bounds.call
+        call.add_done_callback(self._call_ended)
         try:
-            done, _ = await asyncio.wait([call], timeout=seconds)
+            in_time = await self._answered(call)
         finally:
             if not call.done():
                 call.cancel()
                 await asyncio.wait([call], timeout=CANCEL_SECONDS)
-        if not done:
-            return ToolOutcome(f"The MCP server {self.name} did not answer within {seconds:g} s.", failed=True)
+        if not in_time:
+            return ToolOutcome(
+                f"The MCP server {self.name} did not answer within {self._bounds.call:g} s.", failed=True
+            )
         return ToolOutcome("The session is being closed.", failed=True) if call.cancelled() else call.result()
+
+    async def _answered(self, call: asyncio.Task[ToolOutcome]) -> bool:
+        """Wait for the answer to a call until its deadline, which begins anew after each question to the user."""
+        while True:
+            done, _ = await asyncio.wait([call], timeout=self._bounds.call)
+            if done or not self._questions:
+                return bool(done)
+            waits: list[asyncio.Future[Any]] = [call, *self._questions]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+
+    def _call_ended(self, call: asyncio.Task[ToolOutcome]) -> None:
+        self._calls.discard(call)
+        if not self._calls:
+            for question in self._questions:
+                question.cancel()
+
+    async def ask_user(self, message: str, mode: Form | Url) -> ElicitationAnswer:
+        """Pass a question on while a call is being answered; it ends with the call. At other times it is declined."""
+        if not self._calls:
+            return ElicitationAnswer("decline")
+        question = asyncio.ensure_future(self._callbacks.questions.ask(self.name, message, mode))
+        self._questions.add(question)
+        question.add_done_callback(self._questions.discard)
+        try:
+            await asyncio.wait([question])
+        finally:
+            question.cancel()
+        if question.cancelled() or question.exception() is not None:
+            return ElicitationAnswer("cancel")
+        return question.result()
+
+    async def page_done(self, elicitation_id: str) -> None:
+        """Tell the client that what the user did on a page is done."""
+        with suppress(Exception):
+            await self._callbacks.questions.done(elicitation_id)
 
     async def _own(self) -> None:
         try:
@@ -185,8 +240,8 @@ class McpServerConnection:
         """Hold one connection until it is lost."""
         lived = False
         try:
-            async with sdk.connect(peer, self._bounds.start, self._on_change) as connection:
-                await self._list(connection)
+            async with sdk.connect(peer, self._bounds.start, self) as connection:
+                await self._list(connection, {"tools", "prompts"})
                 lived = True
                 await self._live(connection)
         except Exception as error:
@@ -206,11 +261,11 @@ class McpServerConnection:
                 self._turn("reconnecting")
 
     async def _stay(self, connection: "SdkConnection") -> None:
-        """Wait until the connection is lost; list the tools again when the server says that they have changed."""
+        """Wait until the connection is lost; list again what the server says to have changed."""
         pause = 0.0
         while await self._has_changed(connection):
             await asyncio.sleep(pause)
-            await self._list(connection)
+            await self._list(connection, set(self._changes))
             self._callbacks.changed()
             pause = LIST_SECONDS
 
@@ -223,15 +278,30 @@ class McpServerConnection:
                 wait.cancel()
         return not connection.lost.is_set()
 
-    async def _list(self, connection: "SdkConnection") -> None:
+    async def _list(self, connection: "SdkConnection", what: set[Listed]) -> None:
         self._changed.clear()
-        async with asyncio.timeout(self._bounds.start):
-            self.definitions = await connection.definitions(identity(self.config))
-        if not self._changed.is_set():
+        self._changes.clear()
+        if "tools" in what:
+            async with asyncio.timeout(self._bounds.start):
+                self.definitions = await connection.definitions(identity(self.config))
+        if "tools" not in self._changes:
             self._settled.set()
+        if what != {"tools"}:
+            await self._list_catalog(connection)
 
-    def _on_change(self) -> None:
-        self._settled.clear()
+    async def _list_catalog(self, connection: "SdkConnection") -> None:
+        try:
+            async with asyncio.timeout(CATALOG_SECONDS):
+                self.catalog = await connection.catalog()
+        except Exception as error:
+            self.catalog = ServerCatalog()
+            _log.info("MCP server %s: prompts and resources are not listed (%s)", self.name, type(error).__name__)
+
+    def on_change(self, what: Listed) -> None:
+        """List it again, soon."""
+        self._changes.add(what)
+        if what == "tools":
+            self._settled.clear()
         self._changed.set()
 
     async def _give_up(self, reason: str, state: State = "failed") -> None:

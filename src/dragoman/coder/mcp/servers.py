@@ -1,16 +1,18 @@
 """The MCP servers of one session."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.background import call_in_background
+from dragoman.coder.mcp.catalog import ServerPrompt, ServerResource
 from dragoman.coder.mcp.config import Config, name_of
-from dragoman.coder.mcp.names import labels, tool_name
+from dragoman.coder.mcp.names import PREFIX, labels, tool_name
 from dragoman.coder.mcp.server import McpServerConnection, SdkMissing, State
-from dragoman.coder.mcp.settings import McpCallbacks, McpEnvironment, McpTimeouts, Notify
+from dragoman.coder.mcp.settings import McpCallbacks, McpEnvironment, McpTimeouts, NoQuestions, Notify, UserQuestions
 from dragoman.coder.mcp.tool import McpTool
+from dragoman.coder.mcp.typed import ResourceMention, mentions_in, typed_tools
 from dragoman.coder.tools.contract import Tool
 from dragoman.errors import how_to_install
 from dragoman.host.guardian import Guardian
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
 # More are a mistake; each may be a process tree.
 SERVERS: Final = 32
 DEFAULT_BOUNDS: Final = McpTimeouts()
+NO_QUESTIONS: Final = NoQuestions()
 MISSING: Final = f"MCP servers need the package mcp, which is not installed: {how_to_install('mcp')}"
 
 
 class McpServerStatus(NamedTuple):
-    """The state of a server. `error` is why it is not connected; `left_out` counts tools that cannot be offered."""
+    """The state of a server. `error` is why it is not connected; `left_out` counts tools that cannot be offered.
+    `prompts` are commands by their names here, `resources` what is typed behind an `@`."""
 
     name: str
     state: State
@@ -33,6 +37,16 @@ class McpServerStatus(NamedTuple):
     left_out: int
     error: str
     stderr: str
+    prompts: Sequence[str] = ()
+    resources: Sequence[str] = ()
+
+
+class TypedPrompt(NamedTuple):
+    """A prompt of a server as a slash command: its name here, the label of its server, and what the server says."""
+
+    name: str
+    label: str
+    prompt: ServerPrompt
 
 
 async def allow_all(config: Config) -> bool:
@@ -58,17 +72,21 @@ class McpServers:
         guarded: Callable[[Config], bool] = lambda config: False,
         is_strange: Callable[[Config], bool] = lambda config: False,
         logins: str = "",
+        questions: UserQuestions = NO_QUESTIONS,
     ) -> None:
         """`environment` is this process's: children get it without secrets. `roots` are told to servers that ask.
         `guarded` tells whether the tools of a server are guarded ones, `is_strange` whether only a public address of it
-        is called. `logins` is the folder of kept logins; empty: none is used."""
+        is called. `logins` is the folder of kept logins; empty: none is used. `questions` takes those of
+        servers to the user."""
         self._guarded = guarded
         self._notice = notice
         self._surroundings = McpEnvironment(cwd, environment, roots or [cwd], guardian, is_strange, logins)
         self._too_many = max(0, len(configs) - SERVERS)
         self._loading: asyncio.Task[Sdk] | None = None
         self._began = 0.0
-        callbacks = McpCallbacks(notice, changed, allow, bounds)
+        # The tools as a model is shown them: what they were offered for, and the tools.
+        self._offered: tuple[object, list[Tool]] | None = None
+        callbacks = McpCallbacks(notice, changed, allow, bounds, questions)
         servers = [McpServerConnection(config, self._load, callbacks) for config in configs[:SERVERS]]
         self._servers = dict(zip(labels(name_of(server.config) for server in servers), servers, strict=True))
 
@@ -92,10 +110,66 @@ class McpServers:
         """Return the tools of the servers that are connected now."""
         return [
             McpTool(name, server.definitions.by_tool[tool], server, guarded=self._guarded(server.config))
-            for label, server in self._servers.items()
-            if server.state == "connected"
-            for name, tool in _named(label, server).items()
+            for label, server in self._connected()
+            for name, tool in _named(label, server.definitions.by_tool).items()
         ]
+
+    def offered_tools(self, occasion: object) -> list[Tool]:
+        """Return the tools that a model is shown: what there was at the first call for this occasion.
+
+        Requests to a model begin with its tools, and a server that comes, goes or changes would make that beginning
+        another one: providers charge the whole conversation anew.
+        """
+        if self._offered is None or self._offered[0] != occasion:
+            self._offered = (occasion, self.tools())
+        return self._offered[1]
+
+    def offer_anew(self) -> None:
+        """Show the model what there is now, whatever the occasion."""
+        self._offered = None
+
+    def tools_not_offered(self) -> tuple[list[str], list[str]]:
+        """Return the names of tools that are new or defined anew since they were offered, and of those that are gone.
+
+        Of a server that is away no tool is gone: it may come back, and the user is told if it does not.
+        """
+        if self._offered is None:
+            return [], []
+        then, now = _shown(self._offered[1]), _shown(self.tools())
+        here = tuple(f"{PREFIX}{label}__" for label, _ in self._connected())
+        new = [name for name in now if now[name] != then.get(name)]
+        return new, [name for name in then if name not in now and name.startswith(here)]
+
+    def typed_prompts(self) -> list[TypedPrompt]:
+        """Return the prompts of the servers that are connected, by the names they have as commands."""
+        return [
+            TypedPrompt(name, label, server.catalog.prompts[prompt])
+            for label, server in self._connected()
+            for name, prompt in _named(label, server.catalog.prompts).items()
+        ]
+
+    def resources(self) -> list[tuple[str, ServerResource]]:
+        """Return the resources of the servers that are connected, each with what is typed behind an `@`."""
+        return [(f"{label}:{one.uri}", one) for label, server in self._connected() for one in server.catalog.resources]
+
+    def mentions_in(self, text: str) -> list[ResourceMention]:
+        """Return the resources of servers that a text names."""
+
+        def uris(label: str) -> set[str]:
+            return {one.uri for one in self._servers[label].catalog.resources}
+
+        return mentions_in(text, self._servers, uris)
+
+    def typed_tools(self) -> list[Tool]:
+        """Return what reads the resources and fetches the prompts that a user has typed."""
+        return [
+            tool
+            for label, server in self._servers.items()
+            for tool in typed_tools(label, server, guarded=self._guarded(server.config))
+        ]
+
+    def _connected(self) -> "list[tuple[str, McpServerConnection]]":
+        return [(label, server) for label, server in self._servers.items() if server.state == "connected"]
 
     def status(self) -> list[McpServerStatus]:
         """Return the state of each server, in the order they were given."""
@@ -103,10 +177,12 @@ class McpServers:
             McpServerStatus(
                 server.name,
                 server.state,
-                list(_named(label, server)) if server.state == "connected" else [],
+                list(_named(label, server.definitions.by_tool)) if server.state == "connected" else [],
                 server.definitions.left_out,
                 server.error,
                 server.stderr(),
+                [f"/{name}" for name in _named(label, server.catalog.prompts)] if server.state == "connected" else [],
+                [f"@{label}:{one.uri}" for one in server.catalog.resources] if server.state == "connected" else [],
             )
             for label, server in self._servers.items()
         ]
@@ -140,9 +216,13 @@ class McpServers:
         return Sdk(self._surroundings)
 
 
-def _named(label: str, server: McpServerConnection) -> dict[str, str]:
-    """Return the tools of a server by the name they have here. Of two with the same name here, the first counts."""
+def _shown(tools: Iterable[Tool]) -> dict[str, tuple[str, object]]:
+    return {tool.name: (tool.description, tool.schema) for tool in tools}
+
+
+def _named(label: str, listed: Iterable[str]) -> dict[str, str]:
+    """Return what a server lists by the name it has here. Of two with the same name here, the first counts."""
     names: dict[str, str] = {}
-    for tool in server.definitions.by_tool:
-        names.setdefault(tool_name(label, tool), tool)
+    for one in listed:
+        names.setdefault(tool_name(label, one), one)
     return names

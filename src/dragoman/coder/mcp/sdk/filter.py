@@ -18,10 +18,14 @@ from mcp.types import (
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
+    Prompt,
     RequestId,
+    Resource,
+    ResourceTemplate,
     Tool,
 )
 
+from dragoman.coder.mcp.catalog import PROMPTS, RESOURCES
 from dragoman.coder.mcp.definition import TOOLS
 from dragoman.coder.mcp.sdk.streams import SdkReadStream, SdkWriteStream
 
@@ -36,6 +40,9 @@ _METHODS_FROM_SERVER: Final = frozenset(
     {
         "notifications/cancelled",
         "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/elicitation/complete",
         "notifications/subscriptions/acknowledged",
     }
 )
@@ -102,15 +109,38 @@ def _mend(result: dict[str, Any]) -> None:
     """Make an answer fit what the SDK's models take, and no larger than what we take."""
     if isinstance(result.get("tools"), list):
         result["tools"] = [tool for tool in map(_mended, result["tools"][: 2 * TOOLS]) if tool]
+    for key, identity, most in _LISTS:
+        if isinstance(result.get(key), list):
+            result[key] = [_named(one, identity) for one in result[key][: 2 * most] if _has_text(one, identity)]
     content = result.get("content")
     if isinstance(content, list) and len(content) > BLOCKS:
         note = f"[… {len(content) - BLOCKS} more parts were thrown away …]"
         result["content"] = [*content[:BLOCKS], {"type": "text", "text": note}]
+    for key in ("messages", "contents"):
+        if isinstance(result.get(key), list):
+            result[key] = result[key][:BLOCKS]
 
 
-def said_of(tool: Tool) -> object:
-    """Return the definition of a tool as the server sent it."""
-    return (tool.meta or {}).get(_SAID)
+def said_of(listed: Tool | Prompt | Resource | ResourceTemplate) -> object:
+    """Return what is listed as the server sent it."""
+    return (listed.meta or {}).get(_SAID)
+
+
+# What else is listed: the field of the answer, what names an entry, and how many of them are looked at.
+_LISTS: Final = (
+    ("prompts", "name", PROMPTS),
+    ("resources", "uri", RESOURCES),
+    ("resourceTemplates", "uriTemplate", RESOURCES),
+)
+
+
+def _has_text(entry: object, key: str) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get(key), str)
+
+
+def _named(entry: dict[str, Any], identity: str) -> dict[str, Any]:
+    """Return an entry that the SDK accepts, with the server's own inside."""
+    return {"name": "", identity: entry[identity], "_meta": {_SAID: entry}}
 
 
 def _mended(tool: object) -> dict[str, Any] | None:

@@ -8,7 +8,9 @@ from mcp.types import (
     BlobResourceContents,
     CallToolResult,
     EmbeddedResource,
+    GetPromptResult,
     ImageContent,
+    ReadResourceResult,
     ResourceLink,
     TextContent,
     TextResourceContents,
@@ -17,6 +19,7 @@ from mcp.types import (
 from dragoman import limits
 from dragoman.coder.mcp.definition import deeper_than
 from dragoman.coder.mcp.server_text import one_line
+from dragoman.coder.tagged_text import wrap_in_tag
 from dragoman.coder.tools.contract import ToolOutcome
 from dragoman.coder.tools.result_text import RESULT_CHARACTERS, cut
 from dragoman.host.decoding import is_flood
@@ -43,6 +46,25 @@ def outcome_of(result: CallToolResult) -> ToolOutcome:
     return ToolOutcome(_bounded(text), failed=result.is_error, raw=raw, content=reading.content)
 
 
+def outcome_of_resource(result: ReadResourceResult) -> ToolOutcome:
+    """Return what a resource holds; what of it cannot be passed on is named in the text."""
+    reading = _Reading()
+    for part in result.contents:
+        reading.take_resource(part)
+    return ToolOutcome(_bounded("\n".join(reading.texts)), content=reading.content)
+
+
+def outcome_of_prompt(result: GetPromptResult) -> ToolOutcome:
+    """Return the messages of a prompt, in their order. Words that are the assistant's are in a box that says so."""
+    reading = _Reading()
+    for message in result.messages:
+        if isinstance(message.content, TextContent):
+            reading.take_words(message.content.text, is_users=message.role == "user")
+        else:
+            reading.take(message.content)
+    return ToolOutcome(_bounded("\n".join(reading.texts)), content=reading.content)
+
+
 class _Reading:
     """Goes through the parts of a result, as long as there is room."""
 
@@ -65,11 +87,19 @@ class _Reading:
             case ResourceLink():
                 self.content.append(words.ResourceLink(_short(block.name), _uri(block.uri)))
             case EmbeddedResource():
-                self._take_resource(block.resource)
+                self.take_resource(block.resource)
             case _:
                 assert_never(block)
 
-    def _take_resource(self, resource: TextResourceContents | BlobResourceContents) -> None:
+    def take_words(self, text: str, *, is_users: bool) -> None:
+        """Take a message of a prompt, as long as there is room for its words."""
+        words_left = _bounded(text, self._characters) if self._characters else ""
+        self._characters = max(0, self._characters - len(words_left))
+        if not words_left:
+            return
+        self.content.append(words.Text(words_left if is_users else wrap_in_tag("assistant", words_left)))
+
+    def take_resource(self, resource: TextResourceContents | BlobResourceContents) -> None:
         uri, kind = _uri(resource.uri), _short(resource.mime_type or "")
         if isinstance(resource, BlobResourceContents):
             if self._is_taken("resource", resource.blob, kind if kind.startswith("image/") else None):
