@@ -70,7 +70,10 @@ def _lent(path: str, context: ToolContext) -> Place | None:
     """
     if not os.path.isabs(path):
         return None
-    real = os.path.realpath(path)
+    try:
+        real = os.path.realpath(path)
+    except OSError:  # something on the way has become another thing meanwhile
+        return None
     for lent in (context.results.path if context.results is not None else "", *context.lent):
         if lent and is_inside(real, lent):
             folder = os.path.dirname(lent) if os.path.isfile(lent) else lent
