@@ -1,6 +1,6 @@
 """A model on loopback that notes when it is asked and when it writes: what `bench.agents` measures agents with.
 
-It speaks the wires of `tests.support.fake_model`, and OpenAI's responses beside them.
+It speaks the wires of `tests.support.fake_model`.
 """
 
 import json
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.support.fake_model import ASIDE, ToolCall, Voice
-from tests.support.provider_streams import named, openai_response
 from tests.support.upstream import Exchange
 
 MARK: Final = "Measured words."
@@ -102,31 +101,3 @@ def _without_marks(value: object) -> object:
     if isinstance(value, dict):
         return {name: _without_marks(inner) for name, inner in value.items() if name != "cache_control"}
     return [_without_marks(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _responses_message(text: str, call: ToolCall | None) -> list[bytes]:
-    words = {"type": "output_text", "text": text, "annotations": []}
-    message: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
-    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
-    output: list[dict[str, Any]] = [message | {"content": [words]}]
-    events = [
-        named("response.created", response=openai_response("in_progress", [])),
-        named("response.output_item.added", output_index=0, item=message | {"status": "in_progress", "content": []}),
-        named("response.content_part.added", **place, part=words | {"text": ""}),
-        named("response.output_text.delta", **place, delta=text, logprobs=[]),
-        named("response.output_text.done", **place, text=text, logprobs=[]),
-        named("response.output_item.done", output_index=0, item=output[0]),
-    ]
-    if call is not None:
-        done = {"id": "fc_1", "type": "function_call", "call_id": f"call_{time.monotonic_ns()}", "name": call.tool}
-        done |= {"arguments": json.dumps(call.input), "status": "completed"}
-        output.append(done)
-        events.append(named("response.output_item.added", output_index=1, item=done | {"arguments": ""}))
-        given = {"item_id": "fc_1", "output_index": 1}
-        events.append(named("response.function_call_arguments.done", **given, arguments=done["arguments"]))
-        events.append(named("response.output_item.done", output_index=1, item=done))
-    events.append(named("response.completed", response=openai_response("completed", output)))
-    return [event.replace(b'data: {"', b'data: {"sequence_number": %d, "' % at) for at, event in enumerate(events)]
-
-
-RESPONSES: Final = Voice("/responses", _responses_message, lambda text: _responses_message(text, None)[:4])

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bench import install
-from bench.agent_model import RESPONSES
 from tests.support import real_agents
-from tests.support.fake_model import ANTHROPIC, CHAT, ToolCall, Voice
+from tests.support.fake_model import ANTHROPIC, CHAT, RESPONSES, ToolCall, Voice
+from tests.support.needs import need_codex_agent
 from tests.support.real_agents import RealAgent
 from tools import peers
 
 QWEN_CODE: Final = ("@qwen-code/qwen-code", "0.24.4")
-CODEX: Final = ("@agentclientprotocol/codex-acp", "2.6.0")
 
 
 class Contender(NamedTuple):
@@ -51,18 +50,16 @@ def _chat_settings(home: Path, url: str) -> dict[str, str]:
 def named(agent: RealAgent, prepare: Callable[[Path, peers.Say], None]) -> Contender:
     """One of the agents that the interop tests start."""
 
-    def installed() -> None:
-        prepare(install.PEERS, lambda sentence: print(sentence, file=sys.stderr))
-
+    installed = _installed(prepare)
     return Contender(agent.name, agent.voice, agent.started, agent.environment, agent.reading, installed, agent.login)
 
 
-def _npm(folder: str, package: tuple[str, str], *, own_node: bool) -> Callable[[], None]:
-    def installed() -> None:
-        packages = dict([package]) | ({peers.node_package(): peers.NODE} if own_node else {})
-        peers.npm(install.PEERS / folder, packages, folder, lambda sentence: print(sentence, file=sys.stderr))
+def _installed(prepare: Callable[[Path, peers.Say], None]) -> Callable[[], None]:
+    return lambda: prepare(install.PEERS, lambda sentence: print(sentence, file=sys.stderr))
 
-    return installed
+
+def _qwen(folder: Path, say: peers.Say) -> None:
+    peers.npm(folder / "qwen", dict([QWEN_CODE]) | {peers.node_package(): peers.NODE}, "Qwen Code", say)
 
 
 def _qwen_command() -> list[str]:
@@ -71,27 +68,7 @@ def _qwen_command() -> list[str]:
 
 
 def _qwen_environment(home: Path, url: str) -> dict[str, str]:
-    return _apart(home) | {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "fake"}
-
-
-def _codex_command() -> list[str]:
-    return [str(install.PEERS / "codex" / "node_modules" / ".bin" / "codex-acp")]
-
-
-def _codex_environment(home: Path, url: str) -> dict[str, str]:
-    """Its provider is in a file; it answers everything without a question."""
-    (home / "config.toml").write_text(
-        'model = "fake"\nmodel_provider = "local"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"\n'
-        f'[model_providers.local]\nname = "local"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
-        'env_key = "CODEX_API_KEY"\n'
-    )
-    return _apart(home) | {"CODEX_HOME": str(home), "CODEX_API_KEY": "none", "OPENAI_API_KEY": "none"}
-
-
-def _apart(home: Path) -> dict[str, str]:
-    """Return a home of its own, and no server but the model."""
-    proxies = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), real_agents.NOWHERE)
-    return {"HOME": str(home), **proxies, **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1")}
+    return real_agents.apart(home) | {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "fake"}
 
 
 CONTENDERS: Final = {
@@ -116,10 +93,10 @@ CONTENDERS: Final = {
         Contender(
             "codex",
             RESPONSES,
-            _codex_command,
-            _codex_environment,
+            need_codex_agent,
+            real_agents.codex_environment,
             lambda file: ToolCall("exec_command", {"cmd": f"cat {file}"}),
-            _npm("codex", CODEX, own_node=False),
+            _installed(peers.codex_agent),
         ),
         Contender(
             "qwen",
@@ -127,7 +104,7 @@ CONTENDERS: Final = {
             _qwen_command,
             _qwen_environment,
             lambda file: ToolCall("read_file", {"file_path": str(file)}),
-            _npm("qwen", QWEN_CODE, own_node=True),
+            _installed(_qwen),
             "openai",
         ),
     )

@@ -23,6 +23,7 @@ ACPX = "0.19.1"
 GEMINI_CLI = "0.61.0"
 OPENCODE = "1.18.33"
 CLAUDE_AGENT = "0.99.1"
+CODEX_AGENT = "2.6.0"
 AGENTAO = ("agentao==0.5.17",)
 # It takes any newer SDK and MCP package, starts with neither, and imports a package that it does not name.
 IAC_CODE = ("iac-code==0.16.0", "agent-client-protocol==0.9.0", "mcp==1.28.1", "websockets>=15,<16")
@@ -72,10 +73,18 @@ def claude_agent(folder: Path, say: Say) -> None:
     npm(folder / "claude", packages, "Claude Agent", say)
 
 
+def codex_agent(folder: Path, say: Say) -> None:
+    """The adapter of Codex in `.peers/codex/node_modules`; Codex, a program of its own, is a package it asks for."""
+    npm(folder / "codex", {"@agentclientprotocol/codex-acp": CODEX_AGENT}, "the adapter of Codex", say)
+
+
 def sdk_examples(folder: Path, say: Say) -> None:
     """The agents that came with the TypeScript SDK, in `.peers/examples/node_modules`."""
     packages = {"@agentclientprotocol/sdk": EXAMPLES, "zod": NPM_PACKAGES["zod"]}
     npm(folder / "examples", packages, "the TypeScript SDK's examples", say)
+
+
+NPM_PEERS = (acpx, gemini_cli, opencode, claude_agent, codex_agent, sdk_examples)
 
 
 def npm(folder: Path, packages: Mapping[str, str], what: str, say: Say) -> None:
@@ -144,7 +153,7 @@ def packages_of(environment: Path) -> Path:
 def _troubles(folder: Path, installer: Sequence[str], say: Say, by_name: bool) -> Iterator[str]:
     peers: list[Callable[[], None]] = [lambda: typescript(folder, say), lambda: python_v2(folder, installer, say)]
     if by_name:
-        peers += [partial(peer, folder, say) for peer in (acpx, gemini_cli, opencode, claude_agent, sdk_examples)]
+        peers += [partial(peer, folder, say) for peer in NPM_PEERS]
         peers += [partial(peer, folder, installer, say) for peer in (agentao, iac_code)]
     for peer in peers:
         try:

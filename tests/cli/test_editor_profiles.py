@@ -25,7 +25,7 @@ def test_a_command_is_live_from_its_announcement_to_its_exit(tmp_path: Path) -> 
     found = calls(tmp_path, {"terminal_output": True}, "--mode", "full-access")
     call = found[0]["toolCallId"]
     assert [update["_meta"] for update in found if "_meta" in update] == [
-        {"terminal_info": {"terminal_id": call}},
+        {"terminal_info": {"terminal_id": call, "cwd": str(tmp_path)}},
         {"terminal_output": {"terminal_id": call, "data": "one\n"}},
         {"terminal_exit": {"terminal_id": call, "exit_code": 3, "signal": None}},
     ]

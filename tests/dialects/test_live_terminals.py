@@ -5,16 +5,17 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.dialects import dialect_for
 from dragoman.dialects.contract import Dialect
 from dragoman.dialects.v1.agent import AgentV1
 from dragoman.dialects.v1.live_terminals import ERASE, PIECE
 from dragoman.dialects.v1.updates import GOING_ON
-from dragoman.vocabulary import events, services, tools
+from dragoman.vocabulary import events, requests, services, tools
 from dragoman.vocabulary.content import Text
 from tests.dialects.joined_dialects import AGENT, agent_of, client_with, result_of, updates_of
-from tests.dialects.test_v1_agent import prompted
+from tests.dialects.test_v1_agent import heard, prompted
 
 ZED = {"terminal_output": True}
 OUTPUT = "terminal_output"
@@ -74,6 +75,25 @@ def test_a_command_is_announced_with_a_terminal_then_shows_it_then_appends_then_
         end(2),
         {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "failed", "content": TERMINAL},
     ]
+
+
+@pytest.mark.requirement("ED1")
+@pytest.mark.parametrize(
+    ("given", "folder"),
+    [
+        (None, "/w"),
+        ({"command": "make"}, "/w"),
+        ({"cwd": "src/x"}, "/w/src/x"),
+        ({"cwd": "/elsewhere"}, "/elsewhere"),
+        ({"cwd": 7}, "/w"),
+    ],
+)
+def test_a_terminal_is_announced_with_the_folder_of_its_command(given: Any, folder: str) -> None:
+    dialect = zed()
+    opening = heard(dialect, "session/new", {"cwd": "/w", "mcpServers": []})
+    dialect.encode_reply(1, opening, requests.SessionOpened("s"))
+    (update,) = updates_of(dialect, replace(COMMAND, raw_input=given))
+    assert update["_meta"] == {"terminal_info": {"terminal_id": "c", "cwd": folder}}
 
 
 @pytest.mark.requirement("ED4")

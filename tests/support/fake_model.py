@@ -1,4 +1,4 @@
-"""A model on loopback for agents that bring their own client: it speaks Gemini's, OpenAI's or Anthropic's API.
+"""A model on loopback for agents with a client of their own: it speaks the APIs of Google, OpenAI and Anthropic.
 
 What is asked in a turn is answered with what the test wants said next. What an agent asks on the side, such as a title
 for the session, gets a word that means nothing.
@@ -12,7 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tests.support.provider_streams import anthropic_begins, anthropic_block, anthropic_ends, gemini, named
+from tests.support.provider_streams import (
+    anthropic_begins,
+    anthropic_block,
+    anthropic_ends,
+    gemini,
+    named,
+    openai_response,
+)
 from tests.support.upstream import DONE, Exchange, Reply, Request, chat, chat_call, chat_usage, streams
 
 # To a model that Gemini CLI asks which model to ask; it then asks its usual one.
@@ -124,6 +131,37 @@ def _chat_message(text: str, call: ToolCall | None) -> list[bytes]:
 
 
 CHAT = Voice("/chat/completions", _chat_message, lambda text: [chat({"content": text})])
+
+
+# -- OpenAI's responses ---------------------------------------------------------------------------------------------
+
+
+def _responses_message(text: str, call: ToolCall | None) -> list[bytes]:
+    words = {"type": "output_text", "text": text, "annotations": []}
+    message: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    output: list[dict[str, Any]] = [message | {"content": [words]}]
+    events = [
+        named("response.created", response=openai_response("in_progress", [])),
+        named("response.output_item.added", output_index=0, item=message | {"status": "in_progress", "content": []}),
+        named("response.content_part.added", **place, part=words | {"text": ""}),
+        named("response.output_text.delta", **place, delta=text, logprobs=[]),
+        named("response.output_text.done", **place, text=text, logprobs=[]),
+        named("response.output_item.done", output_index=0, item=output[0]),
+    ]
+    if call is not None:
+        done = {"id": "fc_1", "type": "function_call", "call_id": f"call_{next(_NUMBERS)}", "name": call.tool}
+        done |= {"arguments": json.dumps(call.input), "status": "completed"}
+        output.append(done)
+        events.append(named("response.output_item.added", output_index=1, item=done | {"arguments": ""}))
+        given = {"item_id": "fc_1", "output_index": 1}
+        events.append(named("response.function_call_arguments.done", **given, arguments=done["arguments"]))
+        events.append(named("response.output_item.done", output_index=1, item=done))
+    events.append(named("response.completed", response=openai_response("completed", output)))
+    return [event.replace(b'data: {"', b'data: {"sequence_number": %d, "' % at) for at, event in enumerate(events)]
+
+
+RESPONSES = Voice("/responses", _responses_message, lambda text: _responses_message(text, None)[:4])
 
 
 # -- Anthropic's messages --------------------------------------------------------------------------------------------

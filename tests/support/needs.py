@@ -64,6 +64,12 @@ def need_claude_agent() -> list[str]:
     return _under_node("claude", "@agentclientprotocol/claude-agent-acp/dist/index.js")
 
 
+def need_codex_agent() -> list[str]:
+    """The command that starts the adapter of Codex, which finds Codex itself in a package beside its own."""
+    script = PEERS / "codex" / "node_modules" / "@agentclientprotocol" / "codex-acp" / "dist" / "index.js"
+    return [need("node"), *_by_name("codex", script)]
+
+
 def need_opencode() -> list[str]:
     """The command that starts opencode: a program of its own."""
     return _by_name("opencode", PEERS / "opencode" / "node_modules" / opencode_package() / "bin" / "opencode")

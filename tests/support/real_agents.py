@@ -43,12 +43,29 @@ class RealAgent(NamedTuple):
     def environment(self, home: Path, url: str) -> dict[str, str]:
         """What it gets beside our environment: it finds nothing of ours, and no server but its model."""
         homes = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
-        proxies = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), NOWHERE)
-        direct = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1")
-        return {"HOME": str(home), **homes, **proxies, **direct, **self.settings(home, url)}
+        return {**apart(home), **homes, **self.settings(home, url)}
 
     def __str__(self) -> str:
         return self.name
+
+
+def apart(home: Path) -> dict[str, str]:
+    """A home of its own, and no server but the model."""
+    proxies = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), NOWHERE)
+    return {"HOME": str(home), **proxies, **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1")}
+
+
+def codex_environment(home: Path, url: str) -> dict[str, str]:
+    """What Codex gets: its provider is in a file, and it answers everything without a question.
+
+    It is no `RealAgent`: a shell is the only tool for files that it offers a model which it does not know.
+    """
+    (home / "config.toml").write_text(
+        'model = "fake"\nmodel_provider = "local"\napproval_policy = "never"\nsandbox_mode = "danger-full-access"\n'
+        f'[model_providers.local]\nname = "local"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
+        'env_key = "CODEX_API_KEY"\n'
+    )
+    return apart(home) | {"CODEX_HOME": str(home), "CODEX_API_KEY": "none", "OPENAI_API_KEY": "none"}
 
 
 def _gemini(home: Path, url: str) -> dict[str, str]:

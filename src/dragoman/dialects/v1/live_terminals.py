@@ -4,16 +4,18 @@ Zed and JetBrains declare this in `_meta` of their capabilities, and the adapter
 
 | where | `_meta` of the tool call | meaning |
 |---|---|---|
-| `tool_call` | `terminal_info: {terminal_id}` | make a terminal that only shows; content may name it from now on |
+| `tool_call` | `terminal_info: {terminal_id, cwd}` | make a terminal that only shows; content may name it |
 | `tool_call_update` | `terminal_output: {terminal_id, data}` | append output |
 | `tool_call_update` | `terminal_exit: {terminal_id, exit_code, signal}` | the command has ended |
 
-The id is that of the tool call. An editor makes the terminal only where the call is announced, which is before an agent
-starts its command; so every call of the kind `execute` is announced with one, as the adapters do. A terminal that
-appears in another call is drawn as text, as for a client that declares nothing.
+The id is that of the tool call. `cwd` is the folder that an editor writes above the terminal; Codex sends it and Claude
+does not, so it is left out where it is unknown. An editor makes the terminal only where the call is announced, which is
+before an agent starts its command; so every call of the kind `execute` is announced with one, as the adapters do. A
+terminal that appears in another call is drawn as text, as for a client that declares nothing.
 """
 
 import codecs
+import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -69,15 +71,21 @@ class LiveTerminals:
     def __repr__(self) -> str:
         return f"<LiveTerminals {self._key} announced={len(self._announced)} live={len(self._live)}>"
 
-    def announce(self, call: events.ToolCallUpdate) -> events.ToolCallUpdate:
-        """Return the first update of a call, with a terminal if the call runs a command or shows one already."""
+    def announce(self, call: events.ToolCallUpdate, root: str = "") -> events.ToolCallUpdate:
+        """Return the first update of a call, with a terminal if the call runs a command or shows one already.
+
+        `root` is the folder of the session; empty: unknown.
+        """
         meta = call.meta or {}
         shows = any(isinstance(item, TerminalItem) for item in call.content or ())
         # A bridge: the agent has announced a terminal of its own, whose output comes in `_meta` as well.
         if INFO in meta or not (call.kind == "execute" or shows):
             return call
         self._announced[call.tool_call_id] = None
-        return replace(call, meta={**meta, INFO: {"terminal_id": call.tool_call_id}})
+        info = {"terminal_id": call.tool_call_id}
+        if folder := _folder_of(call, root):
+            info["cwd"] = folder
+        return replace(call, meta={**meta, INFO: info})
 
     def adopt(self, call: ToolCallState, terminals: Mapping[str, TerminalDisplay]) -> Sequence[dict[str, Any]]:
         """Give the terminal of an announced call to the first display terminal in its content.
@@ -147,3 +155,10 @@ class LiveTerminals:
             }
             metas.append({EXIT: ending})
         return metas
+
+
+def _folder_of(call: events.ToolCallUpdate, root: str) -> str:
+    """Return the folder in which a call runs its command: what its input says, below the folder of the session."""
+    given = call.raw_input.get("cwd") if isinstance(call.raw_input, dict) else None
+    # A path of Windows is left as it is: what the input says may be below it in two ways of writing.
+    return posixpath.normpath(posixpath.join(root, given)) if root[:1] == "/" and isinstance(given, str) else root

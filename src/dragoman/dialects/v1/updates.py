@@ -149,7 +149,7 @@ def tool_call(
     live: Sequence[wire.WireValue] = ()
     if session.live is not None:
         if not announced and isinstance(event, events.ToolCallUpdate):
-            event = session.live.announce(event)
+            event = session.live.announce(event, next(iter(session.roots), ""))
         live = _live_updates(event.tool_call_id, session.live.adopt(call, session.terminals))
     if isinstance(event, events.ToolCallContentChunk):
         whole = session.drawn(call.content)
