@@ -15,7 +15,7 @@ from evals.agents import OURS, SCRIPTED, AgentChoice
 from evals.confinement import ROOT, bubblewrap
 from evals.progress import Progress
 from evals.report import report
-from evals.results import Attempt, ResultFile, slug, table
+from evals.results import UNGRADED, Attempt, ResultFile, slug, table
 from evals.run import open_work, run
 from evals.task import TASKS, Task, TaskError, load_tasks, select
 
@@ -64,7 +64,7 @@ def evaluate(tasks: Sequence[Task], choice: AgentChoice, folder: Path, options: 
         return [one for one in file.load() if one.key in wanted]
 
     work = open_work(tasks, options.repeat, relevant())
-    progress = Progress(len(wanted), [one for one in relevant() if one.verdict != "error"], sys.stderr)
+    progress = Progress(len(wanted), [one for one in relevant() if one.verdict not in UNGRADED], sys.stderr)
     try:
         asyncio.run(run(work, choice, file, progress, options.parallel))
     except KeyboardInterrupt:
@@ -74,7 +74,7 @@ def evaluate(tasks: Sequence[Task], choice: AgentChoice, folder: Path, options: 
     finally:
         progress.close()
         _conclude(relevant(), folder)
-    return 1 if any(one.verdict == "error" for one in relevant()) else 0
+    return 1 if any(one.verdict in UNGRADED for one in relevant()) else 0
 
 
 def _conclude(attempts: Sequence[Attempt], folder: Path) -> None:

@@ -15,6 +15,7 @@ from dragoman.cli.settings import read_settings
 from dragoman.client.known_agents import KNOWN
 from dragoman.coder.credentials import KEY_VARIABLES, load
 from evals.confinement import confine_agent
+from evals.languages import variables
 from evals.overlay import NOTHING, load_overlay
 from evals.task import Task
 
@@ -46,7 +47,8 @@ class Launch(NamedTuple):
 def launch(choice: AgentChoice, task: Task, area: Path, workspace: Path, extra: dict[str, str]) -> Launch:
     """Return how the agent is started for a task. `area` is the attempt's own folder, `extra` are variables."""
     environment = {name: os.environ[name] for name in choice.variables if name in os.environ}
-    environment |= {"TMPDIR": str(_temporary(area)), **extra}
+    temporary = _temporary(area)
+    environment |= {"TMPDIR": str(temporary), **variables(task.language, temporary), **extra}
     if choice.name == OURS:
         command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp", "--mode", choice.mode or task.mode]
         if choice.model:

@@ -1,7 +1,8 @@
 """One attempt at one task: a fresh workspace, an agent process, one turn by a client, a grade.
 
 Promise: whatever the agent does, the attempt ends, within the task's seconds and a bounded clean-up, with nothing of it
-left running, and with a verdict. `error` says that the agent could not be run or its work not be read.
+left running, and with a verdict. `error` says that the agent could not be run or its work not be read; `not run` that
+the language of the task is not installed here.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from dragoman.errors import DragomanError
 from evals.agents import AgentChoice, launch
 from evals.confinement import bubblewrap
 from evals.grading import TurnFacts, grade
+from evals.languages import lacking
 from evals.pages import serving
 from evals.results import Attempt
 from evals.task import Task
@@ -66,6 +68,9 @@ class _Attempt:
         )
 
     async def run(self) -> Attempt:
+        if reason := lacking(self._task.language):
+            self._result.verdict, self._result.reason = "not run", reason
+            return self._result
         try:
             await _in_thread(make_workspace, self._task, self._workspace)
         except (OSError, subprocess.SubprocessError) as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from evals.confinement import confine_check
+from evals.languages import provide, variables
 from evals.task import Task
 from evals.workspace import GIT, IGNORED, Tree, changed
 
@@ -70,9 +71,10 @@ def _checks(task: Task, workspace: Path, turn: TurnFacts, confined: bool) -> str
         ignored = IGNORED - {".git"} if task.grade.git else IGNORED
         shutil.copytree(workspace, copy, symlinks=True, ignore=lambda place, names: _left_out(place, names, ignored))
         _lay_over(task.folder / "hidden", copy)
+        provide(task.language, copy)
         (copy / "_turn.json").write_text(json.dumps(turn._asdict()), encoding="utf-8")
         for name in checks:
-            if reason := _run(name, copy, task.grade.seconds, confined):
+            if reason := _run(name, copy, task, confined):
                 return reason
     return ""
 
@@ -100,11 +102,11 @@ def _lay_over(hidden: Path, copy: Path) -> None:
         shutil.copy(path, target)
 
 
-def _run(name: str, copy: Path, seconds: int, confined: bool) -> str:
+def _run(name: str, copy: Path, task: Task, confined: bool) -> str:
     """Return why a check failed; empty if it passed."""
     command = [*RUNNERS[Path(name).suffix], name]
     environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(copy), "LANG": "C.UTF-8", **GIT}
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1", **variables(task.language, copy)}
     with tempfile.TemporaryFile() as said:
         child = subprocess.Popen(
             confine_check(command, copy) if confined else command,
@@ -116,9 +118,9 @@ def _run(name: str, copy: Path, seconds: int, confined: bool) -> str:
             start_new_session=True,
         )
         try:
-            code = child.wait(seconds)
+            code = child.wait(task.grade.seconds)
         except subprocess.TimeoutExpired:
-            return f"{name} was not done after {seconds} s"
+            return f"{name} was not done after {task.grade.seconds} s"
         finally:
             _kill_group(child)
         size = said.seek(0, os.SEEK_END)

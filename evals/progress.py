@@ -60,4 +60,4 @@ def line(attempt: Attempt) -> str:
     """Return one line about an attempt."""
     number = f" #{attempt.number}" if attempt.number > 1 else ""
     reason = f"  {attempt.reason.splitlines()[0][:120]}" if attempt.reason else ""
-    return f"{attempt.verdict:5} {attempt.task}{number}  {attempt.seconds:.1f} s{reason}"
+    return f"{attempt.verdict:7} {attempt.task}{number}  {attempt.seconds:.1f} s{reason}"

@@ -17,9 +17,11 @@ tr:last-child td { font-weight: 600; }
 details { border-bottom: 1px solid #8884; padding: .3rem 0; }
 summary { cursor: pointer; }
 pre { overflow-x: auto; white-space: pre-wrap; background: #8881; padding: .5rem; margin: .3rem 0; }
-.pass { color: #1a7f37; } .fail { color: #cf222e; } .error { color: #9a6700; }
+.pass { color: #1a7f37; } .fail { color: #cf222e; } .open { color: #9a6700; }
 .add { color: #1a7f37; } .del { color: #cf222e; } .quiet { opacity: .7; }
 """
+# The class of a verdict: neither an error nor what was not run says anything about the agent.
+_CLASSES: Final = {"pass": "pass", "fail": "fail", "error": "open", "not run": "open"}
 # A page may load nothing and run nothing, whatever an agent has written.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -61,7 +63,7 @@ def _attempt(one: Attempt) -> str:
     facts = f"{one.kind}, {one.language}, {one.seconds:.1f} s, {one.tool_calls} calls, {one.asked} asked"
     reason = f"<p>{escape(one.reason)}</p>" if one.reason else ""
     return (
-        f'<details><summary><span class="{one.verdict}">{one.verdict}</span> '
+        f'<details><summary><span class="{_CLASSES[one.verdict]}">{one.verdict}</span> '
         f'<strong>{escape(one.task)}</strong>{number} <span class="quiet">{escape(facts)}</span></summary>\n{reason}'
         f"<h3>Answer</h3><pre>{escape(one.answer)}</pre>\n"
         f"<h3>Changes</h3><pre>{_diff(one.diff)}</pre>\n"

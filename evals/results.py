@@ -3,18 +3,20 @@
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
 from evals.transcript import Entry
 
-Verdict = Literal["pass", "fail", "error"]
+Verdict = Literal["pass", "fail", "error", "not run"]
+# What says nothing about the agent, and is tried again by the next run.
+UNGRADED: Final = ("error", "not run")
 LINE_BYTES = 8 << 20
 
 
 class Attempt(msgspec.Struct, omit_defaults=True):
-    """One task tried once. `error` is a verdict about the run and not about the agent: it is tried again."""
+    """One task tried once. `error` and `not run` are verdicts about the run and not about the agent."""
 
     task: str
     digest: str
@@ -85,6 +87,7 @@ class Row(NamedTuple):
     attempts: int
     passed: int
     errors: int
+    not_run: int
     input_tokens: int | None
     output_tokens: int | None
     cost: float | None
@@ -107,6 +110,7 @@ def _row(name: str, attempts: Sequence[Attempt]) -> Row:
         len(attempts),
         sum(one.verdict == "pass" for one in attempts),
         sum(one.verdict == "error" for one in attempts),
+        sum(one.verdict == "not run" for one in attempts),
         _total(one.input_tokens for one in attempts),
         _total(one.output_tokens for one in attempts),
         _sum(one.cost for one in attempts),
@@ -129,17 +133,21 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-HEADINGS = ("kind", "passed", "rate", "errors", "tokens in", "out", "cost", "time", "requests", "calls", "asked", "qu.")
+HEADINGS = (
+    *("kind", "passed", "rate", "errors", "not run", "tokens in", "out", "cost", "time", "requests", "calls", "asked"),
+    "qu.",
+)
 
 
 def cells(row: Row) -> list[str]:
     """Return a row as words; what no agent reported is a dash."""
-    graded = row.attempts - row.errors
+    graded = row.attempts - row.errors - row.not_run
     return [
         row.name,
         f"{row.passed}/{graded}",
         f"{100 * row.passed / graded:.0f} %" if graded else "-",
         str(row.errors),
+        str(row.not_run),
         "-" if row.input_tokens is None else f"{row.input_tokens:,}",
         "-" if row.output_tokens is None else f"{row.output_tokens:,}",
         "-" if row.cost is None else f"${row.cost:.3f}",

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from evals.agents import AgentChoice
 from evals.attempt import attempt
 from evals.progress import Progress
-from evals.results import Attempt, ResultFile
+from evals.results import UNGRADED, Attempt, ResultFile
 from evals.task import Task
 
 Try = Callable[[Task, AgentChoice, int], Awaitable[Attempt]]
@@ -14,7 +14,7 @@ Try = Callable[[Task, AgentChoice, int], Awaitable[Attempt]]
 
 def open_work(tasks: Sequence[Task], repeat: int, done: Sequence[Attempt]) -> list[tuple[Task, int]]:
     """Return the attempts that are to be made: not those that have a pass or a fail for the task as it is now."""
-    graded = {one.key for one in done if one.verdict != "error"}
+    graded = {one.key for one in done if one.verdict not in UNGRADED}
     wanted = [(task, number) for number in range(1, repeat + 1) for task in tasks]
     return [(task, number) for task, number in wanted if (task.name, task.digest, number) not in graded]
 

@@ -71,7 +71,7 @@ class Grade(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str
-    language: Literal["python", "javascript", "shell", "text"]
+    language: Literal["python", "javascript", "typescript", "go", "shell", "text"]
     kind: str
     prompt: str
     mode: Mode = "workspace-write"

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from evals.languages import provide
 from evals.task import Task
 
 Tree = Mapping[str, bytes]
@@ -37,11 +38,17 @@ class TooLarge(Exception):
 
 
 def make_workspace(task: Task, folder: Path, *, repository: bool = True) -> None:
-    """Copy the project to `folder` and make it a git repository with one commit; then run the task's set-up."""
+    """Copy the project to `folder` and make it a git repository with one commit; then run the task's set-up.
+
+    What the language brings, such as `node_modules`, is in no commit.
+    """
     shutil.copytree(task.folder / "project", folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    provide(task.language, folder)
     if not repository and not task.has("setup.sh"):
         return
     commands = "git init -q -b main\ngit config user.name Eval\ngit config user.email eval@example.org\n"
+    if task.language == "typescript":
+        commands += "mkdir -p .git/info\nprintf '%s\\n' node_modules dist >> .git/info/exclude\n"
     commands += "git add -A\ngit commit -q -m 'Begin'\n"
     if task.has("setup.sh"):
         commands += (task.folder / "setup.sh").read_text("utf-8")

@@ -24,6 +24,7 @@ GEMINI_CLI = "0.61.0"
 OPENCODE = "1.18.33"
 CLAUDE_AGENT = "0.99.1"
 CODEX_AGENT = "2.6.0"
+TYPESCRIPT = "5.9.3"
 AGENTAO = ("agentao==0.5.17",)
 # It takes any newer SDK and MCP package, starts with neither, and imports a package that it does not name.
 IAC_CODE = ("iac-code==0.16.0", "agent-client-protocol==0.9.0", "mcp==1.28.1", "websockets>=15,<16")
@@ -50,6 +51,11 @@ def install(folder: Path, installer: Sequence[str], *, say: Say, by_name: bool =
 def typescript(folder: Path, say: Say) -> None:
     """`@agentclientprotocol/sdk` in `.peers/node_modules`."""
     npm(folder, NPM_PACKAGES, "the TypeScript SDK", say)
+
+
+def typescript_compiler(folder: Path, say: Say) -> None:
+    """TypeScript in `.peers/typescript/node_modules`, for the tasks of `./dev eval` that are written in it."""
+    npm(folder / "typescript", {"typescript": TYPESCRIPT}, "TypeScript", say)
 
 
 def acpx(folder: Path, say: Say) -> None:
@@ -151,7 +157,8 @@ def packages_of(environment: Path) -> Path:
 
 
 def _troubles(folder: Path, installer: Sequence[str], say: Say, by_name: bool) -> Iterator[str]:
-    peers: list[Callable[[], None]] = [lambda: typescript(folder, say), lambda: python_v2(folder, installer, say)]
+    peers = [partial(peer, folder, say) for peer in (typescript, typescript_compiler)]
+    peers.append(partial(python_v2, folder, installer, say))
     if by_name:
         peers += [partial(peer, folder, say) for peer in NPM_PEERS]
         peers += [partial(peer, folder, installer, say) for peer in (agentao, iac_code)]

@@ -24,11 +24,24 @@ def test_a_run_ends_with_a_table_and_a_report_and_goes_on_where_it_was(
     words = ["--model", "solution", "--out", str(out)]
     assert main(words, tmp_path / "tasks") == 0
     shown = capsys.readouterr()
-    assert "pass  one" in shown.err
+    assert "pass    one" in shown.err
     assert shown.out.splitlines()[2].split()[:4] == ["all", "1/1", "100", "%"]
     assert "<strong>one</strong>" in (out / "report.html").read_text()
     assert main(words, tmp_path / "tasks") == 0
-    assert "pass  one" not in capsys.readouterr().err
+    assert "pass    one" not in capsys.readouterr().err
+
+
+def test_a_task_whose_language_is_not_here_is_named_and_counted_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evals.attempt.lacking", lambda language: "go is not installed" if language == "go" else "")
+    make_task(tmp_path / "tasks" / "one", language="go")
+    out = tmp_path / "out"
+    assert main(["--model", "solution", "--out", str(out)], tmp_path / "tasks") == 1
+    shown = capsys.readouterr()
+    assert "not run one  0.0 s  go is not installed\n" in shown.err
+    assert shown.out.splitlines()[2].split()[:5] == ["all", "0/0", "-", "0", "1"]
+    assert '<span class="open">not run</span>' in (out / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,9 @@ def test_what_has_a_verdict_is_not_done_again(tasks: list[Task]) -> None:
     assert open_work(tasks, 2, [made(one), made(two, 2, "fail")]) == [(two, 1), (one, 2)]
 
 
-def test_an_error_is_tried_again(tasks: list[Task]) -> None:
-    assert open_work(tasks[:1], 1, [made(tasks[0], verdict="error")]) == [(tasks[0], 1)]
+@pytest.mark.parametrize("verdict", ["error", "not run"])
+def test_what_says_nothing_about_the_agent_is_tried_again(tasks: list[Task], verdict: Verdict) -> None:
+    assert open_work(tasks[:1], 1, [made(tasks[0], verdict=verdict)]) == [(tasks[0], 1)]
 
 
 def test_a_task_that_has_changed_is_tried_again(tasks: list[Task], tmp_path: Path) -> None:
@@ -107,13 +108,13 @@ def test_the_table_has_a_row_for_each_kind_and_one_for_all(tasks: list[Task]) ->
         "requests": 3,
         "questions": 1,
     }
-    attempts = [made(one, **facts), made(one, 2, "fail"), made(two, verdict="error")]
+    attempts = [made(one, **facts), made(one, 2, "fail"), made(two, verdict="error"), made(two, 2, "not run")]
     assert [line.split() for line in table(attempts).splitlines()[1:]] == [
-        ["bug", "1/2", "50", "%", "0", "1,500", "20", "$0.250", "2", "s", "3", "0", "0", "1"],
-        ["hang", "0/0", "-", "1", "-", "-", "-", "0", "s", "0", "0", "0", "0"],
-        ["all", "1/2", "50", "%", "1", "1,500", "20", "$0.250", "2", "s", "3", "0", "0", "1"],
+        ["bug", "1/2", "50", "%", "0", "0", "1,500", "20", "$0.250", "2", "s", "3", "0", "0", "1"],
+        ["hang", "0/0", "-", "1", "1", "-", "-", "-", "0", "s", "0", "0", "0", "0"],
+        ["all", "1/2", "50", "%", "1", "1", "1,500", "20", "$0.250", "2", "s", "3", "0", "0", "1"],
     ]
-    assert rows(attempts)[-1].attempts == 3
+    assert rows(attempts)[-1].attempts == 4
 
 
 class Terminal(io.StringIO):
@@ -127,7 +128,7 @@ def test_a_terminal_gets_a_bar(tasks: list[Task]) -> None:
     progress.begin("two")
     assert screen.getvalue().endswith("[######..................] 1/4, 1 passed · two")
     progress.end(made(tasks[1], verdict="fail", reason="wrong\nmore", seconds=1.5))
-    assert "fail  two  1.5 s  wrong\n" in screen.getvalue()
+    assert "fail    two  1.5 s  wrong\n" in screen.getvalue()
     assert screen.getvalue().endswith("[############............] 2/4, 1 passed")
     progress.close()
     assert screen.getvalue().endswith("\r\x1b[K")
@@ -139,7 +140,7 @@ def test_what_is_no_terminal_gets_lines(tasks: list[Task]) -> None:
     progress.begin("one")
     progress.end(made(tasks[0], 2))
     progress.close()
-    assert stream.getvalue() == "pass  one #2  0.0 s\n"
+    assert stream.getvalue() == "pass    one #2  0.0 s\n"
 
 
 def test_a_run_has_a_folder_by_its_agent_and_model() -> None:

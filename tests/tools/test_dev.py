@@ -14,6 +14,7 @@ from types import ModuleType
 
 import pytest
 
+from evals.languages import NEEDS
 from tests.support.needs import ROOT
 
 
@@ -46,6 +47,11 @@ def test_it_installs_every_program_that_a_test_needs(dev: ModuleType) -> None:
     sources = [file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py")]
     needed = {name for source in sources for name in re.findall(r"""\bneed\(["']([\w.-]+)["']\)""", source)}
     assert needed - THERE - set(dev.SYSTEM_TOOLS.values()) == set()
+
+
+def test_it_installs_every_program_that_a_task_needs(dev: ModuleType) -> None:
+    needed = {need.program for need in NEEDS.values()}
+    assert needed - THERE - set(dev.LANGUAGE_TOOLS.values()) == set()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,22 @@
+import { money, type LedgerEvent } from "./events.js";
+
+export function describe(event: LedgerEvent): string {
+  switch (event.kind) {
+    case "deposit":
+      return `deposit of ${money(event.cents)} to ${event.account}`;
+    case "withdrawal":
+      return `withdrawal of ${money(event.cents)} from ${event.account}`;
+    default:
+      return `transfer of ${money(event.cents)} from ${event.from} to ${event.to}`;
+  }
+}
+
+export function toCsv(events: readonly LedgerEvent[]): string {
+  return events
+    .map((event: any) =>
+      event.kind === "transfer"
+        ? `transfer,${event.from},-${event.cents}\ntransfer,${event.to},${event.cents}\n`
+        : `${event.kind},${event.account},${event.kind === "deposit" ? "" : "-"}${event.cents}\n`,
+    )
+    .join("");
+}

@@ -1,0 +1,1 @@
+sed -i 's/commande/réservation/g' src/messages.ts

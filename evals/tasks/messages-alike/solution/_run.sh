@@ -1,0 +1,1 @@
+sed -i '1,/^};/s/commande/réservation/g' src/messages.ts

@@ -1,0 +1,3 @@
+module example.org/pool
+
+go 1.19
