@@ -77,6 +77,8 @@ class SessionCore:
         self.options: list[Option] = list(options)
         # Values that the options had when the session was last open, by their ids; empty for a new session.
         self.stored_options: Mapping[str, object] = {}
+        # Whether it was read from a log, and is not new.
+        self.is_stored_again = False
         self.commands: list[AnyCommand] = []
         self.title = ""
         self.usage: Usage | None = None

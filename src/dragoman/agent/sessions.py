@@ -318,6 +318,7 @@ class OpenSessions:
         core.commands = [command for command, _ in self._agent.commands.values()]
         if found is not None:
             core.stored_options = found.options
+            core.is_stored_again = True
             if found.permissions:
                 core.answers.restore(found.permissions)
         try:

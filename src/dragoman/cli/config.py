@@ -30,6 +30,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show them."""
+    from dragoman.cli.config_hooks import find_hooks, hook_words
     from dragoman.cli.home import data_folder, folders_by_kind
     from dragoman.cli.managed import managed_file
     from dragoman.cli.settings import KEYS, read_settings
@@ -39,11 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
     managed, managed_mistake = _managed()
     keys, thinks = find_keys(settings), _model_line()
     addresses = {} if managed_mistake else find_addresses(settings, keys)
+    hooks, remarks = ([], []) if managed_mistake else find_hooks(managed_settings())
     wrong = managed_mistake or next((str(found["error"]) for found in addresses.values() if "error" in found), "")
     if arguments.json:
         shown = {name: {"value": setting.value, "source": setting.source} for name, setting in settings.keys.items()}
         tables = {name: sorted(table) for name, table in settings.tables.items()}
-        found = {"managed": managed, "keys": keys, "addresses": addresses, "thinks": thinks}
+        found = {"managed": managed, "keys": keys, "addresses": addresses, "thinks": thinks, "hooks": hooks}
         folders = {"home": data_folder(), "folders": folders_by_kind()}
         files = {"file": settings.file, "managed_file": managed_file()}
         print(json.dumps({**folders, **files, "settings": shown, **tables, **found}))
@@ -63,6 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
     _print("keys", of or "(none)  `dragoman login` keeps one")
     for provider, address in addresses.items():
         _print(f"address {plain(provider)}", f"{plain(address.get('value', '(none)'))}  ({plain(address['source'])})")
+    for number, hook in enumerate(hooks):
+        what, where = map(plain, hook_words(hook))
+        _print("" if number else "hooks", f"{what}  ({where})")
+    if not hooks:
+        _print("hooks", "(none)", "commands at events; `hooks.json` of the config folder")
+    for remark in remarks:
+        print(f"{'':{_NAMES}} {plain(remark)}")
     _print("thinks", plain(thinks), "the model that a new session begins with")
     return print_error(wrong) if wrong else 0
 

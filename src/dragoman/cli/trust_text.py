@@ -23,7 +23,7 @@ from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.project_entry import LimitedEntry, part_of, project_entries
 from dragoman.client.registry_file import RegistryFile, RegistryFileFound, RegistryFileInvalid, find_files, read_usable
-from dragoman.coder.hook_files import Hook, parse_hooks
+from dragoman.coder.hook_files import hook_launch, parse_hooks
 from dragoman.coder.mcp.config import HIDDEN, name_of, read_servers, texts_of
 from dragoman.errors import UsageError
 from dragoman.host.environment import is_kept_unseen, is_secret, without_keys
@@ -253,15 +253,6 @@ def _hooks(folder: Path, name: str, data: bytes, environment: Mapping[str, str])
         rows += _files(folder, launches, environment)
         about = f" {hook.matcher}" if hook.matcher not in ("", "*") else ""
         yield ConfigPart(f"hook at {hook.event}{about} ({name})", rows, launches=launches)
-
-
-def hook_launch(hook: Hook) -> Launch:
-    """Return how a hook is started, with the project's folder where it names that."""
-    words = [
-        re.sub(r"\$(?:CLAUDE_PROJECT_DIR\b|\{CLAUDE_PROJECT_DIR\})", lambda _: hook.folder, one)
-        for one in (hook.command, *(hook.args or ()))
-    ]
-    return Launch("/bin/sh", ("-c", *words)) if hook.args is None else Launch(words[0], words[1:])
 
 
 def _markdown(name: str, data: bytes) -> ConfigPart:

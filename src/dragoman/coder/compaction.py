@@ -22,7 +22,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Protocol
 
 from dragoman.agent.session import new_id
 from dragoman.coder.context import (
@@ -83,6 +83,12 @@ _SUMMARY_CHARACTERS: Final = 40_000
 Emit = Callable[[AnyEvent], Awaitable[None]]
 
 
+class SummaryWatch(Protocol):
+    """Told before a summary is made, and when it stands in the context. `is_asked`: the user wants it."""
+
+    async def __call__(self, stage: Literal["before", "after"], *, is_asked: bool, focus: str) -> None: ...
+
+
 _log = logging.getLogger(__name__)
 
 
@@ -118,12 +124,19 @@ class ContextBudget:
     """How full the window is, and what is done about it. One for each context."""
 
     def __init__(
-        self, context: Context, emit: Emit, compact_above: float = COMPACT_ABOVE, calls: ModelCalls | None = None
+        self,
+        context: Context,
+        emit: Emit,
+        compact_above: float = COMPACT_ABOVE,
+        calls: ModelCalls | None = None,
+        watch: SummaryWatch | None = None,
     ) -> None:
         """`compact_above` is a part of the window; 0: only when the provider says that a request is too long.
 
-        `calls` makes the requests for a summary, and counts what they cost.
+        `calls` makes the requests for a summary, and counts what they cost. `watch` is told of each summary.
         """
+        self._watch = watch
+        self._is_asked = False
         self._calls = calls or ModelCalls()
         self._context = context
         self._compact_above = compact_above
@@ -208,11 +221,11 @@ class ContextBudget:
         """Sum up everything, because the user wants it; `focus` is what the summary should keep above all."""
         self._prompt_id = None
         limit = model.window or max(self.tokens(), 1)
-        self._focus = focus
+        self._focus, self._is_asked = focus, True
         try:
             return await self._sum_up(model, len(self._context.items), limit)
         finally:
-            self._focus = ""
+            self._focus, self._is_asked = "", False
 
     def largest_prompt(self) -> LargestPrompt:
         """Return the longest message of the user in the running turn."""
@@ -332,6 +345,7 @@ class ContextBudget:
         if all(isinstance(item, ContextSummary) or item in stays for item in items[:split]):
             return Compaction("nothing")
         before = tokens_of(items)
+        await self._tell_watch("before")
         compaction = new_id("compaction")
         await self._emit(CompactionUpdate(compaction, "in_progress"))
         try:
@@ -354,7 +368,12 @@ class ContextBudget:
             # to be cancelled: the client would show it as running for ever, or as something that did not happen.
             await finishing
             raise
+        await self._tell_watch("after")
         return Compaction("summed", before, tokens_of(self._context.items))
+
+    async def _tell_watch(self, stage: Literal["before", "after"]) -> None:
+        if self._watch is not None:
+            await self._watch(stage, is_asked=self._is_asked, focus=self._focus)
 
     async def _replace_by_summary(self, compaction: str, summary: ContextSummary, plan: str) -> None:
         """Put a summary in the place of what it sums up, and report the compaction as completed."""

@@ -14,11 +14,11 @@ Fields, in this order:
 - `title`: the kind of the tool; with content, what was shown; for a change of the mode always the new mode
 - `decision`: `allow` or `deny`
 - `option`: the kind of the answer (`allow_once`, `allow_always`, `reject_once`, `reject_always`), or null
-- `rule`: what decided where it was no answer: a remembered answer, what the mode says, that no answer came, that the
-  turn was cancelled meanwhile; or null
+- `rule`: what decided where it was no answer: a remembered answer, what the mode says, whose hook, that no answer came,
+  that the turn was cancelled meanwhile; or null
 - `by`: `user` (a question was put; no answer is a no), `rule` (a remembered answer), `mode` (the mode's own table),
   `policy` (what stands above modes: a limit of the token, a call that never runs, a question that was not settled),
-  `managed` (a rule of the administrator's file)
+  `managed` (a rule of the administrator's file), `hook` (a hook)
 - `feedback`: only with content, and only where the user wrote something to a no: those words
 """
 
@@ -104,5 +104,8 @@ class DecisionLog:
                 for rule in decision.rules
             )
             return "; ".join(dict.fromkeys(words))[:_TEXT_CHARACTERS]
+        if decision.by == "hook":
+            reason = decision.reason if self._content else decision.reason.partition(":")[0]
+            return reason[:_TEXT_CHARACTERS]
         is_unanswered = decision.by == "user" and decision.verdict == "deny" and decision.option is None
         return (decision.reason or None) if decision.by == "mode" or is_unanswered else None

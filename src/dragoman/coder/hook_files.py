@@ -7,11 +7,13 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal, NamedTuple
 
 from dragoman.coder.tool_names import names_of, our_names, plain_name
 from dragoman.errors import DragomanError
 from dragoman.host.command_rules import denies
+from dragoman.host.launch_names import Launch
 from dragoman.host.text import visible_line
 from dragoman.host.trusted_parts import hooks_object
 from dragoman.permissions.facts import Action
@@ -31,6 +33,8 @@ MOST_END_SECONDS: Final = 5.0
 # Of one file. What has more is no file of a person.
 MOST_HOOKS: Final = 100
 _EXACT: Final = re.compile(r"[\w\- ,|]*")
+# What stands before a path whose beginning is only known when it runs.
+_ENDS: Final = re.compile(r"[)}`\"']")
 _CONDITION: Final = re.compile(r"([\w-]+)(?:\((.*)\))?")
 
 
@@ -87,6 +91,27 @@ class Hook(NamedTuple):
     def whose(self) -> str:
         """Whose it is, in words."""
         return {"managed": "the administrator", "user": "the user", "project": "the project"}[self.origin]
+
+
+def hook_launch(hook: Hook) -> Launch:
+    """Return how a hook is started, with the project's folder where it names that."""
+    words = [
+        re.sub(r"\$(?:CLAUDE_PROJECT_DIR\b|\{CLAUDE_PROJECT_DIR\})", lambda _: hook.folder, one)
+        for one in (hook.command, *(hook.args or ()))
+    ]
+    if hook.args is None:
+        return Launch("/bin/sh", ("-c", words[0], *_words_of(words[0])))
+    return Launch(words[0], words[1:])
+
+
+def _words_of(line: str) -> Iterator[str]:
+    """Yield what a line for a shell may name that its letters do not show: `"$DIR"/x.sh` is one word, and behind
+    `$(git rev-parse --show-toplevel)` stands a file of the folder."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    with suppress(ValueError):  # a quote that nothing ends
+        yield from lexer
+    yield from (word for part in _ENDS.split(line) if part.startswith("/") and (word := part.split()[0].lstrip("/")))
 
 
 class HookFile(NamedTuple):

@@ -77,6 +77,17 @@ class ToolRunner(Protocol):
         """Run the calls of one response; `finished` is given the result of each as soon as there is one."""
 
 
+class TurnEnd(Protocol):
+    """What may stop a turn before its end, or have it go on behind that."""
+
+    @property
+    def stopped(self) -> str:
+        """Why nothing more is to be done, in words for the user; empty: go on."""
+
+    async def goes_on(self, said: str) -> bool:
+        """Return whether the model, which has ended with these words, is to go on; it is told why by the briefing."""
+
+
 def turn(
     model: Model,
     context: Context,
@@ -91,13 +102,14 @@ def turn(
     fallbacks: TurnFallbacks | None = None,
     queued_prompts: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None,
     briefing: Callable[[bool], Awaitable[Sequence[ContextUserMessage]]] | None = None,
+    turn_end: TurnEnd | None = None,
 ) -> AsyncGenerator[AnyEvent, None]:
     """Yield everything that happens in one turn; the last event is its end.
 
     `budget` keeps the conversation inside the model's window; without one it is not made shorter. `calls` are the
     session's, to which the cost of this turn is added; `fallbacks` has the models that may answer in the place of
     `model`. `briefing` returns what the model has to be told before the next request; it is called with True before the
-    prompt, and with False before every request after the first.
+    prompt, and with False before every request after the first. `turn_end` is asked whether the turn may end.
     """
     it = _Turn(model, context, tool_runner, prompt, system, thought_level)
     it.model_calls = model_calls
@@ -106,6 +118,7 @@ def turn(
     it.fallbacks = fallbacks
     it.queued_prompts = queued_prompts
     it.briefing = briefing
+    it.turn_end = turn_end
     return it.run()
 
 
@@ -117,6 +130,7 @@ class _Turn:
     fallbacks: TurnFallbacks | None = None
     queued_prompts: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None
     briefing: Callable[[bool], Awaitable[Sequence[ContextUserMessage]]] | None = None
+    turn_end: TurnEnd | None = None
 
     def __init__(
         self,
@@ -186,6 +200,10 @@ class _Turn:
                     context.streamed = []
                     continue
                 await self._tool_runner.run(response.calls, context.add)
+                if self.turn_end is not None and self.turn_end.stopped:
+                    yield Notice("warning", self.turn_end.stopped)
+                    yield Idle(stop_reason="end_turn", usage=self._usage())
+                    return
             yield Idle(stop_reason="max_turn_requests", usage=self._usage())
         except BaseException:
             # Cancelled, closed, or a tool has crashed. The next turn finds a context that every provider accepts.
@@ -303,6 +321,8 @@ class _Turn:
         if response.reason:
             return Idle(stop_reason=response.reason, usage=self._usage())
         if response.calls or await self._add_queued_prompts():
+            return None
+        if self.turn_end is not None and await self.turn_end.goes_on("".join(response.text)):
             return None
         return Idle(stop_reason="end_turn", usage=self._usage())
 

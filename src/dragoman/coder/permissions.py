@@ -13,6 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from dragoman.coder.hook_verdict import HookVerdict, decide_after_hooks
 from dragoman.coder.kept_rules import KeptRule, KeptRules, KeptRulesFailed, RuleScope
 from dragoman.coder.managed_rules import ManagedRuleBook
 from dragoman.coder.modes import MODES, UNCONFINED
@@ -52,13 +53,17 @@ _FOR_MODEL: Final = {
 
 
 class JudgedCall(NamedTuple):
-    """A tool call as the model made it, what it would do, and what the world it touches looks like."""
+    """A tool call as the model made it, what it would do, and what the world it touches looks like.
+
+    `hooked` is what hooks have said about it.
+    """
 
     id: str
     tool: str
     input: dict[str, object]
     acts: Sequence[Action] = ()
     stamp: str = ""
+    hooked: HookVerdict = HookVerdict()
 
 
 class Approved:
@@ -223,9 +228,9 @@ class PermissionGate:
         return self._kept is not None and self.identity == LOCAL
 
     def remembers(self, call: JudgedCall) -> bool:
-        """Return whether an "always" about a call would count: not where the administrator wants a question."""
-        if self._managed is None:
-            return True
+        """Return whether an "always" about a call would count: not where the administrator or a hook asks each time."""
+        if self._managed is None or call.hooked.word == "ask":
+            return call.hooked.word != "ask"
         ruled = self._managed.decide(call.acts)
         return not self._managed.only_managed and (ruled is None or ruled.verdict != "ask")
 
@@ -283,6 +288,7 @@ class PermissionGate:
         decision = decide_call(
             call, self.mode, rules, fetches=self._fetches, identity=self.identity, managed=self._managed
         )
+        decision = decide_after_hooks(decision, call.hooked, call.acts, is_local=self.identity == LOCAL)
         if decision.reason == _NEVER and (rule := decision.rules[0]) in kept and rule not in self.rules:
             return decision._replace(reason=_kept_reason(kept[rule]))
         return decision

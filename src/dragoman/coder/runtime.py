@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman import limits
 from dragoman.agent.session import Prompt, Session, new_id, session_core
@@ -62,14 +62,18 @@ from dragoman.coder.tools.subagent import Delegate, HelperSetup
 from dragoman.coder.tools.web_fetch import WebFetch
 from dragoman.coder.tools.web_search import WebSearch
 from dragoman.coder.tools.write import EditFile, WriteFile
+from dragoman.coder.turn_hooks import HookAccess
 from dragoman.coder.typed_of_servers import FetchedPrompt, ServerCommand, fetch_prompt, read_resources
 from dragoman.coder.typed_prompts import OpenedCommand, TypedCommand, open_command, prompt_of
 from dragoman.errors import RequestFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
-from dragoman.vocabulary.content import Content, Text
+from dragoman.vocabulary.content import Content, Text, text_of
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Notice
 from dragoman.vocabulary.identity import LOCAL, Identity
+
+if TYPE_CHECKING:
+    from dragoman.coder.hooks import TurnHooks
 
 # What the names of MCP servers' tools and prompts begin with.
 MCP_PREFIX: Final = "mcp__"
@@ -95,6 +99,7 @@ class SessionRuntime:
         self.changes: Final = Changes()
         self.decision_log: Final = coding_session.decision_log
         self.coding_session: Final = coding_session
+        self.hooks: Final = HookAccess(coding_session)
         self._setup = coding_session.setup
         self.rule_log: Final = RuleLog(coding_session.session)
         self._loaded: LoadedSession | None = None
@@ -224,8 +229,14 @@ class SessionRuntime:
         calls.spending.begin_turn()
         await self.coding_session.wait_for_servers()
         self._has_waited_for_servers = True
+        words = "" if typed is None else f"/{typed.file.name} {typed.arguments}".strip()
+        if refusal := await self.hooks.refusal(words or text_of([*content]), self._identity):
+            yield AgentMessageChunk(Text(f"{refusal}\n"))
+            yield Idle(stop_reason="refusal")
+            return
         model = self.model
-        toolbox.begin_turn(self.tool_context())
+        turn_hooks = self.hooks.of_turn()
+        toolbox.begin_turn(self.tool_context(), self.hooks.of_calls())
         self._briefing.begin_turn()
         model.begin_turn()
         system = await self.system_prompt()
@@ -257,7 +268,8 @@ class SessionRuntime:
             calls=calls,
             fallbacks=self._turn_fallbacks(self._answer_with),
             queued_prompts=self._queued_prompts,
-            briefing=self._brief_with_reports(context),
+            briefing=self._brief_with_reports(context, turn_hooks),
+            turn_end=turn_hooks,
         )
         _log.debug(
             "turn of session %s begins: model %s, mode %s", self.session.id[limits.SHORT_ID], model.name, self.mode()
@@ -358,12 +370,15 @@ class SessionRuntime:
     ) -> Callable[[bool], Awaitable[Sequence[ContextUserMessage]]]:
         return lambda is_new_turn: briefing.new_items(context, self._is_withheld, is_new_turn=is_new_turn)
 
-    def _brief_with_reports(self, context: Context) -> Callable[[bool], Awaitable[Sequence[ContextUserMessage]]]:
-        """Return what `_brief` does, and have the ends of background commands told behind that."""
+    def _brief_with_reports(
+        self, context: Context, hooks: "TurnHooks | None"
+    ) -> Callable[[bool], Awaitable[Sequence[ContextUserMessage]]]:
+        """Return what `_brief` does, and have the ends of background commands and words of hooks told behind that."""
         brief = self._brief(self._briefing, context)
 
         async def new_items(is_new_turn: bool) -> Sequence[ContextUserMessage]:
-            return [*await brief(is_new_turn), *map(report_item, self.background.take_reports())]
+            told = [] if hooks is None else hooks.take_items()
+            return [*await brief(is_new_turn), *map(report_item, self.background.take_reports()), *told]
 
         return new_items
 
@@ -396,7 +411,9 @@ class SessionRuntime:
 
     async def _queued_prompts(self) -> list[ContextUserMessage]:
         roots, sees = self._roots(), self.model.sees
-        prompts = await self.session.queued_prompts()
+        prompts, refusals = await self.hooks.let_through(await self.session.queued_prompts())
+        for refusal in refusals:
+            await self._warn(refusal)
         for prompt in prompts:
             self._identity = self._identity.joined(prompt.identity)
         if prompts:
@@ -437,7 +454,8 @@ class SessionRuntime:
                 questions=self._questions,
             )
             calls = await self._load_calls()
-            budget = ContextBudget(context, self.session.emit, self._setup.compact_above, calls)
+            above = self._setup.compact_above
+            budget = ContextBudget(context, self.session.emit, above, calls, self.hooks.summary_changed)
             # A cancel before this line leaves nothing: the next prompt reads the log again.
             self._loaded = LoadedSession(context, toolbox, budget, gate, calls)
             await self._report_lost_sandbox(context)
@@ -457,7 +475,7 @@ class SessionRuntime:
         environment = self._command_environment()
         home = os.path.realpath(self._setup.home) if self._setup.home else ""
         roots, own = self._roots(), self._own_folders()
-        protected, private = tuple(self._setup.protected_paths()), self._private()
+        protected, private = (*self._setup.protected_paths(), *self.hooks.started_files), self._private()
         limits, guardian = self._setup.sandbox_limits, self._setup.guardian()
         # What is not there cannot be hidden, and a command must not be the one that makes it.
         fixed = (*protected, *(folder for folder in own if not os.path.lexists(folder)))
@@ -552,7 +570,9 @@ class SessionRuntime:
             return [tool for tool in self._tools(model) if kind is None or kind.has(tool.name)]
 
         gate, log = self._loaded.gate, self.decision_log
-        toolbox = Toolbox(tools, gate, self.tool_context(), label, log, briefing.touch, self._questions)
+        hooks = self.hooks.of_calls(label)
+        toolbox = Toolbox(tools, gate, self.tool_context(), label, log, briefing.touch, self._questions, hooks)
+        turn_hooks = self.hooks.of_turn(label.removesuffix(": "))
 
         async def answer_with(other: Model) -> Answering:
             other.begin_turn()
@@ -560,7 +580,12 @@ class SessionRuntime:
             return Answering(other, system + (kind.told() if kind else ""), "")
 
         own = await answer_with(model)
-        return HelperSetup(toolbox, own.system, self._brief(briefing, context), self._turn_fallbacks(answer_with))
+        brief = self._brief(briefing, context)
+
+        async def new_items(is_new_turn: bool) -> Sequence[ContextUserMessage]:
+            return [*await brief(is_new_turn), *(() if turn_hooks is None else turn_hooks.take_items())]
+
+        return HelperSetup(toolbox, own.system, new_items, self._turn_fallbacks(answer_with), turn_hooks)
 
     def _read_helper_kinds(self) -> Mapping[str, HelperKind]:
         """Read the kinds of helpers, those of the project too. Blocks."""

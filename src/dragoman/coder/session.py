@@ -24,6 +24,7 @@ from dragoman.coder.setup import Setup
 from dragoman.errors import RequestFailed
 from dragoman.host.markdown_files import project_folders
 from dragoman.host.text import harmless
+from dragoman.host.trusted_parts import HOOK_FILES
 from dragoman.vocabulary.events import AnyEvent, Notice
 from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.options import AnyCommand
@@ -41,6 +42,7 @@ _SHOWN_TOOLS: Final = 5
 
 if TYPE_CHECKING:
     from dragoman.coder.decision_log import DecisionLog
+    from dragoman.coder.hooks import SessionHooks
     from dragoman.coder.mcp import McpServers
     from dragoman.coder.runtime import SessionRuntime
     from dragoman.permissions.decision import Decision
@@ -69,6 +71,8 @@ class CodingSession:
         self._telling: asyncio.Task[None] | None = None
         self._changed = False
         self._tools_told: object = None
+        # None: there are none, and nothing of them is imported.
+        self.hooks: SessionHooks | None = None
         # Names of MCP servers that the administrator does not allow.
         self._refused_servers: list[str] = []
 
@@ -87,6 +91,8 @@ class CodingSession:
         session_core(self.session).options = self.options.initial(current, identity)
         self.prompt_files = await asyncio.to_thread(self._read_prompt_files, identity)
         session_core(self.session).commands = self._commands()
+        if (hooks := await self.refresh_hooks(identity)) is not None:
+            hooks.start("resume" if session_core(self.session).is_stored_again else "startup")
         self._prepare(model)
         client_servers = self.session.mcp_servers
         programs = {id(server) for server in client_servers if isinstance(server, McpStdio)}
@@ -133,7 +139,9 @@ class CodingSession:
             return False
 
     async def close(self) -> None:
-        """Stop the servers, the runtime and the models of the session. Waits for them, within their own bounds."""
+        """Run the hooks of the end, and stop the servers, the runtime and the models of the session. Waits for them,
+        within their own bounds."""
+        ending = None if self.hooks is None else asyncio.ensure_future(self.hooks.close())
         for background in (self._preparing, self._listing, self._telling):
             if background is not None:
                 background.cancel()
@@ -142,6 +150,8 @@ class CodingSession:
         if self._runtime is not None:
             await self._runtime.close()
         await self.options.close_models()
+        if ending is not None:
+            await ending
         _log.info("session %s closed", self.session.id[limits.SHORT_ID])
 
     def __repr__(self) -> str:
@@ -239,6 +249,28 @@ class CodingSession:
         self.prompt_files = await asyncio.to_thread(self._read_prompt_files, identity)
         if (now := self._commands()) != before:
             await self.session.set_commands(now)
+
+    async def refresh_hooks(self, identity: Identity) -> "SessionHooks | None":
+        """Read the hooks that count now, and return what runs them; None: there are none. Waits for the disk."""
+        managed = self.setup.managed.hooks.managed
+        projects = await asyncio.to_thread(self._projects_with_hooks, identity)
+        if projects is None and not managed and self.hooks is None:
+            return None
+        if self.hooks is None:
+            from dragoman.coder.hooks import SessionHooks
+
+            self.hooks = SessionHooks(self.session, self.setup, self._mode)
+        await self.hooks.refresh(projects or ())
+        return self.hooks
+
+    def _projects_with_hooks(self, identity: Identity) -> list[str] | None:
+        """Return the folders whose hooks may count; None: neither they nor the user have a file of hooks. Blocks."""
+        projects = self.projects(identity)
+        names = [os.path.join(folder, name) for folder in projects for name in HOOK_FILES]
+        return projects if any(os.path.lexists(name) for name in (self.setup.hooks, *names) if name) else None
+
+    def _mode(self) -> str:
+        return str(self.session.option("mode")) if self._runtime is None else self._runtime.mode()
 
     def projects(self, identity: Identity) -> list[str]:
         """Return the folders of the project whose files for agents count in this session, nearest first. Blocks.

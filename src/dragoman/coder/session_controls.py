@@ -70,6 +70,7 @@ class SessionControls:
         loaded = await self._runtime.load()
         await loaded.context.forget()
         loaded.budget.reset()
+        await self._runtime.hooks.was_forgotten(self.identity())
 
     async def fullness(self) -> tuple[int, int | None, int]:
         """Return the tokens of the context, the model's window (None: unknown) and how many items there are."""

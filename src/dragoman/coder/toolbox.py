@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -46,6 +46,9 @@ from dragoman.vocabulary.identity import Identity, Needs
 from dragoman.vocabulary.services import PermissionOption
 from dragoman.vocabulary.tools import ContentItem
 
+if TYPE_CHECKING:
+    from dragoman.coder.hook_calls import CallHooks
+
 STOPPED: Final = "The user has stopped this call."
 # The same call with the same input, so many times in a row, is a model that turns in circles.
 CIRCLE: Final = 3
@@ -78,7 +81,10 @@ class Toolbox:
         log: DecisionLog | None = None,
         touched: Callable[[str], None] = lambda path: None,
         questions: asyncio.Lock | None = None,
+        hooks: "CallHooks | None" = None,
     ) -> None:
+        # What runs around each call; None: there are no hooks.
+        self._hooks = hooks
         # Held while a question is open: the user is asked one thing at a time, also by helpers that run together.
         self._questions = questions or asyncio.Lock()
         # Where every decision is kept.
@@ -105,9 +111,10 @@ class Toolbox:
     def _tools(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in self._look_up()}
 
-    def begin_turn(self, tool_context: ToolContext) -> None:
+    def begin_turn(self, tool_context: ToolContext, hooks: "CallHooks | None" = None) -> None:
         """Begin the turn of a new prompt: refusals of the last turn are forgotten, and the folders may be others."""
         self._tool_context = tool_context
+        self._hooks = hooks
         self._gate.begin_turn()
         self._last, self._times = None, 0
 
@@ -220,6 +227,9 @@ class Toolbox:
         await self._log.record(decision, identity, mode=mode, tool=tool.name, kind=tool.kind, title=title)
 
     async def _judge_and_run(self, tool: Tool, call: JudgedCall, shown: ToolCall) -> ToolOutcome:
+        if self._hooks is not None:
+            call = await self._hooks.before(tool, call, shown, self._tool_context)
+
         async def look() -> JudgedCall:
             now = await tool.preview(call, self._tool_context)
             call_now = call._replace(acts=now.acts, stamp=now.stamp)
@@ -238,8 +248,13 @@ class Toolbox:
             options = choices(asked, keeps=self._gate.keeps_rules)
             if not self._gate.remembers(asked):
                 options = [option for option in options if option.kind != "allow_always"]
+            if self._hooks is not None:
+                await self._hooks.notify(title)
+            why = asked.hooked.reason if asked.hooked.word == "ask" else UNSET
             async with self._log.asking(decider, mode=mode, tool=tool.name, kind=tool.kind, title=title):
-                answer = await self.session.ask_permission(title, tool=shown, options=options, needs=needs)
+                answer = await self.session.ask_permission(
+                    title, tool=shown, description=why, options=options, needs=needs
+                )
             decider = answered_by(answer, decider)
             # A yes counts from those who could do it themselves; a gateway has asked no others.
             if answer and not may_answer(answer.identity, needs):
@@ -263,6 +278,9 @@ class Toolbox:
         for act in verdict.call.acts:
             if act.kind in ("read", "edit"):
                 self._touched(act.subject)
+        if self._hooks is not None:
+            approved = verdict
+            return await self._hooks.run(verdict.call, shown, lambda: self._run(tool, approved, shown))
         return await self._run(tool, verdict, shown)
 
     async def _approve(self, call: JudgedCall, look: Look, ask: Ask) -> Approved | Decision:

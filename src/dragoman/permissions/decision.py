@@ -20,8 +20,8 @@ from dragoman.permissions.rule import PermissionRule, names_folder, path_pattern
 
 # Where a decision came from: an answer to a question, a rule, the table of a mode or of a client's level, or what is
 # above them: a limit of the token, a call that never runs, a question that could not be settled; `managed`: a rule of
-# the administrator's.
-DecidedBy = Literal["user", "rule", "mode", "policy", "managed"]
+# the administrator's; `hook`: a hook of our coding agent.
+DecidedBy = Literal["user", "rule", "mode", "policy", "managed", "hook"]
 # Behind the words of an answer that is about more than one command line.
 MORE: Final = " …"
 # Why a policy asks about an action.

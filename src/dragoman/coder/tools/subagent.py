@@ -48,13 +48,14 @@ def agent_schema(kinds: Sequence[str], own: Sequence[HelperKind] = ()) -> dict[s
 
 
 class HelperSetup(NamedTuple):
-    """What a helper works with: its tools, its system prompt, what it is told of the session, and the models that may
-    answer in the place of its own (`loop.turn`)."""
+    """What a helper works with: its tools, its system prompt, what it is told of the session, the models that may
+    answer in the place of its own, and what may have it go on (`loop.turn`)."""
 
     tool_runner: loop.ToolRunner
     system: str
     briefing: Callable[[bool], Awaitable[Sequence[ContextUserMessage]]]
     fallbacks: TurnFallbacks | None = None
+    turn_end: loop.TurnEnd | None = None
 
 
 class Delegate:
@@ -148,6 +149,7 @@ class Delegate:
             budget=ContextBudget(helper_context, _show_nothing, calls=self._calls()),
             calls=self._calls(),
             fallbacks=setup.fallbacks,
+            turn_end=setup.turn_end,
         )
         async with aclosing(turn) as events:
             async for event in events:
