@@ -68,7 +68,7 @@ from dragoman.coder.typed_prompts import OpenedCommand, TypedCommand, open_comma
 from dragoman.errors import RequestFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
-from dragoman.vocabulary.content import Content, Text, text_of
+from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Notice
 from dragoman.vocabulary.identity import LOCAL, Identity
 
@@ -139,6 +139,7 @@ class SessionRuntime:
         self._turn_model: Model | None = None
         self._fallbacks: Final = self._make_fallbacks()
         self._identity = LOCAL
+        self._prompt = Prompt([], "")
         self._narrowed_identities: set[Identity] = set()
         self._pinned_roots: Roots | None = None
         self._has_waited_for_servers = False
@@ -181,7 +182,7 @@ class SessionRuntime:
 
     def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
         """Return the events of one prompt, to the end of its turn. Raises `RequestFailed` for a folder out of reach."""
-        self._identity = prompt.identity
+        self._identity, self._prompt = prompt.identity, prompt
         # What was a folder when it was opened can be a link now.
         check_folders(self._roots().real, self._identity)
         check_not_private(self._roots().real, self._setup.private)
@@ -229,8 +230,7 @@ class SessionRuntime:
         calls.spending.begin_turn()
         await self.coding_session.wait_for_servers()
         self._has_waited_for_servers = True
-        words = "" if typed is None else f"/{typed.file.name} {typed.arguments}".strip()
-        if refusal := await self.hooks.refusal(words or text_of([*content]), self._identity):
+        if refusal := await self.hooks.refusal(self._prompt, self._identity):
             yield AgentMessageChunk(Text(f"{refusal}\n"))
             yield Idle(stop_reason="refusal")
             return

@@ -18,13 +18,13 @@ class HookAccess:
     def __init__(self, coding_session: "CodingSession") -> None:
         self._session: Final = coding_session
 
-    async def refusal(self, prompt: str, identity: Identity) -> str:
+    async def refusal(self, prompt: Prompt, identity: Identity) -> str:
         """Read the hooks anew for a turn, and return why its prompt does not go to the model; empty: it does."""
         hooks = await self._session.refresh_hooks(identity)
         if hooks is None:
             return ""
         await hooks.begin_turn()
-        return await hooks.on_prompt(prompt)
+        return await hooks.on_prompt(prompt.text)
 
     async def let_through(self, prompts: Sequence[Prompt]) -> tuple[list[Prompt], list[str]]:
         """Return which of these prompts go to the model, that came while a turn runs, and why the others do not."""
