@@ -460,12 +460,13 @@ def test_no_output_looks_like_our_question(tmp_path: Path) -> None:
 @pytest.mark.requirement("M3")
 def test_nothing_is_written_under_a_question(tmp_path: Path) -> None:
     asked = {**permission("Do it"), "then": [text("\n\nYou said yes.\n\n"), call(title="Later")]}
-    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, text("Before."), asked, text("After."))) as pane:
+    agent, trace = rogue_agent.written(tmp_path, text("Before."), asked, text("After.")), tmp_path / "trace.jsonl"
+    with chat(tmp_path, "--trace", str(trace), "--", *agent) as pane:
         ready(pane)
         pane.say("hi")
         pane.wait_for(ASKED, "Before")
         (tmp_path / "plan.json.go").touch()
-        time.sleep(0.5)  # in which it would be written
+        wait_until(lambda: "Later" in trace.read_text(), "it has arrived, and could be written")
         pane.type("n")
         pane.wait_for("y or n: n$")
         assert pane.screen().rstrip().endswith("y or n: n")

@@ -367,12 +367,15 @@ async def test_a_megabyte_of_command_is_not_shown_in_part_and_remembered(tmp_pat
         await events_of(session)
     unread = "It cannot be undone: It cannot be checked: it is longer than a command line can be."
     assert model.results == [f"Permission denied. {reason}" for reason in (unread, *["The user said no."] * 3)]
+    shown = []
     for question, command in zip(user.asked, commands, strict=True):
-        whole_title = "touch b" in question.title
-        assert f"({len(command)} characters in all)" in question.title or whole_title
+        is_whole = "touch b" in question.title
+        assert (f"({len(command)} characters in all)" in question.title) == (not is_whole)
         assert isinstance(question.subject, ToolCallSubject)
         assert question.subject.tool_call.raw_input == {"command": command}
-        assert whole_title or not any(option.kind == "allow_always" for option in question.options)
+        shown.append((is_whole, any(option.kind == "allow_always" for option in question.options)))
+    # Whole or not, and whether it can be remembered.
+    assert shown == [(False, False), (True, False), (True, True)]
 
 
 @pytest.mark.requirement("F14")

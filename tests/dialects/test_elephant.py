@@ -194,7 +194,6 @@ async def test_a_turn_repeats_the_prompt_and_has_no_thoughts(tmp_path: Path) -> 
 
 async def agent_log(folder: Path, id: str) -> str:
     """Everything that is on disk of a session, thoughts too."""
-    await asyncio.sleep(0)
     found = [path for path in folder.rglob("*") if path.is_file() and id in path.name]
     return "".join(path.read_bytes().decode("latin-1") for path in found)
 

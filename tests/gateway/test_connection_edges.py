@@ -19,7 +19,7 @@ from dragoman.gateway.replay_buffer import GONE, REPLACED
 from dragoman.gateway.token_types import SCOPES, TokenIdentity
 from tests.support.gateway import Served, counting, gateway, http_client, raw_http
 from tests.support.messages import hello, prompt, texts
-from tests.support.waiting import until
+from tests.support.waiting import settled, until
 
 from .sockets import hear, opening, say, session
 
@@ -222,7 +222,7 @@ async def test_a_socket_that_was_replaced_while_its_message_waited_is_not_heard(
     await made.feed(b"{1}", reader=old)
     made.pause_reading()
     waiting = asyncio.create_task(made.feed(b"{2}", reader=old))
-    await asyncio.sleep(0)
+    await settled()
     assert made.received == 1  # it has not arrived
     new = made.main.read(1)
     assert old.code == REPLACED
@@ -241,7 +241,7 @@ async def test_what_could_not_be_handed_on_has_not_arrived(monkeypatch: pytest.M
     with pytest.raises(Full):
         await made.feed(b"{}", number=3)
     given_up = asyncio.create_task(made.feed(b"{}", number=3))
-    await asyncio.sleep(0)
+    await settled()
     given_up.cancel()
     await asyncio.gather(given_up, return_exceptions=True)
     assert (made.received, heard.frames) == (0, [])

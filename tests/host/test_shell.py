@@ -83,7 +83,7 @@ def test_pipelines_and_lists_come_apart() -> None:
 def test_every_command_of_a_compound_one_is_found(command: str, argv: str) -> None:
     result = parsed(command)
     assert " ".join(" ".join(simple.argv[:1]) for simple in result.commands) == argv
-    assert not result.is_plain or command == "'f'; a"
+    assert result.is_plain == (command == "'f'; a")
 
 
 def test_a_substitution_leaves_a_hole_in_a_word() -> None:

@@ -60,5 +60,5 @@ def test_functions_with_the_same_body_are_twins_whatever_they_are_called() -> No
 def test_what_people_are_told_to_import_is_listed_and_missed_where_it_is_gone(text: str, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(f"```python\n{text}\n```\n")
     package = source("dragoman", '__all__ = ["Agent"]\n')
-    assert list(look.public_names([package], tmp_path))[1] == "  dragoman.gone: A, B" or "c" in text
+    assert list(look.public_names([package], tmp_path))[1] == "  dragoman.gone: A, B"
     assert list(look.public_names([package], tmp_path))[-1] == "  told of and not there: dragoman.gone"

@@ -15,6 +15,7 @@ from dragoman import limits
 from dragoman.errors import ChildExited, LinkClosed
 from dragoman.host.process import Child
 from dragoman.link import Link
+from dragoman.link.state import LinkState
 from dragoman.transports.child import ChildTransport
 from dragoman.vocabulary.hello import ClientHello
 from tests.support.links import Above
@@ -193,7 +194,7 @@ async def test_a_client_leaves_a_child_that_neither_reads_nor_ends_within_two_se
     link.start()
     hello = asyncio.ensure_future(link.initialize(ClientHello()))
     link.outbox.put(b" " * limits.MIB)
-    await asyncio.sleep(0)
+    await until(lambda: link.state is LinkState.GREETING)
     began = time.monotonic()
     await link.close()
     assert time.monotonic() - began < 2.5  # the promise, and half a second for a busy machine

@@ -101,7 +101,7 @@ async def test_thoughts_words_calls_usage_and_cost_come_through_and_go_back(up: 
         await ask(it, said("hi"), answer, ContextToolResult(call.id, "read_file", "RESULT"))
     first, second = up.requests
     assert first.headers["x-team"] == "tools"
-    assert "SEALED" in json.dumps(second.body) or "U0VBTEVE" in json.dumps(second.body)
+    assert {"bedrock": "SEALED", "vertex": "U0VBTEVE"}[family] in json.dumps(second.body)
     assert "RESULT" in json.dumps(second.body) and "Be brief." in json.dumps(second.body)
     assert "canary" not in json.dumps(second.body).lower()
 
