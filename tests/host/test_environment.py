@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from dragoman.host import environment as environment_module
-from dragoman.host.environment import child_environment, keep_back, proxies_of
+from dragoman.host.environment import child_environment, keep_back
 from dragoman.host.secrets import confined_environment
 from tests.support.variables import HARMLESS, SECRETS
 
@@ -79,7 +79,6 @@ def test_a_value_that_is_a_credential_does_not_reach_a_child(value: str) -> None
 def test_a_proxy_reaches_a_child_without_its_password(given: str, passed: str) -> None:
     assert child_environment({"HTTPS_PROXY": given, "all_proxy": given}) == {"HTTPS_PROXY": passed, "all_proxy": passed}
     assert CANARY not in str(confined_environment({"HTTPS_PROXY": given}))
-    assert proxies_of({"HTTPS_PROXY": given, "PATH": "/usr/bin"}) == {"HTTPS_PROXY": given}
 
 
 def test_a_name_that_the_configuration_calls_a_key_does_not_reach_a_child(monkeypatch: pytest.MonkeyPatch) -> None:

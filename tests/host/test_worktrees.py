@@ -124,7 +124,8 @@ def test_a_record_that_leads_elsewhere_does_not_count(tmp_path: Path) -> None:
 def test_the_state_names_changes_and_commits(tmp_path: Path) -> None:
     project = repository(tmp_path / "shop")
     worktree = made(project, "fix")
-    assert asyncio.run(state_of(worktree, environment(project))).is_merged
+    state = asyncio.run(state_of(worktree, environment(project)))
+    assert (list(state.changed), list(state.commits)) == ([], [])
     (Path(worktree.path) / "a b").write_text("x")
     (Path(worktree.path) / "file").write_text("two\n")
     state = asyncio.run(state_of(worktree, environment(project)))

@@ -9,6 +9,7 @@ model and of files.
 """
 
 import argparse
+import os
 from collections.abc import AsyncIterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -95,6 +96,22 @@ async def find_record(given: str, folder: str = ".") -> SessionRecord:
     finally:
         for store in stores:
             await store.close()
+
+
+async def read_from_session(
+    arguments: argparse.Namespace, option: str, wanted: str | None, folder: str, target: "Target"
+) -> tuple[str | None, SessionRecord | None, str]:
+    """Read what `--from-session` names: the id of a session that this agent has led itself, or else a record of it.
+
+    Last comes the folder to work in, which is that session's unless one is given. Raise `CommandError` if `option`,
+    which goes on with the session `wanted`, is given too.
+    """
+    if wanted is not None:
+        raise CommandError(f"{option} goes on with a session, --from-session begins one: not both")
+    record = await find_record(arguments.from_session, folder)
+    if arguments.cwd is None and os.path.isdir(record.cwd):
+        folder = record.cwd
+    return (record.session_id, None, folder) if record.is_of(target) else (None, record, folder)
 
 
 async def record_of(log: AsyncIterable[Sequence[Record]], meta: SessionMeta) -> SessionRecord:

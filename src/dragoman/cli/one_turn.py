@@ -304,27 +304,17 @@ class OneTurn:
         """Return the session to go on with. Where it is one of ours we know its folder, and work there."""
         wanted: str | None = self._arguments.session
         if self._arguments.from_session is not None:
-            wanted = await self._read_record(wanted)
+            from dragoman.cli.handoff import read_from_session
+
+            wanted, self._record, self._folder = await read_from_session(
+                self._arguments, "--session", wanted, self._folder, self._target
+            )
         if wanted is None or not self._target.ours:
             return wanted
         wanted, stored_folder = await find_own_session(wanted, self._folder)
         if self._arguments.cwd is None:
             self._folder = stored_folder
         return wanted
-
-    async def _read_record(self, wanted: str | None) -> str | None:
-        """Read what `--from-session` names. Return the session to resume, where this agent has led it itself."""
-        from dragoman.cli.handoff import find_record
-
-        if wanted is not None:
-            raise CommandError("--session goes on with a session, --from-session begins one: not both")
-        record = await find_record(self._arguments.from_session, self._folder)
-        if self._arguments.cwd is None and os.path.isdir(record.cwd):
-            self._folder = record.cwd
-        if record.is_of(self._target):
-            return record.session_id
-        self._record = record
-        return None
 
     async def _session(self, client: "Client", wanted: str | None) -> "Conversation":
         if wanted is None:

@@ -89,11 +89,6 @@ def without_keys(value: str, mark: str) -> str:
     return _looks_secret().sub(marked, value)
 
 
-def proxies_of(base: Mapping[str, str]) -> dict[str, str]:
-    """Return the proxies with their passwords: as `extra` for a program of ours that has to get out."""
-    return {name: value for name, value in base.items() if name.upper().endswith(_PROXY)}
-
-
 def is_secret(name: str, value: str) -> bool:
     """Return whether a variable is not for a child to see, by the configuration, by its name or by its value."""
     return _is_secret_name(name, value) or _looks_secret().search(value) is not None

@@ -66,11 +66,6 @@ class WorktreeState(NamedTuple):
     changed: Sequence[str]
     commits: Sequence[str]
 
-    @property
-    def is_merged(self) -> bool:
-        """Return whether nothing would be lost with it."""
-        return not self.changed and not self.commits
-
 
 async def add_worktree(cwd: str, name: str, environment: Mapping[str, str], parent: str = "") -> Worktree:
     """Make a worktree and a branch from what is checked out in a folder, or return the one of that name.

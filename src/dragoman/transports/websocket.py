@@ -69,7 +69,7 @@ class WebSocketTransport(RemoteTransport):
                 self._cookies.load(cookie)  # a load balancer finds the same server by it
             sending = asyncio.create_task(self._send_all(socket))
             try:
-                await self._receive_all(socket, sending)
+                await self._receive_all(socket)
             finally:
                 self._socket = None
                 sending.cancel()
@@ -125,7 +125,7 @@ class WebSocketTransport(RemoteTransport):
                 self.on_attempt_failed(problem)
         raise self.unreachable(problem, ever=self._connection_id is not None)
 
-    async def _receive_all(self, socket: "ClientConnection", sending: "asyncio.Task[None]") -> None:
+    async def _receive_all(self, socket: "ClientConnection") -> None:
         from websockets.exceptions import ConnectionClosed
 
         try:

@@ -13,7 +13,7 @@ from typing import Final
 from dragoman.cli.agent_connection import connect_to, find_own_session, reopen_session, set_mode_and_model
 from dragoman.cli.agent_failures import failure_sentence, is_a_bug, refusal_of_own_agent
 from dragoman.cli.errors import FAILED, USAGE, CommandError, print_error
-from dragoman.cli.handoff import SessionRecord, check_successor, find_record
+from dragoman.cli.handoff import SessionRecord, check_successor, find_record, read_from_session
 from dragoman.cli.home import own_file
 from dragoman.cli.offered_services import Offer
 from dragoman.cli.recordings import recordings_of
@@ -180,23 +180,13 @@ class ChatSession:
         """Return the session to go on with; empty is the newest. The folder of one of ours is known: we talk there."""
         wanted: str | None = self._arguments.resume
         if self._arguments.from_session is not None:
-            wanted = await self._read_record(wanted)
+            wanted, self._record, self._folder = await read_from_session(
+                self._arguments, "--resume", wanted, self._folder, self._target
+            )
         if wanted and self._target.ours:
             wanted, stored_folder = await find_own_session(wanted, self._folder)
             self._folder = stored_folder if self._arguments.cwd is None else self._folder
         return wanted
-
-    async def _read_record(self, wanted: str | None) -> str | None:
-        """Read what `--from-session` names. Return the session to resume, where this agent has led it itself."""
-        if wanted is not None:
-            raise CommandError("--resume goes on with a session, --from-session begins one: not both")
-        record = await find_record(self._arguments.from_session, self._folder)
-        if self._arguments.cwd is None and os.path.isdir(record.cwd):
-            self._folder = record.cwd
-        if record.is_of(self._target):
-            return record.session_id
-        self._record = record
-        return None
 
     async def _begin(self, wanted: str | None) -> None:
         self._sessions = FolderSessions(self._target, self._folder)

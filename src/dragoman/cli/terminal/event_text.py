@@ -128,7 +128,7 @@ class EventText:
         lines = self._outputs.text(terminal_id, text)
         if ended:
             lines += self._outputs.finish([terminal_id])
-        return list(self._lines(terminal_id, lines))
+        return list(self._lines(lines))
 
     def on_question(self, request: RequestPermission) -> None:
         """Note that a question is shown to the user, with the changes it is about: they are not shown again."""
@@ -170,9 +170,9 @@ class EventText:
                 yield from self._headed(call)
                 yield from self._content(call)
             case events.TerminalUpdate():
-                yield from self._lines(event.terminal_id, self._outputs.update(event))
+                yield from self._lines(self._outputs.update(event))
             case events.TerminalOutputChunk():
-                yield from self._lines(event.terminal_id, self._outputs.chunk(event))
+                yield from self._lines(self._outputs.chunk(event))
             case events.PlanUpdate():
                 yield from self._planned(event)
             case events.Notice():
@@ -282,7 +282,7 @@ class EventText:
             match item:
                 case ContentItem() if call.state.header.kind not in _FOR_THE_MODEL:
                     screen = f"{call.id}/{place}"
-                    yield from self._lines(screen, self._outputs.text(screen, text_of((item.content,))))
+                    yield from self._lines(self._outputs.text(screen, text_of((item.content,))))
                 case TerminalItem():
                     self._outputs.follow(item.terminal_id)
                 case _:
@@ -305,7 +305,7 @@ class EventText:
             for place, item in enumerate(call.state.content)
         ]
 
-    def _lines(self, screen: str, lines: Iterable[str]) -> Iterator[StyledText]:
+    def _lines(self, lines: Iterable[str]) -> Iterator[StyledText]:
         for line in lines:
             self._last = ""
             yield StyledText("output", line)

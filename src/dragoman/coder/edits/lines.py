@@ -38,11 +38,6 @@ def split_lines(text: str) -> FileLines:
     return FileLines([*bodies, last], [*ends, ""]) if last else FileLines(bodies, ends)
 
 
-def count_lines(text: str) -> int:
-    """Return how many lines a text has, counted as `split_lines` does."""
-    return text.count("\n") + (not text.endswith("\n") if text else 0)
-
-
 def flat(text: str) -> str:
     """Return a text with `\\n` at the end of every line."""
     return text.replace("\r\n", "\n")
