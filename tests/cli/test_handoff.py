@@ -221,7 +221,7 @@ def record(*events: AnyEvent, notes: tuple[Entry, ...] = ()) -> SessionRecord:
     async def log() -> Any:
         yield [Record(at, entry) for at, entry in enumerate([*notes, *map(EventEntry, events)], 1)]
 
-    return asyncio.run(record_of(log(), SessionMeta("sess_1", "/work", title="T")))
+    return asyncio.run(record_of(log(), SessionMeta("sess_1", "/w", title="T")))
 
 
 def user(number: int, words: str) -> UserMessage:
