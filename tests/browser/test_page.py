@@ -56,9 +56,9 @@ async def test_login_and_a_turn_that_edits_and_runs(page: Tab, serve: Serve, tmp
         {"say": "Now it runs."},
         {"call": "bash", "input": {"command": command}},
         {"say": "Done."},
-        {"usage": {"input": 12, "output": 34}},
+        {"usage": {"input": 12, "output": 34, "cost": 0.0125}},
     ]
-    async with serve(steps) as served:
+    async with serve(steps, window=1000) as served:
         await page.go(address(served))
         await page.until("!document.querySelector('#login').hidden")
         await page.type("wrong")
@@ -103,7 +103,7 @@ async def test_login_and_a_turn_that_edits_and_runs(page: Tab, serve: Serve, tmp
         (tmp_path / "work" / "go").touch()
         await page.until_text(".screen", "red end")
         assert "\x1b" not in await page.text(".screen")
-        await page.until_text("#usage", "12 in, 34 out")
+        await page.until_text("#usage", "12 in, 34 out · 5 % of the window · $0.0125")
         assert await page.text("#title") == "please go on"
         assert await page.js("document.querySelector('#stop').hidden") is True
         await page.until_text("#list [aria-current=true]", "please go on")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from dragoman.cli.common_options import Commands, add_command, add_max_cost
+from dragoman.cli.common_options import Commands, add_command, add_max_cost, add_thinking
 from dragoman.cli.errors import print_error
 from dragoman.cli.worktrees import add_worktree_option
 
@@ -48,6 +48,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         help="the first new session continues session ID, or the newest one of its folder",
     )
     add_worktree_option(parser)
+    add_thinking(parser)
     add_max_cost(parser)
     return parser
 
@@ -64,7 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         rules = rules_of(arguments.dialect)
         setup = our_setup(
-            arguments.model, arguments.mode, rules, worktree=arguments.worktree, max_cost=arguments.max_cost
+            arguments.model,
+            arguments.mode,
+            rules,
+            worktree=arguments.worktree,
+            max_cost=arguments.max_cost,
+            thinking=arguments.thinking,
         )
     except UsageError as error:
         return print_error(str(error))

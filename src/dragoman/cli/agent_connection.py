@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dragoman.cli.offered_services import Offer
     from dragoman.client.connect import Client
     from dragoman.client.conversation import Conversation
+    from dragoman.vocabulary.options import Select
 
 
 async def connect_to(
@@ -79,20 +80,70 @@ async def reopen_session(client: "Client", session_id: str, folder: str, *, repl
     return await others[0](session_id, folder)
 
 
-async def set_mode_and_model(conversation: "Conversation", target: Target, arguments: argparse.Namespace) -> None:
-    """Set the mode and the model of the command line. Our own agent was started with them."""
+async def set_chosen_options(
+    conversation: "Conversation", target: Target, arguments: argparse.Namespace, *, is_reopened: bool
+) -> None:
+    """Set the mode, the model and the level of thought of the command line. Raises `CommandError` where one is refused.
+
+    Our own agent was started with mode and model, but a session that is reopened has those that it had: what the user
+    says now comes before them, or `--mode read-only` would run a session in whatever mode it was left in.
+    """
     from dragoman.cli.text_width import harmless_line
     from dragoman.errors import RequestFailed, UsageError
     from dragoman.host.failure_text import failure_text
 
+    is_told = target.ours and not is_reopened
     try:
-        if arguments.mode is not None and not target.ours:
-            await conversation.set_mode(arguments.mode)
-        if arguments.model is not None and not target.ours:
-            await conversation.set_model(arguments.model)
+        if arguments.mode is not None and not is_told:
+            await _set_if_other(conversation, "mode", _wire_mode(arguments.mode, target))
+        if arguments.model is not None and not is_told:
+            await _set_if_other(conversation, "model", _wire_model(arguments.model, target))
+        if arguments.thinking is not None:
+            await _set_thinking(conversation, arguments.thinking)
     except UsageError as error:
         raise CommandError(str(error)) from None
     except RequestFailed as error:
         raise CommandError(
             f"the agent does not take that mode or model: {harmless_line(failure_text(error))}"
         ) from error
+
+
+def chosen_option(conversation: "Conversation", category: str) -> "Select | None":
+    """Return the option for the mode, the model or the level of thought, if the agent has one."""
+    from dragoman.vocabulary.options import Select
+
+    for option in conversation.options:
+        if isinstance(option, Select) and category in (option.category, option.config_id):
+            return option
+    return None
+
+
+async def _set_if_other(conversation: "Conversation", category: str, value: str) -> None:
+    """Set an option; nothing where it has this value already. `UsageError` if the agent has no such option."""
+    option = chosen_option(conversation, category)
+    if option is None or option.current_value != value:
+        await (conversation.set_mode if category == "mode" else conversation.set_model)(value)
+
+
+def _wire_mode(mode: str, target: Target) -> str:
+    from dragoman.cli.builtin_agent import MODE_ALIASES
+
+    return MODE_ALIASES.get(mode, mode) if target.ours else mode
+
+
+def _wire_model(model: str, target: Target) -> str:
+    """Return the name on the wire: no client can name a script, but the one that our agent was started with."""
+    return "script" if target.ours and model.lower().startswith("script:") else model
+
+
+async def _set_thinking(conversation: "Conversation", level: str) -> None:
+    option = chosen_option(conversation, "thought_level")
+    if option is None:
+        model = chosen_option(conversation, "model")
+        what = "this agent" if model is None else f"the model {model.current_value}"
+        raise CommandError(f"--thinking {level}: {what} has no levels of thought to choose from")
+    levels = [choice.value for choice in option.choices()]
+    if level not in levels:
+        raise CommandError(f"--thinking {level}: there are {', '.join(levels)}")
+    if option.current_value != level:
+        await conversation.set_option(option.config_id, level)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dragoman.host.resources import ResourceLimits
     from dragoman.vocabulary.requests import McpServer
 
-_ALIASES = {"full": "full-access"}
+MODE_ALIASES = {"full": "full-access"}
 # Those of `coder.models.endpoints`, which is not imported before a variable is set.
 _ADDRESS_VARIABLES = (
     "OPENAI_BASE_URL",
@@ -45,10 +45,11 @@ def our_setup(
     private: "Sequence[str]" = (),
     worktree: str | None = None,
     max_cost: float | None = None,
+    thinking: str | None = None,
 ) -> Setup:
     """Models, mode and servers, within the administrator's bounds. `private`: paths out of reach of a served agent.
     `worktree`: a name, or empty for any, of the git worktree that each new session gets. `max_cost`: dollars that a
-    turn may cost, in the place of the setting.
+    turn may cost, and `thinking` the level of thought, in the place of the settings.
 
     `CommandError` for what can be seen to be wrong before the first request.
     """
@@ -101,7 +102,7 @@ def our_setup(
         notes=os.path.dirname(own_path("AGENTS.md")),
         model_calls=settings.number("max_turn_requests"),
         compact_above=_part_of_window(settings.number("compact_above")),
-        thought_level=settings.text("thought_level"),
+        thought_level=thinking or settings.text("thought_level"),
         servers=lambda cwd: mcp_servers(settings, cwd),
         remarks=project_remarks,
         protected_paths=started_files,
@@ -189,7 +190,7 @@ def _mode(given: str | None, settings: Settings, rules: DialectRules, managed: "
         set_ = managed.modes.default or set_
     if not rules.modes:
         chosen = given or set_
-        return _ALIASES.get(chosen, chosen)
+        return MODE_ALIASES.get(chosen, chosen)
     if given:
         if given not in rules.modes:
             raise CommandError(f"unknown mode {given!r}; in this dialect there are {', '.join(rules.modes)}")

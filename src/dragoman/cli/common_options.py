@@ -11,7 +11,8 @@ from dragoman.version import VERSION
 # What commands, or the actions of one, are added to. `argparse` has no public name for it.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-# Those of `logging`, which is not imported for this.
+# Those of `coder.models.descriptions`, and of `logging`, which are not imported for this.
+THOUGHT_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -33,6 +34,16 @@ def add_max_cost(parser: argparse.ArgumentParser) -> None:
     """Add `--max-cost`."""
     parser.add_argument(
         "--max-cost", metavar="DOLLARS", type=_dollars, help="stop a turn whose model calls have cost so much"
+    )
+
+
+def add_thinking(parser: argparse.ArgumentParser) -> None:
+    """Add `--thinking` of a command that is our own agent."""
+    parser.add_argument(
+        "--thinking",
+        metavar="LEVEL",
+        choices=THOUGHT_LEVELS,
+        help=f"how hard models think that let one choose: {', '.join(THOUGHT_LEVELS)}; other models do not mind",
     )
 
 

@@ -34,6 +34,7 @@ COMMANDS: Final = (
     "logout",
     "trust",
     "permissions",
+    "models",
     "mcp",
     "agents",
     "config",

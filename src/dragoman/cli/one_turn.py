@@ -13,7 +13,9 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dragoman.cli.agent_connection import connect_to, find_own_session, reopen_session, set_mode_and_model
+from msgspec import UNSET
+
+from dragoman.cli.agent_connection import connect_to, find_own_session, reopen_session, set_chosen_options
 from dragoman.cli.agent_failures import error_fields, failure_sentence, is_a_bug, refusal_of_own_agent
 from dragoman.cli.errors import FAILED, USAGE, CommandError, print_error
 from dragoman.cli.failed_changes import FailedChanges
@@ -25,7 +27,7 @@ from dragoman.cli.terminal.sanitize import sanitize, sanitize_line
 from dragoman.cli.terminal.stderr import Stderr
 from dragoman.errors import DragomanError, RequestFailed, TimedOut, UsageError
 from dragoman.host.failure_text import failure_text
-from dragoman.vocabulary.events import Notice, ToolCallContentChunk, ToolCallUpdate
+from dragoman.vocabulary.events import Notice, ToolCallContentChunk, ToolCallUpdate, UsageChanged
 
 if TYPE_CHECKING:
     from dragoman.cli.handoff import SessionRecord
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from dragoman.client.conversation import Conversation, Turn
     from dragoman.store.recording import SessionRecorder
     from dragoman.vocabulary.content import Content
-    from dragoman.vocabulary.events import AnyEvent, Usage
+    from dragoman.vocabulary.events import AnyEvent, Cost, Usage
     from dragoman.vocabulary.services import PermissionAnswer, PermissionOption, RequestPermission
 
 # With those of `errors` the exit codes of `dragoman run`, a promise to scripts: its `--help` lists them.
@@ -79,6 +81,7 @@ class OneTurn:
         self._session_id: str | None = None
         self._stop_reason = ""
         self._usage: Usage | None = None
+        self._cost: Cost | None = None  # of the session, as the agent has told it last
         self._error: dict[str, object] | None = None
         self._noise = 0
         self._changes = FailedChanges()
@@ -108,7 +111,9 @@ class OneTurn:
             if self._json is not None:
                 denied = [] if self._offer is None else [denial.as_json() for denial in self._offer.denials]
                 denied += self._refusals
-                self._json.result(self._session_id, self._stop_reason or "error", self._usage, self._error, denied)
+                self._json.result(
+                    self._session_id, self._stop_reason or "error", self._usage, self._error, denied, self._cost
+                )
             sys.stdout.flush()
         except BrokenPipeError:
             raise  # the reader of stdout has closed its pipe; `main` ends quietly
@@ -174,7 +179,7 @@ class OneTurn:
         if recordings is not None:
             stack.push_async_callback(recordings.close)
             self._recorder = recordings.of(conversation.id, self._folder)
-        await set_mode_and_model(conversation, self._target, self._arguments)
+        await set_chosen_options(conversation, self._target, self._arguments, is_reopened=wanted is not None)
         prompt = self._prompt(client)
         ticking = asyncio.ensure_future(self._screen.tick(lambda: self._event_text.running))
         stack.callback(ticking.cancel)
@@ -190,6 +195,7 @@ class OneTurn:
             if self._json is None:
                 self._screen.show(self._event_text.finish())
                 self._screen.finish()
+                self._print_used()
             if self._notifier is not None:
                 self._notifier.turn_ended()
 
@@ -328,6 +334,8 @@ class OneTurn:
         for event in events:
             if self._recorder is not None:
                 self._recorder.record(event)
+            if event.__class__ is UsageChanged:
+                self._note_cost(event)
             if event.__class__ is ToolCallUpdate or event.__class__ is ToolCallContentChunk:
                 self._changes.apply(event)
         if self._json is not None:
@@ -348,7 +356,25 @@ class OneTurn:
     def _hear_outside(self, event: "AnyEvent") -> None:
         if self._recorder is not None:
             self._recorder.record(event)
+        if isinstance(event, UsageChanged):
+            self._note_cost(event)
         self._warn(event)
+
+    def _note_cost(self, event: UsageChanged) -> None:
+        if event.cost is not UNSET:  # absent leaves what was said before
+            self._cost = event.cost
+
+    def _print_used(self) -> None:
+        """Print what the turn has used and the session has cost, on stderr, as far as the agent has said it."""
+        from dragoman.cli.terminal.event_text import cost_text
+
+        words = []
+        if self._usage is not None and self._usage.total_tokens:
+            words.append(f"{self._usage.input_tokens:,} tokens in, {self._usage.output_tokens:,} out")
+        if self._cost is not None:
+            words.append(f"the session has cost {cost_text(self._cost)}")
+        if words and self._json is None:
+            self._screen.say(f"dragoman: {'; '.join(words)}")
 
     def _warn(self, event: "AnyEvent") -> None:
         """Print a warning on stderr, also where nothing but the answer is shown."""

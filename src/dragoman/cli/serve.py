@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 from dragoman import background
-from dragoman.cli.common_options import Commands, add_command
+from dragoman.cli.common_options import Commands, add_command, add_thinking
 from dragoman.cli.errors import print_error
 from dragoman.cli.server_token_options import add_token_options, change_tokens, wants_change
 
@@ -53,6 +53,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     parser.add_argument("--model", metavar="M", help="model to use: provider/name, demo, script:FILE")
     parser.add_argument("--mode", metavar="MODE", help="what it may do without asking; ask is the default")
+    add_thinking(parser)
     parser.add_argument(
         "--elephant",
         action="store_true",

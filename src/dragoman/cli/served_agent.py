@@ -44,7 +44,12 @@ def our_agent(
     # Its clients know four modes, and none that does not ask.
     rules = rules_of("elephant" if arguments.elephant else None)
     setup = builtin_agent.our_setup(
-        arguments.model, arguments.mode, rules, audit_content=arguments.audit_content, private=private
+        arguments.model,
+        arguments.mode,
+        rules,
+        audit_content=arguments.audit_content,
+        private=private,
+        thinking=arguments.thinking,
     )
     agent = coding_agent(setup, store=open_store, protocol=arguments.protocol)
 

@@ -21,6 +21,7 @@ from dragoman.cli.progress import Progress
 from dragoman.cli.session_table import SessionTable, heading, markdown_heading, summary
 from dragoman.cli.text_width import harmless_line
 from dragoman.cli.transcript import Part, TranscriptText, as_markdown, as_text, decision_text, parts
+from dragoman.cli.used_totals import UsedTotals
 from dragoman.coder.decision_log import DECISION
 from dragoman.dialects.event_json import info_json, update_json
 from dragoman.store.contract import ArchiveFilter, Record, SessionMeta, Store, StoreFailed
@@ -175,8 +176,11 @@ async def _show(task: _Task) -> int:
         return 0
     coloured = task.output.coloured
     task.output.write(heading(await store.read_meta(session_id), coloured=coloured))
-    async for part in parts(log):
+    used = UsedTotals(is_recorded=store is task.recordings)
+    async for part in parts(used.read(log)):
         task.output.write(as_text(part, full=task.arguments.full, coloured=coloured))
+    if used.text:
+        task.output.write(f"{used.text}\n")
     return 0
 
 
@@ -185,8 +189,11 @@ async def _export(task: _Task) -> int:
     log = _log(task, store, session_id)
     if task.arguments.format == "markdown":
         task.output.write(markdown_heading(await store.read_meta(session_id)))
-        async for part in parts(log):
+        used = UsedTotals(is_recorded=store is task.recordings)
+        async for part in parts(used.read(log)):
             task.output.write(as_markdown(part))
+        if used.text:
+            task.output.write(f"*{used.text}*\n\n")
         decisions = [decision_text(value) async for value in _decisions(_log(task, store, session_id))]
         if decisions:
             task.output.write(

@@ -84,6 +84,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token-file", metavar="F", help="the token for an address; else it is in DRAGOMAN_TOKEN")
     parser.add_argument("--model", metavar="M", help="model to use, where the agent lets you choose")
     parser.add_argument("--mode", metavar="MODE", help="the agent's mode, such as ask, plan or workspace-write")
+    parser.add_argument("--thinking", metavar="LEVEL", help="how hard the model thinks, such as off, low or high")
     parser.add_argument("--show-stderr", action="store_true", help="show what the agent writes to stderr, as it comes")
     parser.set_defaults(command_given=None)
     whole = parser.parse_known_args

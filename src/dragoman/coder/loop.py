@@ -371,7 +371,10 @@ class _Turn:
         used = self.calls.spending.used_since(self._used_before)
         if used is None or not used.input + used.output:
             return UNSET
-        return Usage(used.input + used.output, used.input, used.output)
+        read, write = used.cache_read or UNSET, used.cache_write or UNSET
+        return Usage(
+            used.input + used.output, used.input, used.output, cached_read_tokens=read, cached_write_tokens=write
+        )
 
     def _error(self, failure: ModelFailed) -> Idle:
         code = AUTH_REQUIRED if failure.kind == "auth" else INTERNAL_ERROR

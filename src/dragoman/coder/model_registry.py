@@ -84,6 +84,7 @@ class ModelRegistry:
         # A script was read when we were started: the file may be gone by now.
         self._script = script
         self._logged_out = False
+        self._shows_lists = means.lists
         self._catalog: ModelCatalog | None = None
         # The user was told that a key is missing, and has chosen to go on without.
         self._does_without = False
@@ -96,7 +97,7 @@ class ModelRegistry:
         """Return what a client may choose from."""
         from dragoman.coder.models import factory
 
-        lists = {known.provider: self._lists().names(known) for known in self.endpoints()} if self._means.lists else {}
+        lists = {known.provider: self._lists().names(known) for known in self.endpoints()} if self._shows_lists else {}
         named = factory.choices(
             self._environment(),
             self._means.config,
@@ -143,6 +144,45 @@ class ModelRegistry:
         endpoints = self.endpoints() if self._means.lists else []
         found = await asyncio.gather(*(ask(endpoint) for endpoint in endpoints))
         return {endpoint.provider: text for endpoint, text in zip(endpoints, found, strict=True)}
+
+    async def update_lists(self, *, always: bool = False) -> dict[str, str]:
+        """Ask the providers whose list is not of today, or all of them `always`; return why some have none, by name.
+
+        Where lists are not wanted, a provider is asked `always` alone.
+        """
+        import asyncio
+
+        from dragoman.coder.models.listing import ListingFailed
+
+        async def ask(endpoint: "Endpoint") -> str:
+            try:
+                await self._lists().ask(endpoint)
+            except ListingFailed as error:
+                return str(error)
+            except Exception as error:  # an unforeseen answer of one provider must not hide the other lists
+                return f"the models of {endpoint.provider} cannot be listed: {type(error).__name__}"
+            return ""
+
+        lists = self._lists()
+        self._shows_lists = self._shows_lists or always
+        due = [one for one in self.endpoints() if always or (self._means.lists and lists.is_old(one))]
+        found = await asyncio.gather(*(ask(endpoint) for endpoint in due))
+        return {endpoint.provider: text for endpoint, text in zip(due, found, strict=True) if text}
+
+    def known(self, name: str) -> "tuple[Endpoint, ModelDescription] | None":
+        """Return where a model of `choices` is, and what its provider's list says of it; None: it has no provider."""
+        from dragoman.coder.models import factory
+        from dragoman.coder.models.endpoints import find_endpoint
+        from dragoman.coder.models.names import parse
+
+        try:
+            parsed = parse(name, configured=self._configured())
+            endpoint = find_endpoint(
+                parsed, environment=self._environment(), config=self._means.config, credentials=self._credentials()
+            )
+        except (factory.ModelUnavailable, ValueError):
+            return None
+        return endpoint, self._lists().description(endpoint)
 
     def endpoints(self) -> "list[Endpoint]":
         """Return the endpoints of the providers that can be used; their `model` is empty."""

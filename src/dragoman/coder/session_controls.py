@@ -24,6 +24,7 @@ from dragoman.vocabulary.identity import Identity
 
 if TYPE_CHECKING:
     from dragoman.coder.runtime import SessionRuntime
+    from dragoman.coder.spending import Spending
 
 
 class SessionControls:
@@ -79,8 +80,12 @@ class SessionControls:
 
     async def cost(self) -> Cost | None:
         """Return what the session has cost so far; None where no model has reported it."""
-        cost = (await self._runtime.load()).calls.spending.cost()
+        cost = (await self.spending()).cost()
         return cost if isinstance(cost, Cost) else None
+
+    async def spending(self) -> "Spending":
+        """Return what the session has used so far, and its caps."""
+        return (await self._runtime.load()).calls.spending
 
     async def rules(self) -> list[PermissionRule]:
         """Return what is always allowed or forbidden in this session."""

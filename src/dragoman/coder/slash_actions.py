@@ -15,6 +15,9 @@ from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.coder.modes import MODES, asks_less
 from dragoman.coder.session_controls import SessionControls
 from dragoman.coder.slash_commands import BUILT_IN
+from dragoman.coder.spend_caps import dollars
+from dragoman.coder.spending import Spending
+from dragoman.coder.spent import NOTHING_SPENT, SpentInSession
 from dragoman.coder.tools.contract import BadInput
 from dragoman.errors import RequestFailed
 from dragoman.permissions.decision import Decision
@@ -36,6 +39,8 @@ async def run(name: str, arguments: str, controls: SessionControls) -> AsyncGene
                 yield usage
         case "context":
             text = await _context(controls)
+        case "cost":
+            text = await _cost(await controls.spending())
         case "permissions":
             text = await _permissions(arguments, controls)
         case "mode" | "model":
@@ -90,6 +95,35 @@ async def _context(controls: SessionControls) -> str:
     # Updates tell it only beside a window, which not every model is known to have.
     spent = f" The session has cost {cost.amount:.4f} {cost.currency} so far." if cost else ""
     return f"The model sees {items} items, {of}.{spent}"
+
+
+async def _cost(spending: Spending) -> str:
+    total, turn, caps = spending.total, spending.this_turn, spending.caps
+    lines = [f"- This session{_has_cost(total)}"]
+    if turn != NOTHING_SPENT:
+        lines.append(f"- Since your last prompt it{_has_cost(turn)}")
+    if (today := await spending.spent_today()) is not None:
+        lines.append(f"- All sessions of today have cost {dollars(today)}.")
+    limits = [
+        f"{dollars(cap.dollars)} for a {what}{f' (by {cap.file})' if cap.file else ''}"
+        for what, cap in (("turn", caps.turn), ("session", caps.session), ("day", caps.day))
+        if cap is not None
+    ]
+    if limits:
+        lines.append(f"- No more may be spent than {', '.join(limits)}.")
+    return "\n".join(lines)
+
+
+def _has_cost(spent: SpentInSession) -> str:
+    """Return the rest of a sentence about what was used."""
+    tokens = spent.tokens_text()
+    if spent.cost is None:
+        return (
+            f" has used {tokens}; what that costs is not known."
+            if tokens
+            else " has used nothing that a provider has reported."
+        )
+    return f" has cost {dollars(spent.cost)}{f': {tokens}' if tokens else ''}."
 
 
 async def _permissions(arguments: str, controls: SessionControls) -> str:

@@ -24,6 +24,7 @@ BUILT_IN: Final[dict[str, tuple[str, str]]] = {
     "help": ("What there is to say and to do here", ""),
     "compact": ("Sum up the conversation, to make room in the model's window", "what to keep above all"),
     "context": ("How full the model's window is, and with what", ""),
+    "cost": ("What the session has cost, helpers and summaries included", ""),
     "permissions": ("List what you have always allowed or forbidden; `revoke N` removes a rule", "revoke N"),
     "mode": ("Show or change what the agent may do", "mode"),
     "model": ("Show or change the model", "provider/name"),

@@ -19,10 +19,9 @@ from dragoman.agent.session import Session, session_core
 from dragoman.coder.day_spending import DaySpending, DaySpendingFailed
 from dragoman.coder.models.contract import HasPrice, Model, UsageReported
 from dragoman.coder.spend_caps import NO_CAPS, SpendCap, SpendCapReached, SpendCaps, dollars
-from dragoman.store.entries import EventEntry, NoteEntry
-from dragoman.vocabulary.events import Cost, UsageChanged, UserMessage
+from dragoman.coder.spent import NOTE, NOTHING_SPENT, SpentFromLog, SpentInSession, spent_note
+from dragoman.vocabulary.events import Cost
 
-NOTE: Final = "cost"
 _CURRENCY: Final = "USD"
 
 Note = Callable[[object], Awaitable[None]]
@@ -36,11 +35,11 @@ async def _ignore(value: object) -> None:
 
 
 class Spending:
-    """The sum, in dollars; None where no model call has reported a cost. Each change is a note in the session's log."""
+    """The sums of the session and of the running turn. Each change is a note in the session's log."""
 
     def __init__(
         self,
-        total: float | None = None,
+        total: SpentInSession = NOTHING_SPENT,
         note: Note = _ignore,
         *,
         caps: SpendCaps = NO_CAPS,
@@ -55,14 +54,29 @@ class Spending:
         self._warn = warn
         # Tokens of all model calls since this object was made; None: no call has told any.
         self.used: UsageReported | None = None
-        # Dollars of this object's calls, and those of them before the running turn.
-        self._spent = 0.0
-        self._spent_before = 0.0
+        # What this object's calls have used, and what of it before the running turn.
+        self._spent = NOTHING_SPENT
+        self._spent_before = NOTHING_SPENT
         self._unpriced: set[str] = set()
         self._has_failed = False
 
     def __repr__(self) -> str:
-        return f"<Spending {self._total}>"
+        return f"<Spending {self._total.cost}>"
+
+    @property
+    def total(self) -> SpentInSession:
+        """What the session has used so far, also before a restart."""
+        return self._total
+
+    @property
+    def this_turn(self) -> SpentInSession:
+        """What was used since the last turn began."""
+        return self._spent.minus(self._spent_before)
+
+    @property
+    def caps(self) -> SpendCaps:
+        """What may be spent."""
+        return self._caps
 
     def begin_turn(self) -> None:
         """Begin to count what a new turn costs."""
@@ -73,17 +87,16 @@ class Spending:
         if used is None:
             return
         self.used = sum_used(self.used, used)
-        if used.cost is not None:
-            self._spent += used.cost
-            self._total = total = (self._total or 0.0) + used.cost
-            # Recorded also when the turn is cancelled meanwhile: it was paid.
-            await asyncio.shield(self._record(total, used.cost))
+        self._spent = self._spent.plus(used)
+        self._total = total = self._total.plus(used)
+        # Recorded also when the turn is cancelled meanwhile: it was paid.
+        await asyncio.shield(self._record(total, used.cost))
 
-    async def _record(self, total: float, cost: float) -> None:
-        await self._note(total)
+    async def _record(self, total: SpentInSession, cost: float | None) -> None:
+        await self._note(spent_note(total))
         await self._add_to_day(cost)
 
-    async def _add_to_day(self, cost: float) -> None:
+    async def _add_to_day(self, cost: float | None) -> None:
         """Add to the total of today. Where that fails and the day has no cap, the user is told once."""
         if self._day is None or not cost:
             return
@@ -103,7 +116,7 @@ class Spending:
             return
         if price == "unknown":
             await self._check_unpriced(model.name)
-        turn, session = self._spent - self._spent_before, self._total or 0.0
+        turn, session = self.this_turn.cost or 0.0, self._total.cost or 0.0
         for what, cap, spent in (("turn", self._caps.turn, turn), ("session", self._caps.session, session)):
             if cap is not None and spent >= cap.dollars:
                 raise _reached(f"This {what} has cost {dollars(spent)}", what, cap)
@@ -126,21 +139,39 @@ class Spending:
 
     async def _spent_today(self) -> float:
         if self._day is None:
-            return self._spent
+            return self._spent.cost or 0.0
         try:
             return await asyncio.to_thread(self._day.total)
         except DaySpendingFailed as error:
             raise SpendCapReached(f"No model is called, because a day has a spend cap and {error}") from None
 
+    async def spent_today(self) -> float | None:
+        """Return what all sessions of today have cost, in dollars; None where that is not known."""
+        if self._day is None:
+            return None
+        try:
+            return await asyncio.to_thread(self._day.total)
+        except DaySpendingFailed:
+            return None
+
     def used_since(self, before: UsageReported | None) -> UsageReported | None:
         """Return the tokens used since `used` was this; None where no call has reported any."""
         if self.used is None or self.used is before:
             return None
-        return UsageReported(self.used.input - before.input, self.used.output - before.output) if before else self.used
+        if before is None:
+            return self.used
+        cost = None if self.used.cost is None else self.used.cost - (before.cost or 0.0)
+        return UsageReported(
+            self.used.input - before.input,
+            self.used.output - before.output,
+            cost,
+            self.used.cache_read - before.cache_read,
+            self.used.cache_write - before.cache_write,
+        )
 
     def cost(self) -> Cost | UnsetType:
         """Return the sum as events have it; UNSET where no cost is known."""
-        return UNSET if self._total is None else Cost(self._total, _CURRENCY)
+        return UNSET if self._total.cost is None else Cost(self._total.cost, _CURRENCY)
 
 
 def _reached(spent: str, what: str, cap: SpendCap) -> SpendCapReached:
@@ -161,7 +192,14 @@ def sum_used(one: UsageReported | None, other: UsageReported) -> UsageReported:
     """Add the tokens and the cost of two model calls; an unknown cost counts as nothing beside a known one."""
     if one is None:
         return other
-    return UsageReported(one.input + other.input, one.output + other.output, _sum(one.cost, other.cost))
+    known = one.cost is not None or other.cost is not None
+    return UsageReported(
+        one.input + other.input,
+        one.output + other.output,
+        (one.cost or 0.0) + (other.cost or 0.0) if known else None,
+        one.cache_read + other.cache_read,
+        one.cache_write + other.cache_write,
+    )
 
 
 async def load(
@@ -172,25 +210,12 @@ async def load(
     return Spending(await _total(session), note, caps=caps, day=day, warn=warn)
 
 
-async def _total(session: Session) -> float | None:
-    """Return the last noted sum. A log of an earlier release has none: its events have the cost of one turn each."""
-    noted: float | None = None
-    turns: float | None = None
-    turn: float | None = None
+async def _total(session: Session) -> SpentInSession:
+    """Return the sums that the session's log has."""
+    found = SpentFromLog()
     journal = session_core(session).journal
-    if journal is None:
-        return None
-    async for records in journal.log.read():
-        for record in records:
-            match record.entry:
-                case NoteEntry(kind, float() | int() as total) if kind == NOTE:
-                    noted = float(total)
-                case EventEntry(UsageChanged(cost=Cost(amount=amount))):
-                    turn = amount
-                case EventEntry(UserMessage()):
-                    turns, turn = _sum(turns, turn), None
-    return noted if noted is not None else _sum(turns, turn)
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return (one or 0.0) + (other or 0.0) if one is not None or other is not None else None
+    if journal is not None:
+        async for records in journal.log.read():
+            for record in records:
+                found.apply(record.entry)
+    return found.total

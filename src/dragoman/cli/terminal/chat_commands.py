@@ -9,23 +9,27 @@ slash behind it, send the line to the agent: `//word` as `/word`.
 import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from dragoman.cli.agent_connection import chosen_option
 from dragoman.cli.terminal.composer import CompletionWord
 from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.client.conversation import Conversation
-from dragoman.vocabulary.options import Command, Select
+from dragoman.vocabulary.options import Choice, Command, Select
 
 ORDERS: Final = {
     "/help": "what there is",
     "/mode": "show or choose the agent's mode",
-    "/model": "show or choose the model",
+    "/model": "show or choose the model; a part of its name is enough",
+    "/thinking": "show or choose how hard the model thinks",
     "/sessions": "show the sessions of this folder, or go to one",
     "/new": "begin another session",
     "/continue-with": "go on with another agent, which is told what was said and done here",
     "/exit": "leave",
 }
+# Those that choose a value of an option, by its category.
+OPTIONS: Final = {"/mode": "mode", "/model": "model", "/thinking": "thought_level"}
 CONTINUE_WITH: Final = "/continue-with"
 # Also an order, and not worth a line of the help.
 _QUIT: Final = "/quit"
@@ -128,18 +132,32 @@ def _can_be_typed(name: str) -> bool:
 
 def values_of(conversation: Conversation, order: str) -> list[CompletionWord]:
     """Return the values that may follow a chat command."""
-    option = chosen_option(conversation, order.removeprefix("/"))
-    if option is None or order not in ("/mode", "/model"):
-        return []
-    return [CompletionWord(choice.value, choice.name) for choice in option.choices()[:SHOWN]]
+    option = chosen_option(conversation, OPTIONS[order]) if order in OPTIONS else None
+    return [] if option is None else [CompletionWord(choice.value, choice.name) for choice in option.choices()]
 
 
-def chosen_option(conversation: Conversation, category: str) -> Select | None:
-    """Return the option for the mode, or for the model, if the agent has one."""
-    for option in conversation.options:
-        if isinstance(option, Select) and category in (option.category, option.config_id):
-            return option
-    return None
+class Choosing(NamedTuple):
+    """What was meant by a word behind `/model` and its kin: a value to set, or several values to choose from."""
+
+    value: str
+    several: Sequence[Choice] = ()
+
+
+def choosing(option: Select, word: str) -> Choosing:
+    """Return what is meant: a choice by its value, by the end of it behind a slash, or by a part of it.
+
+    A word that is in no choice is a value all the same: an agent may take more than it lists.
+    """
+    choices = option.choices()
+    values = [choice.value for choice in choices]
+    ends = [value for value in values if value.endswith(f"/{word}")]
+    if word in values or len(ends) == 1:
+        return Choosing(word if word in values else ends[0])
+    parts = word.casefold().split()
+    found = [choice for choice in choices if all(part in choice.value.casefold() for part in parts)]
+    if len(found) == 1:
+        return Choosing(found[0].value)
+    return Choosing(word, found)
 
 
 def help_lines(conversation: Conversation) -> Iterator[str]:
@@ -154,11 +172,14 @@ def help_lines(conversation: Conversation) -> Iterator[str]:
     yield "Ctrl-D         leave"
 
 
-def option_lines(option: Select) -> Iterator[str]:
-    """Yield the values of an option, the one that is set marked."""
-    for choice in option.choices()[:SHOWN]:
+def option_lines(option: Select, choices: Sequence[Choice] | None = None) -> Iterator[str]:
+    """Yield the values of an option, or these of them, the one that is set marked."""
+    choices = option.choices() if choices is None else choices
+    for choice in choices[:SHOWN]:
         mark = "*" if choice.value == option.current_value else " "
-        about = sanitize_line(choice.name) if choice.name != choice.value else ""
+        about = sanitize_line(choice.name) if choice.name.casefold() != choice.value.casefold() else ""
         more = sanitize_line(choice.description) if isinstance(choice.description, str) else ""
         about_command = ": ".join(part for part in (about, more) if part)
         yield f"{mark} {sanitize_line(choice.value):<20} {about_command}".rstrip()[:200]
+    if len(choices) > SHOWN:
+        yield f"({len(choices) - SHOWN:,} more; a part of the name behind the command finds them)"

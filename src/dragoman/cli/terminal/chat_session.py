@@ -10,7 +10,13 @@ from functools import partial
 from types import FrameType
 from typing import Final
 
-from dragoman.cli.agent_connection import connect_to, find_own_session, reopen_session, set_mode_and_model
+from dragoman.cli.agent_connection import (
+    chosen_option,
+    connect_to,
+    find_own_session,
+    reopen_session,
+    set_chosen_options,
+)
 from dragoman.cli.agent_failures import failure_sentence, is_a_bug, refusal_of_own_agent
 from dragoman.cli.errors import FAILED, USAGE, CommandError, print_error
 from dragoman.cli.handoff import SessionRecord, check_successor, find_record, read_from_session
@@ -23,9 +29,11 @@ from dragoman.cli.terminal.attachments import prompt_with_files
 from dragoman.cli.terminal.chat_commands import (
     CONTINUE_WITH,
     LEAVING,
+    OPTIONS,
     ChatCommand,
+    Choosing,
     as_sent,
-    chosen_option,
+    choosing,
     commands_of,
     help_lines,
     is_announced,
@@ -57,7 +65,7 @@ from dragoman.errors import DragomanError, LinkClosed, RequestFailed, UsageError
 from dragoman.host.failure_text import failure_text
 from dragoman.store.recording import Recordings, SessionRecorder
 from dragoman.vocabulary.content import Content
-from dragoman.vocabulary.events import AnyEvent, CommandsChanged
+from dragoman.vocabulary.events import AnyEvent, CommandsChanged, UsageChanged
 from dragoman.vocabulary.services import PermissionAnswer, PermissionOption, RequestPermission
 
 # How long a word with a slash waits for an agent that has not announced any command yet.
@@ -194,7 +202,7 @@ class ChatSession:
             await self._begin_session()
         else:
             await self._resume(wanted or await self._sessions.newest(self._client))
-        await set_mode_and_model(self._conversation, self._target, self._arguments)
+        await set_chosen_options(self._conversation, self._target, self._arguments, is_reopened=wanted is not None)
         info = self._client.agent.info
         name = self._name() if info is None else f"{self._name()} {info.version}"
         self._renderer.say(f"{title(name)} in {sanitize_line(self._folder)}")
@@ -209,6 +217,7 @@ class ChatSession:
         self._renderer.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
 
     async def _begin_session(self) -> None:
+        self._screen.set_usage(None)
         self._here = await self._client.new_session(self._folder)
         self._screen.recorder = self._recorder_of(self._here.id)
 
@@ -220,12 +229,15 @@ class ChatSession:
 
     async def _resume(self, session_id: str) -> None:
         recap = self._recap = Recap()
+        usage = self._screen.usage
+        self._screen.set_usage(None)
         recorder = None if self._recordings is None else self._recordings.of(session_id, self._folder)
         before, self._screen.recorder = self._screen.recorder, recorder
         try:
             self._here = await reopen_session(self._client, session_id, self._folder, replay=True)
         except RequestFailed as error:
             self._screen.recorder = before
+            self._screen.set_usage(usage)
             if recorder is not None:
                 recorder.end()
             raise CommandError(f"session {sanitize_line(session_id)}: {sanitize_line(failure_text(error))}") from None
@@ -340,6 +352,8 @@ class ChatSession:
             self._commands_known.set()
         if self._recap is not None:
             self._recap.apply(event)
+            if isinstance(event, UsageChanged):
+                self._screen.set_usage(event)
             if self._screen.recorder is not None:
                 self._screen.recorder.record(event, is_replay=True)
         else:
@@ -385,7 +399,7 @@ class ChatSession:
                 case "/help":
                     for line in help_lines(self._conversation):
                         self._renderer.say(line)
-                case "/mode" | "/model":
+                case "/mode" | "/model" | "/thinking":
                     await self._choose(order)
                 case "/sessions":
                     await self._go(order.rest)
@@ -404,18 +418,26 @@ class ChatSession:
             self._renderer.say(sanitize(str(error)), "red")
 
     async def _choose(self, order: ChatCommand) -> None:
-        option = chosen_option(self._conversation, order.name.removeprefix("/"))
+        category, name = OPTIONS[order.name], order.name.removeprefix("/")
+        option = chosen_option(self._conversation, category)
         if option is None:
-            self._renderer.say(f"This agent has no {order.name.removeprefix('/')} to choose.", "yellow")
-        elif not order.rest:
-            for line in option_lines(option):
+            self._renderer.say(f"This agent has no {name} to choose{self._of_model(category)}.", "yellow")
+            return
+        wanted = choosing(option, order.rest) if category == "model" else Choosing(order.rest)
+        if not order.rest or wanted.several:
+            for line in option_lines(option, wanted.several or None):
                 self._renderer.say(line)
-        else:
-            await self._conversation.set_option(option.config_id, order.rest)
-            now = chosen_option(self._conversation, order.name.removeprefix("/"))
-            self._renderer.say(
-                f"{order.name.removeprefix('/')}: {sanitize_line(now.current_value if now else order.rest)}"
-            )
+            if order.rest:
+                self._renderer.say(f"Several have “{sanitize_line(order.rest)}” in them; nothing was changed.")
+            return
+        await self._conversation.set_option(option.config_id, wanted.value)
+        now = chosen_option(self._conversation, category)
+        self._renderer.say(f"{name}: {sanitize_line(now.current_value if now else wanted.value)}")
+
+    def _of_model(self, category: str) -> str:
+        """Return which model has no levels of thought; empty for other options."""
+        model = chosen_option(self._conversation, "model")
+        return f" with {sanitize_line(model.current_value)}" if category == "thought_level" and model else ""
 
     async def _hand_over(self, name: str) -> bool:
         """Choose the agent that goes on with this session; False: it cannot, and the user was told why."""

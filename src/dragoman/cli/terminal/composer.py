@@ -170,20 +170,33 @@ class _Words(Completer):
             yield from _offered(word, self._mentions())
         elif text.startswith("/"):
             name, space, _ = text.partition(" ")
-            yield from _offered(word, self._values(name) if space else self._commands())
+            if space:
+                yield from _completions(word, _with_part(self._values(name), word))
+            else:
+                yield from _offered(word, self._commands())
 
 
 def _offered(word: str, words: Iterable[CompletionWord]) -> Iterator[Completion]:
     """Yield the words that begin so; of one with a gap in braces, which the user fills, what stands before it."""
+    return _completions(word, (one for one in words if one.word.partition("{")[0].startswith(word)))
+
+
+def _completions(word: str, words: Iterable[CompletionWord]) -> Iterator[Completion]:
     for offered in words:
-        written = offered.word.partition("{")[0]
-        if written.startswith(word):
-            yield Completion(
-                written,
-                -len(word),
-                display=sanitize_line(offered.word),
-                display_meta=sanitize_line(offered.about)[:80],
-            )
+        yield Completion(
+            offered.word.partition("{")[0],
+            -len(word),
+            display=sanitize_line(offered.word),
+            display_meta=sanitize_line(offered.about)[:80],
+        )
+
+
+def _with_part(words: Iterable[CompletionWord], part: str) -> list[CompletionWord]:
+    """Return the words that have this part, those that begin with it first; no more than are offered."""
+    wanted = part.casefold()
+    found = [offered for offered in words if wanted in offered.word.casefold()]
+    found.sort(key=lambda offered: not offered.word.casefold().startswith(wanted))
+    return found[:OFFERED]
 
 
 def paths(begun: str, folder: str) -> list[str]:

@@ -34,6 +34,8 @@ _NOT_COMPACTED: Final = "The conversation so far could not be summarised"
 DIFF_LINES: Final = 40
 # A title is a line; an agent may put a whole command in it.
 TITLE_LENGTH: Final = 400
+# Of the name of a currency.
+_CURRENCY: Final = 12
 # Steps shown of one plan.
 PLAN_STEPS: Final = 50
 # Calls and messages of a turn that are remembered; an older one is shown anew.
@@ -326,6 +328,13 @@ def notice_text(event: events.Notice) -> str:
     """Return a notice on one line."""
     more = f": {sanitize_line(event.description)}" if event.description else ""
     return f"{sanitize_line(event.title)}{more}"
+
+
+def cost_text(cost: events.Cost) -> str:
+    """Return an amount of money as it is shown: cents, and more digits where these would say little."""
+    digits = 2 if abs(cost.amount) >= 0.1 or not cost.amount else 4
+    amount = f"{cost.amount:,.{digits}f}"
+    return f"${amount}" if cost.currency == "USD" else f"{amount} {sanitize_line(cost.currency)[:_CURRENCY]}"
 
 
 def title(text: str) -> str:

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from dragoman.cli.text_width import harmless_json
 from dragoman.dialects.event_json import update_json
-from dragoman.vocabulary.events import AnyEvent, UnknownEvent, Usage
+from dragoman.vocabulary.events import AnyEvent, Cost, UnknownEvent, Usage
 
 _NAME: Final = b'{"sessionUpdate":'
 _TYPE: Final = b'{"type":'
@@ -36,14 +36,18 @@ class JsonLines:
         usage: Usage | None,
         error: object,
         denied: Sequence[Mapping[str, str]] = (),
+        cost: Cost | None = None,
     ) -> None:
-        """Write the last line. `denied` is what the agent wanted to do and was not allowed to."""
+        """Write the last line. `denied` is what the agent wanted to do and was not allowed to; `cost` is what the
+        session has cost so far, and `usage` the tokens of the turn."""
         body: dict[str, object] = {
             "type": "result",
             "sessionId": session_id,
             "stopReason": stop_reason,
             "usage": None if usage is None else _plain(usage),
         }
+        if cost is not None:
+            body["cost"] = {"amount": cost.amount, "currency": cost.currency}
         if denied:
             body["denied"] = denied
         if error is not None:

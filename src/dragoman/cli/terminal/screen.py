@@ -14,15 +14,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from dragoman.cli.terminal.chat_commands import chosen_option
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from dragoman.cli.agent_connection import chosen_option
 from dragoman.cli.terminal.composer import Composer
-from dragoman.cli.terminal.event_text import EventText, notice_text, title
+from dragoman.cli.terminal.event_text import EventText, cost_text, notice_text, title
 from dragoman.cli.terminal.notifier import Notifier
 from dragoman.cli.terminal.renderer import Renderer
 from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.client.conversation import Conversation, Turn
 from dragoman.store.recording import SessionRecorder
-from dragoman.vocabulary.events import AnyEvent, Notice, UsageChanged
+from dragoman.vocabulary.events import AnyEvent, Cost, Notice, UsageChanged
 
 # Lines kept while the user is typing; older ones are evicted.
 _WAITING_LINES: Final = 200
@@ -45,6 +48,7 @@ class ChatScreen:
         self._echo = _Echo()
         self._turn: Turn | None = None
         self._usage: UsageChanged | None = None
+        self._cost: Cost | None = None
         self._waiting: deque[str] = deque(maxlen=_WAITING_LINES)
         self._free = asyncio.Event()  # no question stands there
         self._free.set()
@@ -55,6 +59,19 @@ class ChatScreen:
             self.renderer.still()
         finally:
             self._echo.on()
+
+    @property
+    def usage(self) -> UsageChanged | None:
+        """What the agent has said last of window and cost, with the cost that counts."""
+        return None if self._usage is None else replace(self._usage, cost=self._cost)
+
+    def set_usage(self, usage: UsageChanged | None) -> None:
+        """Note how full the window is and what the session has cost; None: another session begins."""
+        self._usage = usage
+        if usage is None or usage.cost is None:
+            self._cost = None
+        elif usage.cost is not UNSET:  # else it is what it was
+            self._cost = usage.cost
 
     # -- a turn ------------------------------------------------------------------------------------------------------
 
@@ -97,7 +114,7 @@ class ChatScreen:
             if self.recorder is not None:
                 self.recorder.record(event)
             if isinstance(event, UsageChanged):
-                self._usage = event
+                self.set_usage(event)
             self.renderer.show(self.event_text.render(event))
 
     # -- a question --------------------------------------------------------------------------------------------------
@@ -134,7 +151,7 @@ class ChatScreen:
         if self.recorder is not None:
             self.recorder.record(event)
         if isinstance(event, UsageChanged):
-            self._usage = event
+            self.set_usage(event)
         elif isinstance(event, Notice) and event.severity != "info":
             self.say_or_keep(f"! {notice_text(event)}")
 
@@ -184,6 +201,8 @@ class ChatScreen:
                 parts.append(sanitize_line(option.current_value)[:40])
         if self._usage is not None and self._usage.size > 0:
             parts.append(f"{min(self._usage.used / self._usage.size, 1):.0%} full")
+        if self._cost is not None:
+            parts.append(cost_text(self._cost))
         if conversation.title:
             parts.append(title(conversation.title))
         return " · ".join(parts)

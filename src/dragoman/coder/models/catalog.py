@@ -70,11 +70,13 @@ class ModelCatalog:
 
     def is_due(self, endpoint: Endpoint) -> bool:
         """Return whether to ask the provider: there is no list of today, and asking has not just failed."""
-        key, now = _key(endpoint), self._clock()
-        if now - self._failed.get(key, -_RETRY_SECONDS) < _RETRY_SECONDS:
-            return False
+        failed_at = self._failed.get(_key(endpoint), -_RETRY_SECONDS)
+        return self._clock() - failed_at >= _RETRY_SECONDS and self.is_old(endpoint)
+
+    def is_old(self, endpoint: Endpoint) -> bool:
+        """Return whether there is no list of today."""
         # A list from the future is one that was written before the clock was set right.
-        return not 0 <= now - self._list_of(key).at < FRESH_SECONDS
+        return not 0 <= self._clock() - self._list_of(_key(endpoint)).at < FRESH_SECONDS
 
     async def refresh(self, endpoint: Endpoint) -> None:
         """Ask the provider, if that is due. One request at a time for each list: a second call waits for the first."""

@@ -60,11 +60,16 @@ class TokenCounts(NamedTuple):
 
 
 class UsageReported(NamedTuple):
-    """Tokens of this model call, and what it cost in dollars where that is known."""
+    """Tokens of this model call, and what it cost in dollars where that is known.
+
+    `input` counts all of them, also those that the provider's cache has read or written.
+    """
 
     input: int
     output: int
     cost: float | None = None
+    cache_read: int = 0
+    cache_write: int = 0
 
 
 class RawResponse(NamedTuple):

@@ -19,6 +19,9 @@ from dragoman.coder.models.known_providers import KNOWN_PROVIDERS
 # Read here, and not by the first question, which may come on the loop.
 _LIST: Final = get_snapshot()
 _MILLION: Final = 1_000_000
+# Prices can depend on the length of a call; this is a short one.
+_THOUSAND_IN: Final = Usage(input_tokens=1000, output_tokens=0)
+_THOUSAND_OUT: Final = Usage(input_tokens=0, output_tokens=1000)
 
 
 def window_of(endpoint: Endpoint) -> int | None:
@@ -35,6 +38,15 @@ def has_price(endpoint: Endpoint) -> bool:
     """Return whether it is known what a call costs."""
     one = Usage(input_tokens=1, output_tokens=1)
     return endpoint.description.prices is not None or _listed_cost(endpoint, one, "", None) is not None
+
+
+def prices_of(endpoint: Endpoint) -> Prices | None:
+    """Return what a million tokens cost: by config.toml, else what the list says of a short call; None: unknown."""
+    if endpoint.description.prices is not None:
+        return endpoint.description.prices
+    costs = [_listed_cost(endpoint, usage, "", None) for usage in (_THOUSAND_IN, _THOUSAND_OUT)]
+    given, made = (None if cost is None else round(cost * 1000, 6) for cost in costs)
+    return None if given is None or made is None else Prices(given, made)
 
 
 def cost_of(

@@ -73,7 +73,7 @@ export class Story {
       case "plan_removed": this.plans.delete(update.planId); break;
       case "session_info_update": if ("title" in update) this.title = update.title ?? ""; break;
       case "config_option_update": return this.setOptions(update.configOptions, number);
-      case "usage_update": this.context = update; break;
+      case "usage_update": this.context = { cost: this.context?.cost, ...update }; break; // a cost that is absent stays
       case "notice": return this.line(`notice ${severity(update.severity)}`, update.title, update.description);
       case "compaction_update": return this.compacted(update);
       case "state_update": this.entered(update); break;

@@ -9,7 +9,14 @@ export function usageText({ usage, context }) {
   const parts = [];
   if (usage) parts.push(`${usage.inputTokens} in, ${usage.outputTokens} out`);
   if (context?.size) parts.push(`${Math.round((100 * context.used) / context.size)} % of the window`);
+  if (context?.cost) parts.push(costText(context.cost));
   return parts.join(" · ");
+}
+
+/** Cents, and more digits where these would say little. */
+export function costText({ amount, currency }) {
+  const text = Number(amount).toFixed(Math.abs(amount) >= 0.1 || amount === 0 ? 2 : 4);
+  return currency === "USD" ? `$${text}` : `${text} ${harmless(String(currency)).slice(0, 12)}`;
 }
 
 export function drawPlan(story) {

@@ -27,7 +27,8 @@ def pieces_at_end(response: FullResponse, request: ModelRequest, provider: str, 
     parts, calls = _calls(response, request, provider)
     pieces: list[Piece] = []
     if response.tokens.input or response.tokens.output or cost is not None:
-        pieces.append(UsageReported(response.tokens.input, response.tokens.output, cost))
+        used = response.tokens
+        pieces.append(UsageReported(used.input, used.output, cost, used.cache_read, used.cache_write))
     message = StoredMessage(parts, model_name=response.model or msgspec.UNSET, provider_name=provider)
     pieces.append(RawResponse(encode_stored(message, provider)))
     if request.purpose == "search":
