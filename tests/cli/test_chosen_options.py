@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,9 @@ from tests.cli.test_model_choice import named
 from tests.cli.test_model_lists import env, opened
 from tests.support.command import Called, call
 from tests.support.provider_server import ProviderServer, provider_server
-from tests.support.run_command import run, scripted
+from tests.support.run_command import Step, run, scripted
 
-WRITES = [{"call": "write_file", "input": {"path": "x.txt", "content": "a\n"}}, {"say": "Done."}]
+WRITES: list[Step] = [{"call": "write_file", "input": {"path": "x.txt", "content": "a\n"}}, {"say": "Done."}]
 
 
 @pytest.fixture
@@ -104,7 +105,8 @@ def test_chat_finds_a_model_by_a_part_of_its_name_and_sets_how_hard_it_thinks(
     tmp_path: Path, up: ProviderServer
 ) -> None:
     up.lists("gpt-5.6-sol", "gpt-5-mini", "gpt-5-nano", "o3")
-    call("models", "list", DRAGOMAN_HOME=str(tmp_path / "home"), **env(up))
+    given: dict[str, Any] = env(up)
+    call("models", "list", DRAGOMAN_HOME=str(tmp_path / "home"), **given)
     with chat(tmp_path, env=env(up)) as pane:
         ready(pane)
         pane.say("/model gpt 5-")

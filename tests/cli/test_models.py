@@ -21,10 +21,11 @@ def up() -> Iterator[ProviderServer]:
 def models(folder: Path, up: ProviderServer, *words: str, lists: str = "true", **env: str | None) -> Called:
     """The command as a user with a key of OpenAI calls it."""
     given = {"OPENAI_BASE_URL": f"{up.url}/v1", "OPENAI_API_KEY": KEY, "DRAGOMAN_LIST_MODELS": lists}
-    return call("models", "list", *words, DRAGOMAN_HOME=str(folder / "home"), **{**given, **env})
+    environment: dict[str, Any] = {**given, **env}
+    return call("models", "list", *words, DRAGOMAN_HOME=str(folder / "home"), **environment)
 
 
-def listed(folder: Path, up: ProviderServer, *words: str, **env: str | None) -> list[dict[str, Any]]:
+def listed(folder: Path, up: ProviderServer, *words: str, **env: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(models(folder, up, "--json", *words, **env).out)
     return found
 

@@ -12,7 +12,7 @@ import pytest
 from dragoman.coder.context import ContextToolResult
 from dragoman.coder.models.contract import ModelRequest, Piece
 from dragoman.errors import RequestFailed
-from dragoman.vocabulary.content import Image
+from dragoman.vocabulary.content import BlobResource, Image, Resource
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import ReadTextFile, RequestPermission, ToolCallSubject, WriteTextFile
 from dragoman.vocabulary.tools import Diff, FileChange
@@ -281,6 +281,24 @@ async def test_a_picture_is_shown_to_a_model_that_takes_images(tmp_path: Path) -
         await events_of(session)
         assert (model.last.failed, model.last.content) == (True, [])
         assert model.last.text == f"{tmp_path / 'a.png'} is not text: PNG image, 48 bytes."
+
+
+async def test_a_document_is_shown_to_a_model_that_takes_it_and_to_no_other_as_text(tmp_path: Path) -> None:
+    pdf = b"%PDF-1.7\nall of it is plain ASCII\n%%EOF\n"
+    (tmp_path / "a.pdf").write_bytes(pdf)
+    model = PatchingModel(call("read_file", path="a.pdf"))
+    model.sees = frozenset({"image", "document"})
+    async with whole(tmp_path, model.make, mode="ask") as (_, session):
+        await events_of(session)
+        assert model.last is not None
+        encoded = base64.b64encode(pdf).decode()
+        blob = BlobResource(encoded, f"file://{tmp_path}/a.pdf", mime_type="application/pdf")
+        assert model.last.content == [Resource(blob)]
+        model.sees = frozenset({"image"})
+        model._turn, model._step = -1, 0
+        await events_of(session)
+        assert (model.last.failed, model.last.content) == (True, [])
+        assert model.last.text.startswith(f"{tmp_path / 'a.pdf'} is a PDF document, which is not shown to you.")
 
 
 async def test_a_notebook_is_shown_as_its_cells(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ class _Wrong(Exception):
         self.code = code
 
 
+_MEDIA_FIELDS = ("image_url", "source", "inlineData", "file", "file_data", "document_url")
+
+
 def refusal(path: str, body: Body, window: int | None = None) -> Refusal | None:
     """The error that the API at this path answers to such a request; None: it accepts it."""
     for at, check, say in _APIS:
@@ -56,10 +59,7 @@ def _need(holds: object, message: str, code: str | None = None) -> None:
 def _tokens(value: object) -> int:
     """About the tokens of a request; a picture counts as a picture, whatever its bytes."""
     if isinstance(value, dict):
-        return sum(
-            _PICTURE_TOKENS if name in ("image_url", "source", "inlineData") else _tokens(one)
-            for name, one in value.items()
-        )
+        return sum(_PICTURE_TOKENS if name in _MEDIA_FIELDS else _tokens(one) for name, one in value.items())
     if isinstance(value, list):
         return sum(map(_tokens, value))
     return len(value) // _CHARACTERS_A_TOKEN if isinstance(value, str) else 0
@@ -120,6 +120,16 @@ def _data_url(url: object, message: str) -> None:
         _picture(data, head.removesuffix(";base64"), message)
 
 
+def _pdf(data: object, message: str) -> None:
+    """A PDF file in base64, alone or as a data URL."""
+    _need(isinstance(data, str), message)
+    try:
+        file = base64.b64decode(str(data).removeprefix("data:application/pdf;base64,"), validate=True)
+    except (binascii.Error, ValueError):
+        raise _Wrong(message) from None
+    _need(file.startswith(b"%PDF-"), message)
+
+
 # -- OpenAI's chat completions ---------------------------------------------------------------------------------------
 
 _NO_ANSWER = (
@@ -157,6 +167,12 @@ def _chat(body: Body, window: int | None) -> None:
             if part.get("type") == "image_url":
                 _need(role == "user", _NOT_OF_A_USER.format(index=index, role=role))
                 _data_url(part["image_url"].get("url"), _BAD_URL)
+            if part.get("type") == "file":
+                _need(role == "user", _NOT_OF_A_USER.format(index=index, role=role))
+                _need(part["file"].get("filename"), "Missing required parameter: 'file.filename'.")
+                _pdf(part["file"].get("file_data"), "Invalid file data.")
+            if part.get("type") == "document_url":
+                _pdf(part["document_url"], "Could not process the document.")
     _need(not waiting, _NO_ANSWER + ", ".join(waiting))
     too_long = (
         "This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
@@ -200,6 +216,8 @@ def _mistral(body: Body, window: int | None) -> None:
     for index, message in enumerate(body["messages"]):
         role = message["role"]
         _forbid(message, _MISTRAL_MESSAGES[role], f"body.messages.{index}.{role}")
+        parts = [part for part in message["content"] or () if isinstance(part, dict)]
+        _need(all(part["type"] != "file" for part in parts), "Input should be a valid file id")
         _need(not (role == "user" and before == "tool"), "Unexpected role 'user' after role 'tool'")
         before = role
         ids = [call["id"] for call in message.get("tool_calls") or ()]
@@ -245,6 +263,9 @@ def _responses(body: Body, window: int | None) -> None:
         for part in _parts(item.get("content")) + _parts(item.get("output")):
             if part.get("type") == "input_image":
                 _data_url(part.get("image_url"), "The image data you provided does not represent a valid image.")
+            if part.get("type") == "input_file":
+                _need(part.get("filename"), "Missing required parameter: 'filename'.")
+                _pdf(part.get("file_data"), "Invalid file data.")
     missing = sorted(calls - outputs)
     _need(not missing, f"No tool output found for function call {', '.join(missing)}.")
     too_long = "Your input exceeds the context window of this model. Please adjust your input and try again."
@@ -345,6 +366,12 @@ def _unanswered(index: int, ids: list[str]) -> str:
 def _anthropic_picture(block: Body) -> None:
     if block.get("type") == "image" and block["source"].get("type") == "base64":
         _picture(block["source"].get("data"), block["source"].get("media_type"), "Could not process image")
+    if block.get("type") == "document":
+        _need(
+            block["source"].get("media_type") == "application/pdf",
+            "source.media_type: Input should be 'application/pdf'",
+        )
+        _pdf(block["source"].get("data"), "Could not process PDF")
 
 
 def _anthropic_error(wrong: _Wrong) -> Body:
@@ -400,6 +427,9 @@ def _gemini(body: Body, window: int | None) -> None:
             if "inlineData" in part:
                 data = part["inlineData"]
                 kind = data.get("mimeType") or data.get("mime_type")  # both names of a field count there
+                if kind == "application/pdf":
+                    _pdf(_standard(data.get("data")), "The document has no pages.")
+                    continue
                 _need(kind in _GEMINI_PICTURES, f"Unsupported MIME type: {kind}")
                 _picture(_standard(data.get("data")), kind, "Unable to process input image.")
     _need(not called, _COUNT)

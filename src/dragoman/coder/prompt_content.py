@@ -11,7 +11,7 @@ from dragoman.coder.tagged_text import wrap_in_tag
 from dragoman.coder.tools.result_text import cut
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.decoding import decode_text, describe_binary, is_binary_text
-from dragoman.host.media import MediaBudget, MediaRefused, normal_type
+from dragoman.host.media import PDF_TYPE, MediaBudget, MediaRefused, normal_type
 from dragoman.host.paths import PathRefused, Roots, facts_of, read_bytes
 from dragoman.host.text import visible_line
 from dragoman.vocabulary.content import (
@@ -94,6 +94,12 @@ async def _block_for_model(block: Content, reader: "_Reader", sees: frozenset[st
         case Resource(resource=BlobResource() as resource):
             if "image" in sees and _is_picture(resource.mime_type):
                 return Image(resource.blob, normal_type(resource.mime_type))
+            if (
+                "document" in sees
+                and isinstance(resource.mime_type, str)
+                and normal_type(resource.mime_type) == PDF_TYPE
+            ):
+                return block
             return Text(f"[resource: {resource.uri}]")
         case UnknownContent():
             return Text(f"[{block.kind}]")

@@ -13,14 +13,18 @@ from dragoman.coder.context import (
     ContextUserMessage,
     Item,
     is_media,
+    media_bytes,
 )
 from dragoman.coder.models.contract import ToolSpec
-from dragoman.vocabulary.content import Content, text_of
+from dragoman.vocabulary.content import Content, Resource, text_of
 
 # Rough average for English and code; letters of other scripts have several bytes, and about as many tokens for them.
 BYTES_A_TOKEN: Final = 4
 # What providers count for a large picture: they scale it down first, so its bytes say nothing.
 _MEDIA_TOKENS: Final = 1_500
+# A page of a document is counted as its text and a picture of it, some 2,500 tokens, and has some tens of kilobytes.
+_BYTES_A_DOCUMENT_TOKEN: Final = 20
+_DOCUMENT_TOKENS: Final = 150_000
 
 
 def tokens_of(items: Sequence[Item]) -> int:
@@ -48,8 +52,14 @@ def _bytes(item: Item) -> int:
 
 
 def _content(blocks: list[Content]) -> int:
-    media = sum(is_media(block) for block in blocks)
-    return media * _MEDIA_TOKENS * BYTES_A_TOKEN + _size(text_of([block for block in blocks if not is_media(block)]))
+    media = sum(_media_tokens(block) for block in blocks if is_media(block))
+    return media * BYTES_A_TOKEN + _size(text_of([block for block in blocks if not is_media(block)]))
+
+
+def _media_tokens(block: Content) -> int:
+    if isinstance(block, Resource):
+        return min(max(media_bytes(block) // _BYTES_A_DOCUMENT_TOKEN, _MEDIA_TOKENS), _DOCUMENT_TOKENS)
+    return _MEDIA_TOKENS
 
 
 def _size(text: str) -> int:

@@ -27,6 +27,8 @@ ALL_MEDIA_BYTES: Final = 14 * 1024 * 1024
 PICTURE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 # Another spelling that clients use; no provider knows it.
 _SPELLINGS: Final = {"image/jpg": "image/jpeg"}
+PDF_TYPE: Final = "application/pdf"
+PDF_BEGINS: Final = b"%PDF-"
 _BEGINNINGS: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),

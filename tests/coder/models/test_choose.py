@@ -197,7 +197,7 @@ def made(name: ModelName, environment: Mapping[str, str] = NOTHING, **more: obje
 def test_a_hosted_model_is_known_before_anything_is_loaded() -> None:
     model = made(ModelName("anthropic", "claude-opus-4-8"), {"ANTHROPIC_API_KEY": KEY})
     assert isinstance(model, providers.ProviderModel)
-    assert (model.name, model.sees) == ("anthropic/claude-opus-4-8", frozenset({"image"}))
+    assert (model.name, model.sees) == ("anthropic/claude-opus-4-8", frozenset({"image", "document"}))
     assert model.thought_levels == ("off", "low", "medium", "high")
     assert model.assistant("helper") is model
     stranger = made(ModelName("ollama", "who-knows"))

@@ -123,7 +123,7 @@ class Model(Protocol):
     # Its context window in tokens; None: unknown.
     window: int | None
 
-    # Content it can see besides text: "image", "audio". The rest is given to it as a marker.
+    # Content it can see besides text: "image", "audio", "document" (PDF). The rest is given to it as a marker.
     sees: frozenset[str]
 
     def begin_turn(self) -> None:

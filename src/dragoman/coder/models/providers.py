@@ -85,7 +85,8 @@ class ProviderModel:
         self.name = f"{endpoint.provider}/{endpoint.model}"
         self.window = known.window
         self.thought_levels = known.thought_levels
-        self.sees = frozenset({"image"} if known.images else ())
+        seen = (("image", known.images), ("document", known.documents))
+        self.sees = frozenset(kind for kind, is_seen in seen if is_seen)
         by_library = endpoint.family in LIBRARY_EXTRAS
         # Another connection knows nothing of searches.
         self.search_host = endpoint.host if known.web_search and connect is None and not by_library else ""

@@ -16,7 +16,7 @@ from dragoman.coder.tools.files import check_not_ours, check_unmoved, load, name
 from dragoman.coder.tools.notebook import render_notebook
 from dragoman.coder.tools.result_text import cut, title_text
 from dragoman.host.decoding import describe_binary
-from dragoman.host.media import MEDIA_BYTES, MediaRefused, check_picture, picture_type
+from dragoman.host.media import MEDIA_BYTES, PDF_BEGINS, PDF_TYPE, MediaRefused, check_picture, picture_type
 from dragoman.host.paths import PathRefused, Place, read_bytes
 from dragoman.permissions.facts import ActionKind
 from dragoman.vocabulary.content import BlobResource, Content, Image, Resource
@@ -30,8 +30,6 @@ _PAGE_CHARACTERS: Final = RESULT_CHARACTERS - 500
 LINE_CHARACTERS: Final = 20_000
 # Enough of a file to tell a picture or a document by.
 _HEAD_BYTES: Final = 16
-_PDF: Final = b"%PDF-"
-_PDF_TYPE: Final = "application/pdf"
 _NOTEBOOK: Final = ".ipynb"
 
 
@@ -120,12 +118,17 @@ def _numbered(lines: list[str], start: int, end: int | None) -> str:
 def _media(place: Place, sees: frozenset[str]) -> ToolOutcome | None:
     """Return a picture or a document for a model that takes it; None: the file is to be read as text. Blocks.
 
-    Raises `BadInput` for a picture that no provider would take. An editor lends texts, so media come from the disk.
+    Raises `BadInput` for a picture that no provider would take, and a document that the model does not take. An editor
+    lends texts, so media come from the disk.
     """
     try:
         head, _ = read_bytes(place, _HEAD_BYTES)
         kind = picture_type(head)
-        is_document = head.startswith(_PDF) and "document" in sees
+        is_document = head.startswith(PDF_BEGINS) and "document" in sees
+        if head.startswith(PDF_BEGINS) and not is_document:
+            raise BadInput(
+                f"{place.path} is a PDF document, which is not shown to you. `pdftotext` may make text of it."
+            )
         if not is_document and not (kind and "image" in sees):
             return None
         data, is_longer = read_bytes(place, MEDIA_BYTES)
@@ -137,7 +140,7 @@ def _media(place: Place, sees: frozenset[str]) -> ToolOutcome | None:
     encoded = b64encode(data).decode("ascii")
     block: Content
     if is_document:
-        block = Resource(BlobResource(encoded, f"file://{place.path}", mime_type=_PDF_TYPE))
+        block = Resource(BlobResource(encoded, f"file://{place.path}", mime_type=PDF_TYPE))
     else:
         assert kind is not None
         try:

@@ -32,7 +32,16 @@ from dragoman.coder.models.wires.contract import (
     StopReason,
     bearer,
 )
-from dragoman.coder.models.wires.conversation import ModelTurn, Picture, ToolOutput, UserTurn, UserWords, turns_of
+from dragoman.coder.models.wires.conversation import (
+    Document,
+    Media,
+    ModelTurn,
+    ToolOutput,
+    UserTurn,
+    UserWords,
+    seen_by,
+    turns_of,
+)
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, anthropic_error, error_fields
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
@@ -138,7 +147,7 @@ class AnthropicWire:
         return True
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
-        turns = turns_of(request.items, provider=self._endpoint.provider, images=self._known.images)
+        turns = turns_of(request.items, provider=self._endpoint.provider, sees=seen_by(self._known))
         messages: list[dict[str, Any]] = []
         for turn in turns:
             match turn:
@@ -191,9 +200,12 @@ def _asked(parts: Sequence[UserWords | ToolOutput]) -> list[dict[str, Any]]:
     return blocks
 
 
-def _block(block: str | Picture) -> dict[str, Any]:
+def _block(block: str | Media) -> dict[str, Any]:
     if isinstance(block, str):
         return {"type": "text", "text": block}
+    if isinstance(block, Document):
+        source = {"type": "base64", "media_type": block.media_type, "data": block.data}
+        return {"type": "document", "source": source, "title": block.name}
     return {"type": "image", "source": {"type": "base64", "media_type": block.media_type, "data": block.data}}
 
 

@@ -6,14 +6,16 @@ back only what it reads again: blank text, calls that were not run (the answer w
 call is not there would each make every later request of the session invalid.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from dragoman.coder.context import ContextAssistantMessage, ContextSummary, ContextToolResult, ContextUserMessage, Item
+from dragoman.coder.models.facts import ModelFacts
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought, decode_stored
-from dragoman.host.media import MediaRefused, check_picture, decode_media, normal_type
+from dragoman.host.media import PDF_BEGINS, PDF_TYPE, MediaRefused, check_picture, decode_media, normal_type
 from dragoman.vocabulary.content import (
     Audio,
     BlobResource,
@@ -28,6 +30,9 @@ from dragoman.vocabulary.content import (
 
 # No provider takes an empty result.
 _NOTHING: Final = "(no output)"
+# Of the name of a document, and what is in the way in one: Bedrock takes the fewest signs.
+_NAME_CHARACTERS: Final = 100
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Picture(NamedTuple):
@@ -42,8 +47,22 @@ class Picture(NamedTuple):
         return f"data:{self.media_type};base64,{self.data}"
 
 
-# Either at least one picture is among it, or it is one text.
-Blocks = list[str | Picture]
+class Document(NamedTuple):
+    """A PDF file that the model reads; `data` is plain base64, `name` that of the file."""
+
+    data: str
+    name: str
+    media_type: str = PDF_TYPE
+
+    @property
+    def url(self) -> str:
+        """The file as a data URL."""
+        return f"data:{self.media_type};base64,{self.data}"
+
+
+Media = Picture | Document
+# Either at least one picture or document is among it, or it is one text.
+Blocks = list[str | Media]
 
 
 class UserWords(NamedTuple):
@@ -71,9 +90,9 @@ class ToolOutput(NamedTuple):
         return msgspec.json.encode({"error": self.text}).decode() if self.failed else self.text
 
     @property
-    def pictures(self) -> list[Picture]:
-        """The pictures of it."""
-        return [block for block in self.blocks if isinstance(block, Picture)]
+    def media(self) -> list[Media]:
+        """The pictures and documents of it."""
+        return [block for block in self.blocks if not isinstance(block, str)]
 
 
 class UserTurn(NamedTuple):
@@ -89,8 +108,20 @@ class ModelTurn(NamedTuple):
     is_original: bool
 
 
+class Seen(NamedTuple):
+    """What a model looks at beside text."""
+
+    images: bool = False
+    documents: bool = False
+
+
+def seen_by(known: ModelFacts) -> Seen:
+    """Return what the model looks at."""
+    return Seen(known.images, known.documents)
+
+
 def turns_of(
-    items: Iterable[Item], *, provider: str, images: bool, one_thought: bool = False
+    items: Iterable[Item], *, provider: str, sees: Seen, one_thought: bool = False
 ) -> list[UserTurn | ModelTurn]:
     """Return the items as turns; neighbouring ones of our side are one.
 
@@ -105,7 +136,7 @@ def turns_of(
                 turns += [UserTurn(asking), answered] if asking else [answered]
                 asking = []
         else:
-            asking.append(_asked(item, images=images))
+            asking.append(_asked(item, sees))
     return [*turns, UserTurn(asking)] if asking else turns
 
 
@@ -152,14 +183,14 @@ def _readable(parts: Sequence[StoredPart], run: set[str], *, one_thought: bool) 
 # -- what is asked ---------------------------------------------------------------------------------------------------
 
 
-def _asked(item: ContextUserMessage | ContextToolResult | ContextSummary, *, images: bool) -> UserWords | ToolOutput:
+def _asked(item: ContextUserMessage | ContextToolResult | ContextSummary, sees: Seen) -> UserWords | ToolOutput:
     match item:
         case ContextUserMessage():
-            return UserWords(_joined(_blocks(item.content, images=images)))
+            return UserWords(_joined(_blocks(item.content, sees)))
         case ContextSummary():
             return UserWords([f"A summary of the conversation so far:\n\n{item.text}"])
         case ContextToolResult():
-            content = [item.text, *_blocks(item.content, images=images)]
+            content = [item.text, *_blocks(item.content, sees)]
             return ToolOutput(item.call_id, item.tool, _joined(content), item.failed)
 
 
@@ -170,31 +201,44 @@ def _joined(blocks: Blocks) -> Blocks:
     return filled if len(texts) < len(filled) else ["\n\n".join(texts) or _NOTHING]
 
 
-def _blocks(content: Iterable[Content], *, images: bool) -> Blocks:
-    return [_block(block, images=images) for block in content]
+def _blocks(content: Iterable[Content], sees: Seen) -> Blocks:
+    return [_block(block, sees) for block in content]
 
 
-def _block(block: Content, *, images: bool) -> str | Picture:
+def _block(block: Content, sees: Seen) -> str | Media:
     match block:
         case Text():
             return block.text
         case Image():
-            return _picture(block.data, block.mime_type, images=images) or f"[image: {block.mime_type}]"
+            return _picture(block.data, block.mime_type, images=sees.images) or f"[image: {block.mime_type}]"
         case Audio():
             return f"[audio: {block.mime_type}]"
         case ResourceLink():
             return f"[{block.name}]({block.uri})"
         case Resource():
-            return _resource(block.resource, images=images)
+            return _resource(block.resource, sees)
         case UnknownContent():
             return "[something this agent does not know]"
 
 
-def _resource(resource: TextResource | BlobResource, *, images: bool) -> str | Picture:
+def _resource(resource: TextResource | BlobResource, sees: Seen) -> str | Media:
     if isinstance(resource, TextResource):
         return f"{resource.uri}:\n\n{resource.text}"
     kind = resource.mime_type if isinstance(resource.mime_type, str) else "application/octet-stream"
-    return _picture(resource.blob, kind, images=images) or f"[file: {kind}] {resource.uri}"
+    shown: Media | None = _picture(resource.blob, kind, images=sees.images)
+    if sees.documents and normal_type(kind) == PDF_TYPE:
+        shown = _document(resource.blob, resource.uri)
+    return shown or f"[file: {kind}] {resource.uri}"
+
+
+def _document(data: str, uri: str) -> Document | None:
+    """Return a PDF file; None where its bytes are none."""
+    try:
+        if not decode_media(data).startswith(PDF_BEGINS):
+            return None
+    except MediaRefused:
+        return None
+    return Document(data, _NO_NAME.sub("-", uri.rpartition("/")[2])[-_NAME_CHARACTERS:] or "file.pdf")
 
 
 def _picture(data: str, kind: str, *, images: bool) -> Picture | None:

@@ -22,7 +22,15 @@ from dragoman.coder.models.descriptions import OFF
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.facts import ModelFacts
 from dragoman.coder.models.wires.contract import SEARCH_TOKENS, Delta, FullResponse, HttpRequest, StopReason
-from dragoman.coder.models.wires.conversation import ModelTurn, Picture, ToolOutput, UserTurn, UserWords, turns_of
+from dragoman.coder.models.wires.conversation import (
+    Media,
+    ModelTurn,
+    ToolOutput,
+    UserTurn,
+    UserWords,
+    seen_by,
+    turns_of,
+)
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, google_error
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
@@ -113,7 +121,7 @@ class GeminiWire:
 
     def _contents(self, request: ModelRequest) -> list[dict[str, Any]]:
         contents: list[dict[str, Any]] = []
-        for turn in turns_of(request.items, provider=self._endpoint.provider, images=self._known.images):
+        for turn in turns_of(request.items, provider=self._endpoint.provider, sees=seen_by(self._known)):
             match turn:
                 case UserTurn():
                     contents += [{"role": "user", "parts": parts} for parts in _asked(turn.parts) if parts]
@@ -126,7 +134,7 @@ class GeminiWire:
 
 
 def _asked(parts: Sequence[UserWords | ToolOutput]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the results of a turn, and what stands behind them: the pictures among them, and the user's words."""
+    """Return the results of a turn, and what stands behind them: the media among them, and the user's words."""
     results: list[dict[str, Any]] = []
     words: list[dict[str, Any]] = []
     for part in parts:
@@ -134,16 +142,16 @@ def _asked(parts: Sequence[UserWords | ToolOutput]) -> tuple[list[dict[str, Any]
             continue
         response = {"error" if part.failed else "return_value": part.text}
         results.append({"functionResponse": {"id": part.call_id, "name": part.tool, "response": response}})
-        if part.pictures:
+        if part.media:
             words.append({"text": f"What {part.tool} (call {part.call_id}) returned:"})
-            words += [_part(picture) for picture in part.pictures]
+            words += map(_part, part.media)
     for part in parts:
         if isinstance(part, UserWords):
             words += [_part(block) for block in part.blocks]
     return results, words
 
 
-def _part(block: str | Picture) -> dict[str, Any]:
+def _part(block: str | Media) -> dict[str, Any]:
     if isinstance(block, str):
         return {"text": block}
     return {"inlineData": {"mimeType": block.media_type, "data": block.data}}

@@ -29,7 +29,7 @@ class MistralWire(OpenAIChatWire):
         for message in super()._messages(request):
             if message["role"] == "user" and messages and messages[-1]["role"] == "tool":
                 messages.append(_BETWEEN)
-            messages.append(_with_short_ids(message))
+            messages.append(_with_short_ids(_with_document_urls(message)))
         return messages
 
     def _answered(self, parts: Sequence[StoredPart]) -> dict[str, Any]:
@@ -42,6 +42,19 @@ class MistralWire(OpenAIChatWire):
         elif message["content"] is None:
             message["content"] = ""
         return message
+
+
+def _with_document_urls(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message whose documents are addresses, as Mistral has them."""
+    if not isinstance(message.get("content"), list):
+        return message
+    blocks = [
+        {"type": "document_url", "document_url": block["file"]["file_data"], "document_name": block["file"]["filename"]}
+        if block["type"] == "file"
+        else block
+        for block in message["content"]
+    ]
+    return {**message, "content": blocks}
 
 
 def _with_short_ids(message: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,16 @@ from dragoman.coder.models.descriptions import OFF
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.facts import ModelFacts
 from dragoman.coder.models.wires.contract import Delta, FullResponse, HttpRequest, StopReason, bearer
-from dragoman.coder.models.wires.conversation import ModelTurn, Picture, ToolOutput, UserTurn, UserWords, turns_of
+from dragoman.coder.models.wires.conversation import (
+    Document,
+    Media,
+    ModelTurn,
+    ToolOutput,
+    UserTurn,
+    UserWords,
+    seen_by,
+    turns_of,
+)
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, openai_error
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
@@ -101,7 +110,7 @@ class OpenAIChatWire:
         messages: list[dict[str, Any]] = []
         if request.system:
             messages.append({"role": "system", "content": request.system})
-        for turn in turns_of(request.items, provider=self._endpoint.provider, images=self._known.images):
+        for turn in turns_of(request.items, provider=self._endpoint.provider, sees=seen_by(self._known)):
             match turn:
                 case UserTurn():
                     messages += asked_messages(turn.parts)
@@ -118,17 +127,17 @@ class OpenAIChatWire:
 
 
 def asked_messages(parts: Sequence[UserWords | ToolOutput]) -> list[dict[str, Any]]:
-    """Return the messages of a turn: results first, then the pictures among them, which only a user may send."""
+    """Return the messages of a turn: results first, then the media among them, which only a user may send."""
     outputs = [part for part in parts if isinstance(part, ToolOutput)]
     messages: list[dict[str, Any]] = [
         {"role": "tool", "tool_call_id": output.call_id, "content": output.marked_text} for output in outputs
     ]
-    pictures: list[str | Picture] = []
+    media: list[str | Media] = []
     for output in outputs:
-        if output.pictures:
-            pictures += [f"What {output.tool} (call {output.call_id}) returned:", *output.pictures]
-    if pictures:
-        messages.append({"role": "user", "content": [_block(block) for block in pictures]})
+        if output.media:
+            media += [f"What {output.tool} (call {output.call_id}) returned:", *output.media]
+    if media:
+        messages.append({"role": "user", "content": [_block(block) for block in media]})
     for part in parts:
         if isinstance(part, UserWords):
             only = part.blocks[0] if len(part.blocks) == 1 else None
@@ -137,9 +146,11 @@ def asked_messages(parts: Sequence[UserWords | ToolOutput]) -> list[dict[str, An
     return messages
 
 
-def _block(block: str | Picture) -> dict[str, Any]:
+def _block(block: str | Media) -> dict[str, Any]:
     if isinstance(block, str):
         return {"type": "text", "text": block}
+    if isinstance(block, Document):
+        return {"type": "file", "file": {"filename": block.name, "file_data": block.url}}
     return {"type": "image_url", "image_url": {"url": block.url}}
 
 

@@ -31,7 +31,16 @@ from dragoman.coder.models.wires.contract import (
     StopReason,
     bearer,
 )
-from dragoman.coder.models.wires.conversation import ModelTurn, Picture, ToolOutput, UserTurn, UserWords, turns_of
+from dragoman.coder.models.wires.conversation import (
+    Document,
+    Media,
+    ModelTurn,
+    ToolOutput,
+    UserTurn,
+    UserWords,
+    seen_by,
+    turns_of,
+)
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, openai_error
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
@@ -143,7 +152,7 @@ class OpenAIResponsesWire:
 
     def _input(self, request: ModelRequest) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
-        turns = turns_of(request.items, provider=self._endpoint.provider, images=self._known.images, one_thought=True)
+        turns = turns_of(request.items, provider=self._endpoint.provider, sees=seen_by(self._known), one_thought=True)
         for turn in turns:
             match turn:
                 case UserTurn():
@@ -201,16 +210,18 @@ class OpenAIResponsesWire:
 def _asked(part: UserWords | ToolOutput) -> dict[str, Any]:
     if isinstance(part, ToolOutput):
         output: object = part.marked_text
-        if part.pictures:
-            output = [{"type": "input_text", "text": part.marked_text}, *map(_block, part.pictures)]
+        if part.media:
+            output = [{"type": "input_text", "text": part.marked_text}, *map(_block, part.media)]
         return {"type": "function_call_output", "call_id": part.call_id, "output": output}
     only = part.blocks[0] if len(part.blocks) == 1 else None
     return {"role": "user", "content": only if isinstance(only, str) else [_block(block) for block in part.blocks]}
 
 
-def _block(block: str | Picture) -> dict[str, Any]:
+def _block(block: str | Media) -> dict[str, Any]:
     if isinstance(block, str):
         return {"type": "input_text", "text": block}
+    if isinstance(block, Document):
+        return {"type": "input_file", "filename": block.name, "file_data": block.url}
     return {"type": "input_image", "image_url": block.url, "detail": "auto"}
 
 
