@@ -45,7 +45,6 @@ from dragoman.coder.models.library_failures import explicable
 from dragoman.coder.models.library_messages import full_response, messages_of
 from dragoman.coder.models.prices import cost_of, has_price, window_of
 from dragoman.coder.models.timeouts import ANSWER_BYTES, ModelTimeouts
-from dragoman.coder.models.wires.conversation import seen_by
 from dragoman.coder.models.wires.errors import Encoded, ResponseTooLarge
 from dragoman.coder.models.wires.http import new_client
 from dragoman.coder.models.wires.response import estimated_tokens, pieces_at_end
@@ -127,7 +126,7 @@ class LibraryConnection:
         endpoint = self._endpoint
         asked = model_request_stream(
             self._model,
-            messages_of(request.items, system=request.system, provider=endpoint.provider, sees=seen_by(self._facts)),
+            messages_of(request.items, system=request.system, provider=endpoint.provider, known=self._facts),
             model_settings=self._settings(request.thought_level),
             model_request_parameters=ModelRequestParameters(
                 function_tools=[

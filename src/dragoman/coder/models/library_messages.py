@@ -19,18 +19,19 @@ from pydantic_ai.messages import (
 
 from dragoman.coder.context import Item
 from dragoman.coder.models.contract import TokenCounts
+from dragoman.coder.models.facts import ModelFacts
 from dragoman.coder.models.wires.contract import FullResponse, StopReason
-from dragoman.coder.models.wires.conversation import Blocks, ModelTurn, Seen, ToolOutput, UserTurn, UserWords, turns_of
+from dragoman.coder.models.wires.conversation import Blocks, ModelTurn, ToolOutput, UserTurn, UserWords, turns_of
 from dragoman.coder.models.wires.errors import BrokenOff
 from dragoman.coder.models.wires.stored import StoredMessage
 
 _STOPS: Final[dict[str, StopReason]] = {"length": "max_tokens", "content_filter": "refusal", "error": "error"}
 
 
-def messages_of(items: Sequence[Item], *, system: str, provider: str, sees: Seen) -> list[ModelMessage]:
+def messages_of(items: Sequence[Item], *, system: str, provider: str, known: ModelFacts) -> list[ModelMessage]:
     """Return the items as messages; neighbouring ones of ours are one request."""
     messages: list[ModelMessage] = []
-    for turn in turns_of(items, provider=provider, sees=sees):
+    for turn in turns_of(items, provider=provider, known=known):
         match turn:
             case UserTurn():
                 messages.append(ModelRequest([_part(part) for part in turn.parts]))

@@ -32,16 +32,7 @@ from dragoman.coder.models.wires.contract import (
     StopReason,
     bearer,
 )
-from dragoman.coder.models.wires.conversation import (
-    Document,
-    Media,
-    ModelTurn,
-    ToolOutput,
-    UserTurn,
-    UserWords,
-    seen_by,
-    turns_of,
-)
+from dragoman.coder.models.wires.conversation import Media, ModelTurn, ToolOutput, UserTurn, UserWords, turns_of
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, anthropic_error, error_fields
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
@@ -147,7 +138,7 @@ class AnthropicWire:
         return True
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
-        turns = turns_of(request.items, provider=self._endpoint.provider, sees=seen_by(self._known))
+        turns = turns_of(request.items, provider=self._endpoint.provider, known=self._known)
         messages: list[dict[str, Any]] = []
         for turn in turns:
             match turn:
@@ -203,7 +194,7 @@ def _asked(parts: Sequence[UserWords | ToolOutput]) -> list[dict[str, Any]]:
 def _block(block: str | Media) -> dict[str, Any]:
     if isinstance(block, str):
         return {"type": "text", "text": block}
-    if isinstance(block, Document):
+    if block.is_document:
         source = {"type": "base64", "media_type": block.media_type, "data": block.data}
         return {"type": "document", "source": source, "title": block.name}
     return {"type": "image", "source": {"type": "base64", "media_type": block.media_type, "data": block.data}}

@@ -35,32 +35,25 @@ _NAME_CHARACTERS: Final = 100
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-class Picture(NamedTuple):
-    """A picture that the model looks at; `data` is plain base64."""
+class Media(NamedTuple):
+    """A picture that the model looks at, or a PDF file that it reads; `data` is plain base64."""
 
     data: str
     media_type: str
+    # Of a file.
+    name: str = ""
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it is a PDF file."""
+        return self.media_type == PDF_TYPE
 
     @property
     def url(self) -> str:
-        """The picture as a data URL."""
+        """The whole of it as a data URL."""
         return f"data:{self.media_type};base64,{self.data}"
 
 
-class Document(NamedTuple):
-    """A PDF file that the model reads; `data` is plain base64, `name` that of the file."""
-
-    data: str
-    name: str
-    media_type: str = PDF_TYPE
-
-    @property
-    def url(self) -> str:
-        """The file as a data URL."""
-        return f"data:{self.media_type};base64,{self.data}"
-
-
-Media = Picture | Document
 # Either at least one picture or document is among it, or it is one text.
 Blocks = list[str | Media]
 
@@ -108,22 +101,10 @@ class ModelTurn(NamedTuple):
     is_original: bool
 
 
-class Seen(NamedTuple):
-    """What a model looks at beside text."""
-
-    images: bool = False
-    documents: bool = False
-
-
-def seen_by(known: ModelFacts) -> Seen:
-    """Return what the model looks at."""
-    return Seen(known.images, known.documents)
-
-
 def turns_of(
-    items: Iterable[Item], *, provider: str, sees: Seen, one_thought: bool = False
+    items: Iterable[Item], *, provider: str, known: ModelFacts, one_thought: bool = False
 ) -> list[UserTurn | ModelTurn]:
-    """Return the items as turns; neighbouring ones of our side are one.
+    """Return the items as turns, with the media that the model is known to see; neighbouring ones of our side are one.
 
     `one_thought`: before a text or a call the provider reads one thought again and refuses more.
     """
@@ -136,7 +117,7 @@ def turns_of(
                 turns += [UserTurn(asking), answered] if asking else [answered]
                 asking = []
         else:
-            asking.append(_asked(item, sees))
+            asking.append(_asked(item, known))
     return [*turns, UserTurn(asking)] if asking else turns
 
 
@@ -183,14 +164,14 @@ def _readable(parts: Sequence[StoredPart], run: set[str], *, one_thought: bool) 
 # -- what is asked ---------------------------------------------------------------------------------------------------
 
 
-def _asked(item: ContextUserMessage | ContextToolResult | ContextSummary, sees: Seen) -> UserWords | ToolOutput:
+def _asked(item: ContextUserMessage | ContextToolResult | ContextSummary, known: ModelFacts) -> UserWords | ToolOutput:
     match item:
         case ContextUserMessage():
-            return UserWords(_joined(_blocks(item.content, sees)))
+            return UserWords(_joined(_blocks(item.content, known)))
         case ContextSummary():
             return UserWords([f"A summary of the conversation so far:\n\n{item.text}"])
         case ContextToolResult():
-            content = [item.text, *_blocks(item.content, sees)]
+            content = [item.text, *_blocks(item.content, known)]
             return ToolOutput(item.call_id, item.tool, _joined(content), item.failed)
 
 
@@ -201,47 +182,47 @@ def _joined(blocks: Blocks) -> Blocks:
     return filled if len(texts) < len(filled) else ["\n\n".join(texts) or _NOTHING]
 
 
-def _blocks(content: Iterable[Content], sees: Seen) -> Blocks:
-    return [_block(block, sees) for block in content]
+def _blocks(content: Iterable[Content], known: ModelFacts) -> Blocks:
+    return [_block(block, known) for block in content]
 
 
-def _block(block: Content, sees: Seen) -> str | Media:
+def _block(block: Content, known: ModelFacts) -> str | Media:
     match block:
         case Text():
             return block.text
         case Image():
-            return _picture(block.data, block.mime_type, images=sees.images) or f"[image: {block.mime_type}]"
+            return _picture(block.data, block.mime_type, images=known.images) or f"[image: {block.mime_type}]"
         case Audio():
             return f"[audio: {block.mime_type}]"
         case ResourceLink():
             return f"[{block.name}]({block.uri})"
         case Resource():
-            return _resource(block.resource, sees)
+            return _resource(block.resource, known)
         case UnknownContent():
             return "[something this agent does not know]"
 
 
-def _resource(resource: TextResource | BlobResource, sees: Seen) -> str | Media:
+def _resource(resource: TextResource | BlobResource, known: ModelFacts) -> str | Media:
     if isinstance(resource, TextResource):
         return f"{resource.uri}:\n\n{resource.text}"
     kind = resource.mime_type if isinstance(resource.mime_type, str) else "application/octet-stream"
-    shown: Media | None = _picture(resource.blob, kind, images=sees.images)
-    if sees.documents and normal_type(kind) == PDF_TYPE:
+    shown: Media | None = _picture(resource.blob, kind, images=known.images)
+    if known.documents and normal_type(kind) == PDF_TYPE:
         shown = _document(resource.blob, resource.uri)
     return shown or f"[file: {kind}] {resource.uri}"
 
 
-def _document(data: str, uri: str) -> Document | None:
+def _document(data: str, uri: str) -> Media | None:
     """Return a PDF file; None where its bytes are none."""
     try:
         if not decode_media(data).startswith(PDF_BEGINS):
             return None
     except MediaRefused:
         return None
-    return Document(data, _NO_NAME.sub("-", uri.rpartition("/")[2])[-_NAME_CHARACTERS:] or "file.pdf")
+    return Media(data, PDF_TYPE, _NO_NAME.sub("-", uri.rpartition("/")[2])[-_NAME_CHARACTERS:] or "file.pdf")
 
 
-def _picture(data: str, kind: str, *, images: bool) -> Picture | None:
+def _picture(data: str, kind: str, *, images: bool) -> Media | None:
     """Return a picture for a model that looks at it; None where it cannot."""
     if not images:
         return None
@@ -250,4 +231,4 @@ def _picture(data: str, kind: str, *, images: bool) -> Picture | None:
         check_picture(decode_media(data), kind)
     except MediaRefused:
         return None
-    return Picture(data, normal_type(kind))
+    return Media(data, normal_type(kind))

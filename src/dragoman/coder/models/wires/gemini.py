@@ -22,15 +22,7 @@ from dragoman.coder.models.descriptions import OFF
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.facts import ModelFacts
 from dragoman.coder.models.wires.contract import SEARCH_TOKENS, Delta, FullResponse, HttpRequest, StopReason
-from dragoman.coder.models.wires.conversation import (
-    Media,
-    ModelTurn,
-    ToolOutput,
-    UserTurn,
-    UserWords,
-    seen_by,
-    turns_of,
-)
+from dragoman.coder.models.wires.conversation import Media, ModelTurn, ToolOutput, UserTurn, UserWords, turns_of
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, google_error
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
@@ -121,7 +113,7 @@ class GeminiWire:
 
     def _contents(self, request: ModelRequest) -> list[dict[str, Any]]:
         contents: list[dict[str, Any]] = []
-        for turn in turns_of(request.items, provider=self._endpoint.provider, sees=seen_by(self._known)):
+        for turn in turns_of(request.items, provider=self._endpoint.provider, known=self._known):
             match turn:
                 case UserTurn():
                     contents += [{"role": "user", "parts": parts} for parts in _asked(turn.parts) if parts]

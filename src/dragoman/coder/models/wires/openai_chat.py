@@ -14,16 +14,7 @@ from dragoman.coder.models.descriptions import OFF
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.facts import ModelFacts
 from dragoman.coder.models.wires.contract import Delta, FullResponse, HttpRequest, StopReason, bearer
-from dragoman.coder.models.wires.conversation import (
-    Document,
-    Media,
-    ModelTurn,
-    ToolOutput,
-    UserTurn,
-    UserWords,
-    seen_by,
-    turns_of,
-)
+from dragoman.coder.models.wires.conversation import Media, ModelTurn, ToolOutput, UserTurn, UserWords, turns_of
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, openai_error
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
@@ -110,7 +101,7 @@ class OpenAIChatWire:
         messages: list[dict[str, Any]] = []
         if request.system:
             messages.append({"role": "system", "content": request.system})
-        for turn in turns_of(request.items, provider=self._endpoint.provider, sees=seen_by(self._known)):
+        for turn in turns_of(request.items, provider=self._endpoint.provider, known=self._known):
             match turn:
                 case UserTurn():
                     messages += asked_messages(turn.parts)
@@ -149,7 +140,7 @@ def asked_messages(parts: Sequence[UserWords | ToolOutput]) -> list[dict[str, An
 def _block(block: str | Media) -> dict[str, Any]:
     if isinstance(block, str):
         return {"type": "text", "text": block}
-    if isinstance(block, Document):
+    if block.is_document:
         return {"type": "file", "file": {"filename": block.name, "file_data": block.url}}
     return {"type": "image_url", "image_url": {"url": block.url}}
 

@@ -31,16 +31,7 @@ from dragoman.coder.models.wires.contract import (
     StopReason,
     bearer,
 )
-from dragoman.coder.models.wires.conversation import (
-    Document,
-    Media,
-    ModelTurn,
-    ToolOutput,
-    UserTurn,
-    UserWords,
-    seen_by,
-    turns_of,
-)
+from dragoman.coder.models.wires.conversation import Media, ModelTurn, ToolOutput, UserTurn, UserWords, turns_of
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, openai_error
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
@@ -152,7 +143,7 @@ class OpenAIResponsesWire:
 
     def _input(self, request: ModelRequest) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
-        turns = turns_of(request.items, provider=self._endpoint.provider, sees=seen_by(self._known), one_thought=True)
+        turns = turns_of(request.items, provider=self._endpoint.provider, known=self._known, one_thought=True)
         for turn in turns:
             match turn:
                 case UserTurn():
@@ -220,7 +211,7 @@ def _asked(part: UserWords | ToolOutput) -> dict[str, Any]:
 def _block(block: str | Media) -> dict[str, Any]:
     if isinstance(block, str):
         return {"type": "input_text", "text": block}
-    if isinstance(block, Document):
+    if block.is_document:
         return {"type": "input_file", "filename": block.name, "file_data": block.url}
     return {"type": "input_image", "image_url": block.url, "detail": "auto"}
 
