@@ -26,7 +26,7 @@ _EPILOG = """\
 
 The model that new sessions begin with is marked with a *. Windows and prices are
 those of your config.toml, of the provider's list or of a list of prices that
-comes with this release; a - is one that none of them has.
+comes with this release; a - is one that is not known.
 """
 # Of providers without a key, in the sentence below the list.
 _NAMED: Final = 6
