@@ -29,7 +29,7 @@ class KnownModel(NamedTuple):
 
 
 def known_models(models: "ModelRegistry") -> Iterator[KnownModel]:
-    """Yield every model that an editor is offered, in that order. Reads the lists that are there, and asks no provider."""
+    """Yield every model that an editor is offered, in that order. Reads lists, and asks no provider."""
     current = models.current()
     for choice in models.choices():
         name = choice.value
