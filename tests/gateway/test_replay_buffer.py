@@ -41,6 +41,17 @@ async def test_who_comes_back_to_a_full_window_is_not_ended_by_what_is_said_mean
     assert missed > 0
 
 
+async def test_a_reader_that_keeps_up_is_given_one_message_however_many_are_kept() -> None:
+    buffer = filled(900, limit=1_000_000)
+    reader = buffer.read(buffer.last)
+    for number in range(901, 905):
+        buffer.append(FRAME)
+        batch = buffer.next_batch(reader)
+        assert (batch.missed, [message.number for message in batch.messages]) == (0, [number])
+    again = buffer.read(1)
+    assert [message.number for message in buffer.next_batch(again).messages][:3] == [2, 3, 4]
+
+
 async def test_who_has_caught_up_and_falls_behind_again_is_ended() -> None:
     buffer = filled(1300, limit=1_000_000)
     reader = buffer.read(None)

@@ -15,6 +15,7 @@ from dragoman import limits
 from dragoman.bridge.forwarding import GONE, UNREADABLE, ForwardedRequest, ForwardingQueue, OpenWork
 from dragoman.bridge.questions import scope_at_client, with_scope
 from dragoman.bridge.read_gate import ForwardingGate
+from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.dialects.contract import Id
 from dragoman.errors import (
     INTERNAL_ERROR,
@@ -26,6 +27,7 @@ from dragoman.errors import (
     VersionMismatch,
 )
 from dragoman.link import Link, Role, Trace
+from dragoman.link.text_relay import OutgoingText
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary.asking import Done, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, Failure, Idle, RequiresAction, Running
@@ -205,6 +207,7 @@ class BridgeAgentSide(BridgeSide):
     def __init__(self, transport: Transport, trace: Trace | None, on_noise: Noise | None, open_work: OpenWork) -> None:
         super().__init__(transport, "client", trace, on_noise)
         self._open_work = open_work
+        self._outgoing_text: Final = OutgoingText()
 
     def on_event(self, session_id: str, event: AnyEvent) -> None:
         match event:
@@ -217,6 +220,17 @@ class BridgeAgentSide(BridgeSide):
             case _:
                 pass
         super().on_event(session_id, event)
+
+    def on_text(self, piece: RelayedText) -> None:
+        """Forward a piece of a message as it came, in a frame of the editor's dialect."""
+        self.queue.put(partial(self._send_text, piece))
+
+    async def _send_text(self, piece: RelayedText) -> None:
+        editor = self.other.link
+        frame = self._outgoing_text.frame(editor.dialect, piece.message.session_id, piece)
+        admitted = editor.outbox.enqueue(len(frame), (frame,)) if frame else None
+        if admitted is not None:
+            await admitted
 
     def on_closed(self, error: LinkClosed) -> None:
         if not self.lost.done():

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from dragoman.errors import WireError
 from dragoman.vocabulary.asking import Note, Reply, Request
-from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.events import AnyEvent, Chunk
 from dragoman.wire import envelope
 
 Id: TypeAlias = envelope.Id
@@ -118,6 +118,12 @@ class Dialect(Protocol):
 
     def decode_text_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
         """Decode a whole frame that is a plain text chunk in one step; None for anything else."""
+
+    def continues(self, session_id: str, kind: type[Chunk], message_id: str) -> bool:
+        """Return whether a chunk of this message, sent now as the last one was, would be decoded to this very message.
+
+        Then its frame need not be decoded (`codec.relayed_text`), and changes nothing here.
+        """
 
     def decode_cancel(self, id: Id) -> Note | None:
         """Decode the peer's `$/cancel_request` of its request `id`; None: cancel the handler of that request."""

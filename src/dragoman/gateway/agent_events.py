@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman import limits
 from dragoman.bridge.questions import scope_at_client, with_scope
+from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, UsageError
 from dragoman.gateway.open_questions import answer_for_absent_clients
@@ -75,6 +76,18 @@ class AgentEvents:
         else:
             # A session that was never opened here, or one that was just closed. No reply can name it any more.
             self.pending_events.clear()
+
+    def on_text(self, piece: RelayedText) -> None:
+        """Pass a piece of a message to its shared session as it came; else do with it what is done with any event."""
+        shared = self._sessions.get(piece.message.session_id)
+        if shared is None:
+            self.on_sized_event(piece.message.session_id, piece.event(), piece.size)
+            return
+        self._agent_side.link.consume()
+        self._was_active = True
+        shared.receive_text(piece)
+        if shared.is_behind:
+            self._agent_side.update_reading()
 
     def unread_bytes(self) -> int:
         """Return 0: events are passed on at once. A session that is behind pauses the agent's transport by itself."""

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from dragoman import limits
+from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.dialects.contract import Id
 from dragoman.errors import (
     INTERNAL_ERROR,
@@ -36,6 +37,7 @@ from dragoman.gateway.session_opener import SessionOpener
 from dragoman.gateway.shared_session import SharedSession
 from dragoman.gateway.token_types import Scope
 from dragoman.link import Link
+from dragoman.link.text_relay import OutgoingText
 from dragoman.vocabulary import requests
 from dragoman.vocabulary.asking import Done, Note, R, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, OptionsChanged
@@ -70,6 +72,7 @@ class ClientSide:
         self._ceilings = pool.access.ceilings
         self._monitor = pool.monitor
         self._on_closed = on_closed
+        self._outgoing_text: Final = OutgoingText()
         self._held_events: deque[tuple[str, AnyEvent]] = deque()
         self._lister = SessionLister(pool.access)
         self._opener = SessionOpener(self, pool, background)
@@ -148,6 +151,16 @@ class ClientSide:
                 self.link.enqueue_event(session_id, event)
             except UsageError:
                 self.on_noise("in the client's version this message is too large")
+
+    def send_text(self, session_id: str, piece: RelayedText) -> None:
+        """Send a piece of a message as it came, inside the frame that this client's dialect has for that message."""
+        link = self.link
+        # The connection takes every frame at once, so nothing is left in the outbox, and this one stands behind all of
+        # what was sent before it. Where that is not so, the piece is sent as any event is.
+        if self.pending_replies or not link.outbox.flush_all():
+            self.send_event(session_id, piece.event())
+        elif link.can_send and (frame := self._outgoing_text.frame(link.dialect, session_id, piece)):
+            self.connection.send_update(session_id, frame)
 
     def send_notification(self, note: Note) -> None:
         """Send a notification, unless the link is closed or the client has not been initialized."""

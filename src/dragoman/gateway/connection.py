@@ -165,6 +165,11 @@ class GatewayConnection:
                     self._send(line)
         return len(data)
 
+    def send_update(self, session_id: str, frame: bytes) -> None:
+        """Send an update of a session whose frame has no line break. What the link has written stands before it."""
+        if not self.is_closed:
+            self.streams.of_update(session_id).append(frame)
+
     def pause_reading(self) -> None:
         self._may_read.clear()
 

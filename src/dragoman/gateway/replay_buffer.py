@@ -79,9 +79,10 @@ class StreamReader:
         self.steps = 0  # grows whenever something reaches it, however slowly
         self.is_catching_up = False  # see above
         self.is_nudged = False
-        self.ended: Final = asyncio.Event()
+        self.on_end: Callable[[], None] | None = None  # called once, when it is ended
         self._buffer = buffer
         self._since = 0.0  # when the oldest message of the batch on its way was appended
+        self._waiter: asyncio.Future[None] | None = None  # of `batch`, while there is nothing to give
 
     async def batch(self) -> StreamBatch | None:
         """Wait for the next messages and return them; None if the reader was ended, or nudged while there are none.
@@ -92,8 +93,9 @@ class StreamReader:
         if self._since:
             buffer.sent(self._since)
             self._since = 0.0
-        if not buffer.has_after(self.after):
-            await buffer.wait(self)
+        while not (self.code or self.is_nudged or self.after < buffer.last):
+            self._waiter = buffer.new_waiter()
+            await self._waiter
         is_nudged, self.is_nudged = self.is_nudged, False
         if self.code or (is_nudged and not buffer.has_after(self.after)):
             return None
@@ -103,14 +105,24 @@ class StreamReader:
     def nudge(self) -> None:
         """Let `batch` return, though there may be no message: a stream that is silent for long is taken for dead."""
         self.is_nudged = True
-        self._buffer.wake()
+        self.wake()
+
+    def wake(self) -> None:
+        """Let `batch` look again: there is a message, or the reader was ended or nudged."""
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
 
     def end(self, code: int) -> None:
         """End the reader with a code; a second call does nothing."""
         if not self.code:
             self.code = code
-            self.ended.set()
             self._buffer.detach(self)
+            self.wake()
+            if self.on_end is not None:
+                self.on_end()
 
     def leave(self) -> None:
         """End the reader because its client has gone."""
@@ -147,7 +159,6 @@ class ReplayBuffer:
         self._released = False
         self._given = 0 if position is None else position.given  # the last message that was given to a reader
         self._unread = 0  # bytes behind `_given`
-        self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._first_reader_until = self._loop.time() + STALL_SECONDS
         self._timer: asyncio.TimerHandle | None = None
@@ -172,12 +183,13 @@ class ReplayBuffer:
             self._evict(self.limit)
         if too_much:
             self._evict(min(self._budget.share, self.limit))
-        if self.reader is not None:
+        reader = self.reader
+        if reader is not None:
             if not self.since:
                 self.since = self._loop.time()
-            self._wake.set()
+            reader.wake()
             if self._timer is None and self._unread * LAG > self.limit:
-                self._check_reader_later(self.reader)
+                self._check_reader_later(reader)
         elif self._timer is None and self.is_behind:
             self._timer = self._loop.call_at(self._first_reader_until, self._on_reader_timeout)
 
@@ -223,15 +235,9 @@ class ReplayBuffer:
         """Return whether there is a message newer than this number."""
         return number < self.last
 
-    async def wait(self, reader: StreamReader) -> None:
-        """Wait until there may be something new for this reader, or it was ended or nudged."""
-        while not (reader.code or reader.is_nudged or self.has_after(reader.after)):
-            self._wake.clear()
-            await self._wake.wait()
-
-    def wake(self) -> None:
-        """Let a waiting reader look again."""
-        self._wake.set()
+    def new_waiter(self) -> "asyncio.Future[None]":
+        """Return a future for a reader that waits."""
+        return self._loop.create_future()
 
     def next_batch(self, reader: StreamReader) -> StreamBatch:
         """Return the next messages for a reader, of about `BATCH_BYTES`, and count them as given."""
@@ -239,7 +245,10 @@ class ReplayBuffer:
         number = reader.after + missed
         messages: list[StreamMessage] = []
         size = 0
-        for frame in islice(self._frames, number + 1 - self._first, None):
+        frames = self._frames
+        # From the newest end: a reader that keeps up would else pass over everything that is kept, for each message.
+        for index in range(number - self.last, 0):
+            frame = frames[index]
             if messages and size + len(frame) > BATCH_BYTES:
                 break
             number += 1
@@ -264,7 +273,6 @@ class ReplayBuffer:
         """Remove a reader that was ended, unless another has replaced it."""
         if self.reader is reader:
             self.reader = None
-            self._wake.set()
             # Not at once: a reader that is replaced would look like one that is gone, and stop a question's clock anew.
             self._loop.call_soon(self._on_reader_change)
 

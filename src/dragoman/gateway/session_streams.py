@@ -154,7 +154,11 @@ class SessionStreams:
                 limits.evict_oldest(self._sent_requests, _SENT_REQUESTS)
         else:
             session_id = self._request_sessions.pop(message.id, None)
-        if session_id is None or self._kind == "elephant":
+        return self.main if session_id is None else self.of_update(session_id)
+
+    def of_update(self, session_id: str) -> ReplayBuffer:
+        """Return the buffer for a message to the client that belongs to this session."""
+        if self._kind != "http":
             return self.main
         try:
             buffer = self.of_session(session_id)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from dragoman import limits
+from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.logbook import principal_name
 from dragoman.gateway.open_questions import OpenQuestion, PermissionRecorder
@@ -218,6 +219,15 @@ class SharedSession:
         # Last: the agent may be closed by this, and its end must come behind the event.
         if event.__class__ is Idle:
             self.agent_side.on_turn_end(self.id)
+
+    def receive_text(self, piece: RelayedText) -> None:
+        """Send a piece of a message to the subscribers as it came; it changes nothing here."""
+        if self._recording is not None or self._replay_client is not None:
+            self.receive(piece.event(), piece.size)
+            return
+        self._turn_buffer.append(piece, piece.size)
+        for subscriber in self.subscribers:
+            subscriber.send_text(self.id, piece)
 
     def join(self, client_side: "ClientSide", *, replay: bool) -> SessionOpened:
         """Subscribe a client to a session whose turn runs, and return how the session was opened.

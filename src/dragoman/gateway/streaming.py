@@ -51,10 +51,10 @@ def events(batch: StreamBatch | None, *, before_number: bytes = b"", ping: bytes
     """
     if batch is None:
         return b":%b\n\n" % ping
-    messages = list(batch.messages)
+    messages = batch.messages
     if batch.missed:
         first = messages[0].number if messages else 1
-        messages.insert(0, StreamMessage(first - 1, gap(batch.missed)))
+        messages = [StreamMessage(first - 1, gap(batch.missed)), *messages]
     return b"".join([b"id: %b%d\ndata: %b\n\n" % (before_number, *message) for message in messages])
 
 
@@ -88,20 +88,38 @@ async def pump(
             if not reader.code:
                 await send_batch(batch)
 
-    async def keep_alive() -> None:
-        while True:
-            await asyncio.sleep(every)
-            reader.nudge()
-
     # The first that is done ends the stream: everything is sent and the reader ended, the client is gone, or the reader
-    # was ended while a write hangs.
-    tasks = [asyncio.ensure_future(work) for work in (send_all(), gone, reader.ended.wait(), keep_alive())]
+    # was ended while a write hangs. Two tasks, a future and a timer: thousands of streams are open and silent.
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+
+    def end(_: object = None) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    timer: asyncio.TimerHandle | None = None
+
+    def keep_alive() -> None:
+        nonlocal timer
+        if timer is not None:
+            reader.nudge()
+        timer = loop.call_later(every, keep_alive)
+
+    keep_alive()
+    tasks = [asyncio.ensure_future(work) for work in (send_all(), gone)]
+    for task in tasks:
+        task.add_done_callback(end)
+    reader.on_end = end
+    if reader.code:
+        end()
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await over
         if reader.code not in (0, TOO_SLOW):
             await asyncio.wait(tasks[:1], timeout=_LAST_SECONDS)  # what is on its way is not cut
         return reader.code != 0
     finally:
+        if timer is not None:
+            timer.cancel()
         for task in tasks:
             task.cancel()
         for ended in await asyncio.gather(*tasks, return_exceptions=True):

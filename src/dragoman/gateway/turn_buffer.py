@@ -17,6 +17,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman import limits
+from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.vocabulary.events import (
     AnyEvent,
     CompactionUpdate,
@@ -39,7 +40,7 @@ class TurnBuffer:
 
     def __init__(self) -> None:
         self.missing = 0
-        self._events: deque[tuple[AnyEvent, int]] = deque()
+        self._events: deque[tuple[AnyEvent | RelayedText, int]] = deque()
         self._size = 0
         self._limit = _BETWEEN_BYTES
 
@@ -51,7 +52,7 @@ class TurnBuffer:
         self._limit = TURN_BYTES
         self.missing = 0
 
-    def append(self, event: AnyEvent, size: int) -> None:
+    def append(self, event: AnyEvent | RelayedText, size: int) -> None:
         """Hold an event of about `size` bytes; the oldest ones go where there is no room, and the last one stays."""
         self._events.append((event, size))
         self._size += size
@@ -72,7 +73,8 @@ class TurnBuffer:
         What was patched before the oldest held event is missing in it, as it would be among the events.
         """
         state, cleared = SessionState(), _Cleared()
-        for event, _ in self._events:
+        for kept, _ in self._events:
+            event = kept.event() if isinstance(kept, RelayedText) else kept
             state.apply(event)
             cleared.apply(event)
         for event in state.snapshot():

@@ -1,7 +1,7 @@
 """What a link calls: `Handler`, the layer above it, and `Watch`, the observer of one request."""
 
 from collections.abc import Awaitable
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed
@@ -10,7 +10,10 @@ from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 
-__all__ = ["CountingHandler", "Handler", "Role", "Watch"]
+if TYPE_CHECKING:
+    from dragoman.dialects.codec.relayed_text import RelayedText
+
+__all__ = ["CountingHandler", "Handler", "RelayingHandler", "Role", "Watch"]
 
 
 class Handler(Protocol):
@@ -49,6 +52,14 @@ class CountingHandler(Handler, Protocol):
 
     def unread_bytes(self) -> int:
         """Return how many bytes of all events received wait to be read by the application."""
+
+
+@runtime_checkable
+class RelayingHandler(Handler, Protocol):
+    """A handler that passes text on: it takes the text of a message as it came, undecoded, from its third piece on."""
+
+    def on_text(self, piece: "RelayedText") -> None:
+        """Receive a piece of a message; in place of `on_event`."""
 
 
 class Watch(Protocol):

@@ -51,7 +51,7 @@ from dragoman.errors import (
     request_failed,
     wire_error,
 )
-from dragoman.link.contract import CountingHandler, Handler, Watch
+from dragoman.link.contract import CountingHandler, Handler, RelayingHandler, Watch
 from dragoman.link.deadline import ANSWERS, FLUSH, REQUESTS, Deadline, cancel_all
 from dragoman.link.outbox import Outbox, TextStream, Trace, cost, guarded_trace, text_stream
 from dragoman.link.pending_calls import InFlightLimit, PendingCall, retrieve_exception
@@ -147,6 +147,8 @@ class Link:
         self._dialect: Dialect | None = None
         # The dialect's short way for the one message that comes by the hundred thousand; None where there is none.
         self._decode_text_update: DecodeTextUpdate | None = None
+        # The way of text to a handler that passes it on; None where there is none.
+        self._relay_text: Callable[[bytes], bool] | None = None
 
         # In: bytes that the handler has not consumed, bytes of a frame that has not ended, frames that wait.
         self._framer = Framer(limit=frame_limit) if greeted is None else greeted.framer
@@ -445,6 +447,8 @@ class Link:
             self._unread.extend(rest)
         for frame in rest:
             try:
+                if self._relay_text is not None and isinstance(frame, bytes) and self._relay_text(frame):
+                    continue
                 if decode_text_update is not None and isinstance(frame, bytes):
                     update = decode_text_update(frame)
                     if update is not None:
@@ -669,7 +673,12 @@ class Link:
         self._peer.unlimited = dialect.unlimited
         self._peer.null_ids = dialect.null_ids
         if self.role == "client":
-            self._decode_text_update = dialect.decode_text_update
+            if isinstance(self._handler, RelayingHandler):
+                from dragoman.link.text_relay import text_relay  # most links relay nothing
+
+                self._relay_text = text_relay(dialect, self._handler)
+            else:
+                self._decode_text_update = dialect.decode_text_update
             # In a later turn of the loop: the application sends its first request before, and the agent works on it.
             self._loop.call_soon(dialect.prepare)
         # The input may have ended while our hello was awaited.

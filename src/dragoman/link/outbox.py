@@ -176,6 +176,12 @@ class Outbox:
             self.size -= cost
             self.written += cost
 
+    def flush_all(self) -> bool:
+        """Write what waits, and return whether nothing is left: then another may write a whole frame."""
+        if self.size:
+            self.flush()
+        return not (self.size or self._producers)
+
     def writable(self) -> None:
         """Go on writing: the transport has room again."""
         # The rest first: it is the end of a frame whose beginning has left.

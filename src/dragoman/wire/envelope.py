@@ -282,6 +282,16 @@ def _members(frame: bytes) -> tuple[dict[str, Raw], set[str]]:
     return members, repeated
 
 
+def unique_members(text: bytes) -> dict[str, Raw] | None:
+    """Return the members of a JSON object, unread; None if it is no object, or has a key twice."""
+    try:
+        pairs = decode_json(text, type=dict[_Key, Raw], dec_hook=lambda _, name: _Key(name))
+    except (DecodeError, RecursionError):
+        return None
+    members = {key.name: value for key, value in pairs.items()}
+    return members if len(members) == len(pairs) else None
+
+
 def _id(members: dict[str, Raw]) -> Id:
     """Return the id; None where there is none that could be answered to."""
     try:

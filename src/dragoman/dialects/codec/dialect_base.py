@@ -38,7 +38,7 @@ from dragoman.errors import (
     WireError,
 )
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
-from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.events import AnyEvent, Chunk
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, ClientCapabilities
 from dragoman.vocabulary.requests import (
     FORK_AT,
@@ -225,6 +225,10 @@ class DialectBase:
     def decode_text_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
         """Return None: only a client is sent updates."""
         return None
+
+    def continues(self, session_id: str, kind: type[Chunk], message_id: str) -> bool:
+        """Return False: only a client is sent updates."""
+        return False
 
     def decode_cancel(self, id: Id) -> Note | None:
         """Return None: cancelling a request means no more than that."""

@@ -390,6 +390,16 @@ class ClientV1(DialectBase):
             _force(chunk, "message_id", self._message_id(session, chunk.__class__))
         return params.session_id, chunk
 
+    def continues(self, session_id: str, kind: type[events.Chunk], message_id: str) -> bool:
+        """Return whether the last chunk of the session was of this message, and no replay has begun since."""
+        session = self._sessions.get(session_id)
+        return (
+            session is not None
+            and session.chunk_type is kind
+            and session.message_id == message_id
+            and not session.is_loading
+        )
+
     def events_at_request(self, request: Request) -> Sequence[SessionEvent]:
         """Return `RequiresAction` for a question to the user: this wire has no update for it."""
         return [self._count_question(session_id, 1) for session_id in self._waiting_session(request)]

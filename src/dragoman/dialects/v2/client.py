@@ -13,7 +13,7 @@ from dragoman.dialects.v2.codec import CODEC, decode_event
 from dragoman.dialects.v2.routes import AGENT_NOTES, AGENT_REQUESTS, CLIENT_NOTES, CLIENT_REQUESTS, LOGIN_REQUESTS
 from dragoman.dialects.v2_june.old_names import modern, with_modern_options
 from dragoman.vocabulary.asking import Note, Request
-from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.events import AnyEvent, Chunk
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.requests import ForkSession, NewSession, PromptRequest, ResumeSession, SetOption
 from dragoman.wire import types as wire
@@ -76,3 +76,7 @@ class ClientV2(DialectBase):
         if params is None or not params.update.message_id:
             return None  # an id is required here: `decode_notification` has the error
         return params.session_id, params.update
+
+    def continues(self, session_id: str, kind: type[Chunk], message_id: str) -> bool:
+        """Return True: every chunk names its message."""
+        return True
