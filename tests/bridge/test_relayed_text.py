@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.support.bridge_peers import in_session, prompt, text, update
+from tests.support.messages import Message
 
 PIECES = ["a", "b", "é\n", '"\\', "\U0001f600", "{}", "", "last"]
 
@@ -16,7 +17,7 @@ async def test_every_piece_of_a_message_reaches_the_editor_in_order(editor_versi
         await agent.hear()
         agent.say(*(update("agent_message_chunk", messageId="m", content=text(piece)) for piece in PIECES))
         agent.say(update("agent_thought_chunk", messageId="t", content=text("thought")))
-        heard = []
+        heard: list[Message] = []
         while len(heard) <= len(PIECES):
             found = (await editor.hear()).get("params", {}).get("update", {})
             if found.get("sessionUpdate") in ("agent_message_chunk", "agent_thought_chunk"):
