@@ -92,7 +92,7 @@ async def test_hooks_of_each_event_are_told_what_the_form_says(tmp_path: Path, w
     start, prompt, before, after, stop, over = told(tmp_path)
     common = {"session_id": session_id, "transcript_path": "", "cwd": str(work), "permission_mode": "default"}
     common |= {"mode": "ask"}
-    assert start == {**common, "hook_event_name": "SessionStart", "source": "startup"}
+    assert start == {**common, "hook_event_name": "SessionStart", "source": "startup", "model": "script"}
     assert prompt == {**common, "hook_event_name": "UserPromptSubmit", "prompt": "say hello"}
     use = before.pop("tool_use_id")
     called = {**common, "tool_name": "Bash", "tool_input": {"command": "echo hello"}}
@@ -330,6 +330,27 @@ async def test_a_patch_is_told_file_by_file(tmp_path: Path, work: Path, home: Pa
     )
 
 
+async def test_nothing_waits_for_a_hook_that_is_asynchronous(tmp_path: Path, work: Path, home: Path) -> None:
+    """It waits for what the call does, so it would never end before it."""
+    done = tmp_path / "done"
+    line = f"until [ -e {shlex.quote(str(work / 'ran'))} ]; do sleep 0.01; done; touch {shlex.quote(str(done))}; exit 2"
+    write_hooks(home, PreToolUse=[group("Bash", line, **{"async": True})])
+    async with whole(work, RecordingModel([bash("touch ran")]).make, home=home, mode="full-access") as (_, session):
+        await events_of(session)
+        await until(done.exists, "the hook ran beside the turn")
+
+
+@pytest.mark.parametrize(("rule", "runs"), [("Bash(git *)", ["git status"]), ("Bash", ["git status", "echo hi"])])
+async def test_a_condition_narrows_a_hook_to_commands(
+    tmp_path: Path, work: Path, home: Path, rule: str, runs: list[str]
+) -> None:
+    write_hooks(home, PreToolUse=[group("Bash", keeping(tmp_path), **{"if": rule})])
+    steps = [bash("git status"), bash("echo hi")]
+    async with whole(work, RecordingModel(steps).make, home=home, mode="full-access") as (_, session):
+        await events_of(session)
+    assert [one["tool_input"]["command"] for one in told(tmp_path)] == runs
+
+
 # -- after a call ----------------------------------------------------------------------------------------------------
 
 
@@ -486,7 +507,7 @@ async def test_a_helper_has_hooks_around_its_calls_and_at_its_end(tmp_path: Path
     async with whole(work, model.make, home=home, mode="full-access") as (_, session):
         await events_of(session)
     before, stop = told(tmp_path)
-    assert (before["tool_name"], before["agent_type"]) == ("Bash", "agent")
+    assert (before["tool_name"], before["agent_id"], before["agent_type"]) == ("Bash", "agent", "agent")
     assert (stop["hook_event_name"], stop["agent_type"], stop["stop_hook_active"]) == ("SubagentStop", "agent", False)
 
 

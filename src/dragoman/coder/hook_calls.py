@@ -16,16 +16,18 @@ from dragoman.coder.hooks import SessionHooks
 from dragoman.coder.permissions import JudgedCall
 from dragoman.coder.tagged_text import wrap_in_tag
 from dragoman.coder.tool_names import names_of
+from dragoman.coder.toolbox import STOPPED, failure_of
 from dragoman.coder.tools.contract import BadInput, Tool, ToolContext, ToolOutcome
 from dragoman.errors import DragomanError
 
 
 class CallHooks:
-    """Runs the hooks around the calls of a turn, or of a helper. `label` is the helper's; empty: there is none."""
+    """Runs the hooks around the calls of a turn, or of a helper. `label` and `kind` are the helper's; empty: none."""
 
-    def __init__(self, hooks: SessionHooks, label: str = "") -> None:
+    def __init__(self, hooks: SessionHooks, label: str = "", kind: str = "") -> None:
         self._hooks: Final = hooks
         self._label: Final = label
+        self._helper: Final = {"agent_id": label.removesuffix(": "), "agent_type": kind} if label else {}
 
     async def before(self, tool: Tool, call: JudgedCall, shown: ToolCall, context: ToolContext) -> JudgedCall:
         """Return the call with what hooks say of it, as it is then: with another input, and looked at again.
@@ -77,17 +79,21 @@ class CallHooks:
             answers += await self._run("PreToolUse", call, told)
         return answers
 
-    async def run(self, call: JudgedCall, shown: ToolCall, work: Callable[[], Awaitable[ToolOutcome]]) -> ToolOutcome:
+    async def run(self, call: JudgedCall, shown: ToolCall, work: Awaitable[ToolOutcome]) -> ToolOutcome:
         """Run an approved call, and then the hooks behind it; what these add stands in its result."""
         try:
-            outcome = await work()
+            outcome = await work
         except BadInput as error:
-            outcome = ToolOutcome(str(error), failed=True)
+            outcome = failure_of(error)
         event = "PostToolUseFailure" if outcome.failed else "PostToolUse"
         answers: list[HookAnswer] = []
         for told in hook_calls(call, self._hooks.folder):
             response = hook_response(call.tool, told["tool_input"], outcome.text, failed=outcome.failed)
-            more = {"error": outcome.text, "is_interrupt": False} if outcome.failed else {"tool_response": response}
+            more = (
+                {"error": outcome.text, "is_interrupt": outcome.text == STOPPED}
+                if outcome.failed
+                else {"tool_response": response}
+            )
             answers += await self._run(event, call, {**told, **more})
         text = _added(call.hooked.context, answers)
         if not text:
@@ -97,8 +103,7 @@ class CallHooks:
         return outcome._replace(text=f"{outcome.text}\n{text}" if outcome.text else text)
 
     async def _run(self, event: str, call: JudgedCall, told: dict[str, Any]) -> list[HookAnswer]:
-        helper = {"agent_type": self._label.removesuffix(": ")} if self._label else {}
-        fields = {**told, "tool_use_id": call.id, **helper}
+        fields = {**told, "tool_use_id": call.id, **self._helper}
         return await self._hooks.run(event, fields, names_of(call.tool), self._is_meant(call))
 
     def _is_meant(self, call: JudgedCall) -> Callable[[Any], bool]:

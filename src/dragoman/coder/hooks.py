@@ -101,7 +101,7 @@ class SessionHooks:
         self._starting = asyncio.get_running_loop().create_task(self._start(source))
 
     async def _start(self, source: StartSource) -> None:
-        answers = await self.run("SessionStart", {"source": source}, (source,))
+        answers = await self.run("SessionStart", {"source": source, "model": self.session.option("model")}, (source,))
         self._tell_model("SessionStart", answers)
 
     async def restart(self, source: StartSource) -> None:
@@ -283,6 +283,8 @@ class TurnHooks:
             fields["agent_type"] = self._helper
         answers = await self._hooks.run(event, fields, subjects)
         blocking = [one for one in answers if one.word == "deny"]
+        if self._hooks.stopped:
+            await self._hooks.session.notice(self._hooks.stopped, severity="warning")
         if not blocking or self._hooks.stopped:
             return False
         if self._continued >= MOST_CONTINUED:

@@ -21,7 +21,7 @@ from dragoman.coder.compaction import ContextBudget
 from dragoman.coder.context import Context, ContextToolCall, ContextToolResult, ContextUserMessage, load
 from dragoman.coder.execution import DirectExecution
 from dragoman.coder.fallbacks import Answering, Fallbacks, TurnFallbacks, level_for
-from dragoman.coder.helper_kinds import HelperKind, read_helper_kinds
+from dragoman.coder.helper_kinds import PLAIN, HelperKind, read_helper_kinds
 from dragoman.coder.identity_limits import (
     check_folders,
     check_not_private,
@@ -570,9 +570,10 @@ class SessionRuntime:
             return [tool for tool in self._tools(model) if kind is None or kind.has(tool.name)]
 
         gate, log = self._loaded.gate, self.decision_log
-        hooks = self.hooks.of_calls(label)
+        kind_name = PLAIN if kind is None else kind.name
+        hooks = self.hooks.of_calls(label, kind_name)
         toolbox = Toolbox(tools, gate, self.tool_context(), label, log, briefing.touch, self._questions, hooks)
-        turn_hooks = self.hooks.of_turn(label.removesuffix(": "))
+        turn_hooks = self.hooks.of_turn(kind_name)
 
         async def answer_with(other: Model) -> Answering:
             other.begin_turn()

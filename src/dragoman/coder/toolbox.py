@@ -165,7 +165,7 @@ class Toolbox:
                 tool.check(call)
                 preview = await tool.preview(call, self._tool_context)
             except BadInput as error:
-                outcome = _failure(error)
+                outcome = failure_of(error)
                 if isinstance(error, OutOfReach):
                     refusal = Decision("deny", str(error), "policy")
                     await self._record(refusal, self._gate.identity, tool, self._label + title_text(asked.tool))
@@ -200,7 +200,7 @@ class Toolbox:
             except (StoreFailed, LinkClosed):
                 raise
             except BadInput as error:
-                outcome = _failure(error)
+                outcome = failure_of(error)
             except Exception as error:
                 # A bug of ours: the traceback goes to stderr, the model only gets that the tool failed.
                 warn("".join(traceback.format_exception(error)))
@@ -278,10 +278,8 @@ class Toolbox:
         for act in verdict.call.acts:
             if act.kind in ("read", "edit"):
                 self._touched(act.subject)
-        if self._hooks is not None:
-            approved = verdict
-            return await self._hooks.run(verdict.call, shown, lambda: self._run(tool, approved, shown))
-        return await self._run(tool, verdict, shown)
+        work = self._run(tool, verdict, shown)
+        return await (work if self._hooks is None else self._hooks.run(verdict.call, shown, work))
 
     async def _approve(self, call: JudgedCall, look: Look, ask: Ask) -> Approved | Decision:
         """Have the gate judge a call. One that must be asked about is judged anew when no other question is open."""
@@ -335,7 +333,7 @@ class Toolbox:
         return self._times >= CIRCLE and asked.tool not in _MAY_REPEAT
 
 
-def _failure(error: BadInput) -> ToolOutcome:
+def failure_of(error: BadInput) -> ToolOutcome:
     """Return the outcome for a call that cannot be run, or that no mode allows."""
     # As it is: it may begin with a path.
     return ToolOutcome(f"{DENIED} {error}" if isinstance(error, OutOfReach) else str(error), failed=True)

@@ -43,13 +43,13 @@ class HookAccess:
 
         return TurnHooks(hooks, helper)
 
-    def of_calls(self, label: str = "") -> "CallHooks | None":
-        """Return the hooks around the calls of a turn, or of the helper with this label; None: there are none."""
+    def of_calls(self, label: str = "", kind: str = "") -> "CallHooks | None":
+        """Return the hooks around the calls of a turn, or of a helper of this kind; None: there are none."""
         if (hooks := self._session.hooks) is None:
             return None
         from dragoman.coder.hook_calls import CallHooks
 
-        return CallHooks(hooks, label)
+        return CallHooks(hooks, label, kind)
 
     async def summary_changed(self, stage: Literal["before", "after"], *, is_asked: bool, focus: str) -> None:
         """Tell hooks of a summary: a `SummaryWatch`."""
