@@ -10,9 +10,11 @@ import pytest
 from tests.cli.chat_pane import PROMPT, chat, ready
 from tests.cli.chat_pane import scripted as chat_script
 from tests.support.command import Called, call
-from tests.support.editor import Editor, turns
+from tests.support.editor import Editor, closing_by_force, turns
+from tests.support.machine import lives
 from tests.support.managed_place import looking_at, written
 from tests.support.run_command import Done, run, scripted
+from tests.support.waiting import wait_until
 
 TOUCH = {"call": "bash", "input": {"command": "touch ran"}}
 # As in the documentation of Claude Code, word for word in its form.
@@ -122,6 +124,19 @@ def test_an_editor_at_a_real_agent_meets_every_event_also_the_last(tmp_path: Pat
     said = [json.loads(line) for line in told.read_text().splitlines()]
     assert [one["hook_event_name"] for one in said] == list(events)
     assert (said[3]["tool_name"], said[3]["tool_input"]) == ("Bash", {"command": "touch ran"})
+
+
+@pytest.mark.requirement("HK9")
+def test_a_killed_agent_leaves_no_hook_behind(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    command = f"echo $$ > {pid}.part; mv {pid}.part {pid}; exec sleep 1000"
+    user_hooks(tmp_path, {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": command}]}]}})
+    with closing_by_force(Editor(tmp_path)) as editor:
+        editor.open()
+        editor.send({"id": 7000, "method": "session/prompt", "params": editor.words("go")})
+        wait_until(pid.exists, "the hook runs")
+        editor.process.kill()
+        wait_until(lambda: not lives(int(pid.read_text())), "the hook is gone")
 
 
 def test_a_chat_shows_why_a_prompt_was_held_back(tmp_path: Path) -> None:

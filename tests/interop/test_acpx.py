@@ -233,3 +233,19 @@ def eventually(is_so: Callable[[], bool], otherwise: str) -> None:
     while not is_so():
         assert time.monotonic() < until, otherwise
         time.sleep(0.05)
+
+
+def test_a_hook_denies_what_the_client_would_allow_and_holds_a_prompt_back(acpx: Acpx, tmp_path: Path) -> None:
+    deny = {"type": "command", "command": "echo 'Not on Friday.' >&2; exit 2"}
+    guard = {"type": "command", "command": "grep -q secret && { echo 'No secrets.' >&2; exit 2; } || true"}
+    hooks = {"PreToolUse": [{"matcher": "Write|Edit", "hooks": [deny]}], "UserPromptSubmit": [{"hooks": [guard]}]}
+    (tmp_path / "dragoman").mkdir()
+    (tmp_path / "dragoman" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+    acpx.open("t")
+
+    denied = acpx("--format", "json", "--json-strict", "--approve-all", "prompt", "-s", "t", "write it")
+    assert (permissions(denied), statuses(denied)[-1]) == ([], "failed")
+    assert "A hook of the user denies this: Not on Friday." in denied.out
+    assert not (acpx.cwd / "made.txt").exists()
+
+    assert "A hook of the user has held this prompt back: No secrets." in acpx("prompt", "-s", "t", "a secret").out

@@ -203,3 +203,31 @@ def test_dragoman_acp_streams_is_cancelled_retries_and_fails_in_order(
         assert heard.pop(0)[1]["sessionUpdate"] == "available_commands_update"
     expected = [*opened(peer, "dragoman", mode="ask", modes=list(MODES)), *story]
     assert [hello, opening(session, peer.version), *heard] == expected
+
+
+# -- hooks ---------------------------------------------------------------------------------------------------------
+
+DENY = {"type": "command", "command": "echo 'Not on Friday.' >&2; exit 2"}
+GUARD = {"type": "command", "command": "grep -q secret && { echo 'No secrets.' >&2; exit 2; } || true"}
+
+
+@every_peer
+def test_a_client_sees_what_a_hook_denies_and_which_prompt_it_holds_back(
+    clients: Clients, peer: Peer, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"turns": [{"steps": [{"call": "bash", "input": {"command": "touch ran"}}]}]}))
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [DENY]}], "UserPromptSubmit": [{"hooks": [GUARD]}]}
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+    agent = [*fork_server().dragoman(), "acp", "--model", f"script:{script}", "--mode", "full-access"]
+    plan = {"prompt": "a secret"}, {"prompt": "go"}
+    lines = clients.watched(peer, agent, tmp_path, tmp_path / "home", *plan)
+    assert (tmp_path / "ran").exists() is False
+    assert not [line for line in lines if line[0] == "permission"]
+    updates = json.dumps([line[1] for line in lines if line[0] == "update"])
+    assert "A hook of the user has held this prompt back: No secrets." in updates
+    assert "A hook of the user denies this: Not on Friday." in updates
+    ends = [line[1] for line in lines if line[0] == "end" and "stopReason" in line[1]]
+    ends += [line[1] for line in lines if line[0] == "update" and line[1].get("state") == "idle"]
+    assert [end["stopReason"] for end in ends] == ["refusal", "end_turn"]

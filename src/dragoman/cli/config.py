@@ -16,7 +16,7 @@ _NAMES = 18
 _COLUMNS = 80
 _DESCRIPTION = (
     "Every setting, its value, and where that comes from: the administrator's file, "
-    "DRAGOMAN_KEY, config.toml, or ours. No secrets."
+    "DRAGOMAN_KEY, config.toml, or ours. And the hooks of this folder, and whether they run. No secrets."
 )
 
 
