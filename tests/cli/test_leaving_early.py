@@ -3,13 +3,13 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.editor import HELLO, PATIENCE_SECONDS, Editor
 from tests.support.fork_server.client import MAIN, fork_server
+from tests.support.waiting import wait_until
 
 # Says that it was reached, and never returns.
 STUCK = """
@@ -38,13 +38,6 @@ def stuck_at(mark: Path, what: str) -> str:
     return STUCK.format(mark=str(mark)) + what
 
 
-def wait_for(mark: Path) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not mark.exists():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("what", [IMPORT, LOOKUP], ids=["import", "lookup"])
 def test_an_editor_can_leave_and_nothing_is_complained_of(tmp_path: Path, what: str) -> None:
     mark = tmp_path / "reached"
@@ -52,7 +45,7 @@ def test_an_editor_can_leave_and_nothing_is_complained_of(tmp_path: Path, what: 
     with Editor(tmp_path, None, *options, env=OPENAI, first=stuck_at(mark, what)) as editor:
         editor.result("initialize", HELLO[1])
         editor.result("session/new", {"cwd": str(tmp_path), "mcpServers": []})
-        wait_for(mark)
+        wait_until(mark.exists)
         assert editor.leave() == (0, b"", b"")
 
 
@@ -63,7 +56,7 @@ def test_ctrl_c_ends_a_run_that_looks_up_its_server(tmp_path: Path) -> None:
     program = f"{stuck_at(mark, LOOKUP)}\n{MAIN}"
     process = fork_server().child(program, *words, env=env, cwd=tmp_path, stdin=subprocess.DEVNULL)
     try:
-        wait_for(mark)
+        wait_until(mark.exists)
         process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=PATIENCE_SECONDS)
         assert (process.returncode, out, error) == (130, b"", b"")

@@ -1,8 +1,7 @@
 """The pickers of editors have what the provider lists, without anything waiting for it."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,10 @@ import pytest
 from tests.cli.test_addresses import dragoman
 from tests.cli.test_builtin_agent import Plain
 from tests.cli.test_model_choice import choose, named
-from tests.support.editor import HELLO, PATIENCE_SECONDS, Editor, Message
+from tests.support.editor import HELLO, Editor, Message
 from tests.support.provider_server import KEY, ProviderServer, provider_server
 from tests.support.versions import both_versions
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -37,13 +37,6 @@ def update(editor: Editor) -> Message:
     told: Message = editor.read()["params"]["update"]
     assert told["sessionUpdate"] == "config_option_update"
     return told
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @both_versions

@@ -4,8 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +11,7 @@ import pytest
 
 from tests.support.editor import DRAGOMAN, turns
 from tests.support.needs import need_acpx
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.interop
 
@@ -105,7 +104,7 @@ class Acpx:
 
     def agents_are_gone(self) -> None:
         """So that the next process finds the session on disk, and nowhere else."""
-        eventually(lambda: not any(map(lives, self.agents())), "an agent lives on after the acpx that started it")
+        wait_until(lambda: not any(map(lives, self.agents())), "the end of the agents", seconds=PATIENCE_SECONDS)
 
     def _run(self, command: list[str]) -> Outcome:
         done = subprocess.run(
@@ -226,13 +225,6 @@ def lives(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def eventually(is_so: Callable[[], bool], otherwise: str) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < until, otherwise
-        time.sleep(0.05)
 
 
 def test_a_hook_denies_what_the_client_would_allow_and_holds_a_prompt_back(acpx: Acpx, tmp_path: Path) -> None:

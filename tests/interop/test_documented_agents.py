@@ -6,7 +6,7 @@ where they do not.
 
 import asyncio
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from tests.interop.desk import Desk, calls, cancelled_at, end, events_of, living
 from tests.support.editor import DRAGOMAN
 from tests.support.fake_model import ToolCall
 from tests.support.real_agents import AGENTAO, IAC_CODE, RealAgent
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.interop]
 both_agents = pytest.mark.parametrize("agent", [AGENTAO, IAC_CODE], ids=str)
@@ -29,8 +30,6 @@ both_ways = pytest.mark.parametrize("by_name", [False, True], ids=["connect", "r
 
 # How long an agent may go on listening to a model whose answer is not wanted any more.
 LEFT_SECONDS = 10.0
-# How long a program may take over what it does beside its answers.
-SOON_SECONDS = 10.0
 
 
 @pytest.fixture
@@ -157,13 +156,13 @@ async def test_a_cancel_ends_the_command_that_runs(desk: Desk) -> None:
         turn = session.prompt("run it")
 
         async def cancels_when_it_runs() -> None:
-            await eventually(begun.exists)
+            await until(begun.exists)
             await turn.cancel()
 
         cancelling = asyncio.ensure_future(cancels_when_it_runs())
         cancelled = [event async for event in turn]
         await cancelling
-        await eventually(lambda: not any("sleep 600" in process for process in living(desk.home)))
+        await until(lambda: not any("sleep 600" in process for process in living(desk.home)))
         model.plays(model.says("Here I am."))
         after = await events_of(session, "go on")
     assert end(cancelled) == "cancelled"
@@ -186,7 +185,7 @@ async def test_another_process_tells_the_story_and_goes_on(desk: Desk, by_name: 
             assert session.id in [info.session_id for info in await client.list_sessions(str(desk.work))]
         again = await client.load_session(session.id, desk.work)
         # iac-code answers while it still tells.
-        await eventually(lambda: said(desk.outside)[-1:] == ["It is written."])
+        await until(lambda: said(desk.outside)[-1:] == ["It is written."])
         story = list(desk.outside)
         model.plays(model.says("Here I am."))
         after = await events_of(again, "go on")
@@ -266,7 +265,7 @@ async def test_iac_code_counts_tokens_forks_and_resumes_without_the_story(desk: 
         other = await session.fork()
         assert other.id != session.id
         await session.close()
-        await eventually(lambda: said(desk.outside)[-1:] == ["Hello."])  # it tells the story of a fork
+        await until(lambda: said(desk.outside)[-1:] == ["Hello."])  # it tells the story of a fork
         desk.outside.clear()
         again = await client.resume_session(session.id, desk.work)
         model.plays(model.says("Here I am."))
@@ -285,10 +284,3 @@ def shown(events: Sequence[AnyEvent]) -> list[str]:
     updates = [event for event in events if isinstance(event, ToolCallUpdate) and isinstance(event.content, list)]
     items = [[item for item in event.content or [] if isinstance(item, ContentItem)] for event in updates]
     return [text_of([item.content for item in found]) for found in items]
-
-
-async def eventually(is_so: Callable[[], bool]) -> None:
-    until = asyncio.get_running_loop().time() + SOON_SECONDS
-    while not is_so():
-        assert asyncio.get_running_loop().time() < until
-        await asyncio.sleep(0.01)
