@@ -25,6 +25,7 @@ from tests.support.whole_agent import User, whole
 pytestmark = pytest.mark.anyio
 
 NOTE = "[This is Dragoman, not the user.] "
+STAYS = "None of them is in the workspace. They are still in the sandbox: go on from there."
 GONE = "None of them is in the workspace, and the sandbox was thrown away; what is still wanted must be done again."
 WRITES = [
     {"call": "sandbox_write_file", "input": {"path": "new.txt", "content": "a"}},
@@ -94,7 +95,7 @@ async def test_a_no_is_told_with_every_file(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     said = await told(tmp_path, Recording(*WRITES), User("reject_once"))
     report = (
-        f"{NOTE}The user did not agree to the changes in the sandbox. {GONE}\n"
+        f"{NOTE}The user did not agree to the changes in the sandbox. {STAYS}\n"
         f"- created: {folder}/new.txt\n- modified: {folder}/old.txt"
     )
     assert said == ["first", report, "second"]
@@ -130,7 +131,7 @@ async def test_changes_without_a_question_are_reported(tmp_path: Path) -> None:
     _, report, _ = await told(tmp_path, Recording(link), user)
     head = f"{NOTE}The changes in the sandbox were not applied, and the user was not asked:\n- {folder}/away: "
     assert (user.asked, report.startswith(head)) == ([], True)
-    assert report.endswith(f"\n{GONE}\n- created: {folder}/away")
+    assert report.endswith(f"\n{STAYS}\n- created: {folder}/away")
 
 
 async def test_a_sandbox_in_which_nothing_changed_is_told_to_be_over(tmp_path: Path) -> None:
@@ -140,9 +141,9 @@ async def test_a_sandbox_in_which_nothing_changed_is_told_to_be_over(tmp_path: P
     assert said == ["first", f"{NOTE}The sandbox has ended, and nothing had changed in it.", "second"]
 
 
-THROWN_AWAY = (
-    f"{NOTE}The turn was stopped before the user had agreed to the changes in the sandbox. The sandbox was thrown "
-    "away: nothing that was changed in it is in the workspace."
+STOPPED = (
+    f"{NOTE}The turn was stopped before the user had agreed to the changes in the sandbox. They are still in the "
+    "sandbox, and not in the workspace: go on from there."
 )
 
 
@@ -164,10 +165,10 @@ view.View.apply = lambda self, changes: os.kill(os.getpid(), 9)
 @pytest.mark.parametrize("when", ["command", "question"])
 async def test_a_cancel_is_told(tmp_path: Path, when: str) -> None:
     folder = folder_in(tmp_path)
-    sleep = {"call": "sandbox_bash", "input": {"command": "echo x > a; sleep 981"}}
+    sleep = {"call": "sandbox_bash", "input": {"command": "sleep 981"}}
     model = Recording(*WRITES, *([sleep] if when == "command" else []))
-    asked, home = asyncio.Event(), tmp_path / "home"
-    user = Asked("allow_once", asked.set, asyncio.Event().wait)
+    asked, home, cancelled = asyncio.Event(), tmp_path / "home", asyncio.Event()
+    user = Asked("reject_once", asked.set, cancelled.wait)
     async with whole(folder, model.make, user=user, mode="sandbox", home=home) as (_, session):
         turn = session.prompt("first")
         async for event in turn:
@@ -177,8 +178,12 @@ async def test_a_cancel_is_told(tmp_path: Path, when: str) -> None:
                 await asked.wait()
                 await turn.cancel()
         assert turn.stop_reason == "cancelled"
+        cancelled.set()
         await session.prompt("second").read()
-    assert model.said == ["first", THROWN_AWAY, "second"]
+    assert model.said == ["first", STOPPED, "second"]
+    # The turn that goes on has the question at its end, with all that was there.
+    assert user.asked[-1].title == "Apply 2 changes to the workspace"
+    assert [path.read_text() for path in folder.iterdir()] == ["one"]
 
 
 async def test_changes_that_are_being_applied_when_the_cancel_comes_are_applied(
@@ -221,9 +226,10 @@ async def test_the_report_is_there_after_a_reload(tmp_path: Path) -> None:
         resumed = await client.resume_session(one.id, str(folder))
         await resumed.prompt("second").read()
     await store.close()
-    first, report, second = again.said
+    first, report, gone, second = again.said
     assert (first, second) == ("first", "second")
     assert report.startswith(f"{NOTE}The user did not agree")
+    assert gone == f"{NOTE}{KILLED}"
 
 
 @pytest.mark.parametrize(("moment", "sentence"), [("command", KILLED), ("applying", UNKNOWN)])

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from dragoman import limits
 from dragoman.agent.session import Prompt, Session, new_id, session_core
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 MCP_PREFIX: Final = "mcp__"
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class LoadedSession(NamedTuple):
@@ -291,7 +292,7 @@ class SessionRuntime:
                 "turn of session %s: %s after %.1f s", self.session.id[limits.SHORT_ID], end, time.monotonic() - began
             )
             if self._sandbox is not None:
-                self._sandbox.leave()
+                self._sandbox.stop()
                 await self._report_sandbox(context)
 
     async def _open(self, typed: TypedCommand) -> OpenedCommand:
@@ -386,11 +387,20 @@ class SessionRuntime:
         await session_core(self.session).record(Notice("warning", text))
 
     async def _report_sandbox(self, context: Context) -> None:
-        """Tell the model what became of the sandbox that has ended, if there was one."""
-        report = "" if self._sandbox is None else self._sandbox.take_report()
-        if report:
+        """Tell the model what became of the changes in the sandbox, if there is something to tell."""
+        if self._sandbox is not None and (report := self._sandbox.take_report()):
             await context.add(report_item(report))
-            await session_core(self.session).record_note(SANDBOX, SETTLED)
+            await session_core(self.session).record_note(SANDBOX, self._sandbox.state)
+
+    async def with_sandbox(self, work: Callable[[Sandbox], Awaitable[T]]) -> T | None:
+        """Do something with the sandbox, and tell the model what became of it; None where there can be none."""
+        context = (await self.load()).context
+        if self._sandbox is None:
+            return None
+        try:
+            return await work(self._sandbox)
+        finally:
+            await self._report_sandbox(context)
 
     async def _report_lost_sandbox(self, context: Context) -> None:
         """Tell the model of a sandbox that has ended with the process that this session was open in."""
@@ -404,6 +414,7 @@ class SessionRuntime:
         """Kill the background commands, and wait until what a cancelled turn has left is discarded."""
         await self.background.close()
         if self._sandbox is not None:
+            self._sandbox.leave()
             await self._sandbox.wait_until_discarded()
 
     def _thought_level(self) -> str:

@@ -27,11 +27,16 @@ _MOST_LINES: Final = 100
 _GONE: Final = (
     "None of them is in the workspace, and the sandbox was thrown away; what is still wanted must be done again."
 )
+_STAYS: Final = "None of them is in the workspace. They are still in the sandbox: go on from there."
 
 NOTHING_CHANGED: Final = "The sandbox has ended, and nothing had changed in it."
-THROWN_AWAY: Final = (
-    "The turn was stopped before the user had agreed to the changes in the sandbox. The sandbox was thrown away: "
-    "nothing that was changed in it is in the workspace."
+STOPPED: Final = (
+    "The turn was stopped before the user had agreed to the changes in the sandbox. They are still in the sandbox, and "
+    "not in the workspace: go on from there."
+)
+DISCARDED: Final = (
+    "The user has thrown the sandbox away: nothing of it that was not applied is in the workspace, and the next call "
+    "begins with a new one."
 )
 _KILLED: Final = (
     "The session ended before the user had agreed to the changes in the sandbox. The sandbox is gone: nothing that was "
@@ -56,19 +61,31 @@ def applied_report(changes: Sequence[ViewChange]) -> str:
 
 def refused_report(changes: Sequence[ViewChange], feedback: str = "") -> str:
     """Say that the user did not agree, and what the user wrote to that."""
-    head = f"The user did not agree to the changes in the sandbox. {_GONE}"
+    head = f"The user did not agree to the changes in the sandbox. {_STAYS}"
     return _with_lines(head, _change_lines(changes)) + quoted(feedback).replace(" ", "\n", 1)
+
+
+def partly_applied_report(applied: Sequence[ViewChange], refused: Sequence[ViewChange]) -> str:
+    """Say to what the user agreed, and to what not."""
+    heads = (
+        "The user agreed to a part of the changes in the sandbox. These were applied, and are in the workspace now:",
+        f"The user refused the others. {_STAYS}",
+    )
+    lines = (_change_lines(applied), _change_lines(refused))
+    return "\n".join(_with_lines(head, some) for head, some in zip(heads, lines, strict=True))
 
 
 def unasked_report(changes: Sequence[ViewChange], reasons: Sequence[str]) -> str:
     """Say that the user was not asked, because of these reasons."""
-    return _with_reasons("The changes in the sandbox were not applied, and the user was not asked:", reasons, changes)
+    head = "The changes in the sandbox were not applied, and the user was not asked:"
+    return _with_reasons(head, reasons, changes, _STAYS)
 
 
 def conflict_report(changes: Sequence[ViewChange], conflicts: Sequence[Conflict]) -> str:
     """Say that the user agreed, but the changes did not fit to the workspace."""
     reasons = [f"{title_text(conflict.path)}: {title_text(conflict.reason)}" for conflict in conflicts]
-    return _with_reasons("The user agreed to the changes in the sandbox, but applying them failed:", reasons, changes)
+    head = "The user agreed to the changes in the sandbox, but applying them failed:"
+    return _with_reasons(head, reasons, changes, _GONE)
 
 
 def failed_report(reason: str) -> str:
@@ -81,9 +98,9 @@ def lost_report(state: object) -> str:
     return {OPENED: _KILLED, APPLYING: _UNKNOWN}.get(state, "") if isinstance(state, str) else ""
 
 
-def _with_reasons(head: str, reasons: Sequence[str], changes: Sequence[ViewChange]) -> str:
+def _with_reasons(head: str, reasons: Sequence[str], changes: Sequence[ViewChange], end: str) -> str:
     return "\n".join(
-        [_with_lines(head, [title_text(reason) for reason in reasons]), _with_lines(_GONE, _change_lines(changes))]
+        [_with_lines(head, [title_text(reason) for reason in reasons]), _with_lines(end, _change_lines(changes))]
     )
 
 

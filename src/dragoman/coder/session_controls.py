@@ -18,6 +18,7 @@ from dragoman.coder.prompt_files import PromptFile
 from dragoman.coder.session_options import is_option
 from dragoman.coder.tools.files import writing
 from dragoman.errors import INVALID_PARAMS, RequestFailed
+from dragoman.host.view import ViewChange
 from dragoman.permissions.rule import PermissionRule
 from dragoman.vocabulary.events import Cost
 from dragoman.vocabulary.identity import Identity
@@ -141,6 +142,18 @@ class SessionControls:
     async def offer_tools_anew(self) -> str:
         """Show the model the tools that MCP servers have now, and return what to say of it."""
         return await self._runtime.coding_session.offer_tools_anew()
+
+    async def sandbox_changes(self) -> Sequence[ViewChange]:
+        """Return what is in the sandbox and not in the workspace. Raises `WorldError` if it cannot be listed."""
+        return await self._runtime.with_sandbox(lambda sandbox: sandbox.pending()) or ()
+
+    async def apply_sandbox(self) -> None:
+        """Ask the user about the changes in the sandbox, and apply what they agree to."""
+        await self._runtime.with_sandbox(lambda sandbox: sandbox.settle(again=True))
+
+    async def discard_sandbox(self) -> bool:
+        """Throw the sandbox away; False: there was none."""
+        return bool(await self._runtime.with_sandbox(lambda sandbox: sandbox.discard()))
 
     def tasks(self) -> list[str]:
         """Return a line for each background command that is known."""

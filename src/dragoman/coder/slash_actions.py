@@ -1,6 +1,7 @@
 """Run our slash commands. Their text goes to the user and is no part of the model's context."""
 
 from collections.abc import AsyncGenerator
+from typing import Final
 
 from msgspec import UNSET
 
@@ -19,11 +20,15 @@ from dragoman.coder.spend_caps import dollars
 from dragoman.coder.spending import Spending
 from dragoman.coder.spent import NOTHING_SPENT, SpentInSession
 from dragoman.coder.tools.contract import BadInput
-from dragoman.errors import RequestFailed
+from dragoman.coder.tools.result_text import title_text
+from dragoman.errors import RequestFailed, WorldError
 from dragoman.permissions.decision import Decision
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged, UsageChanged
 from dragoman.vocabulary.identity import Needs
+
+# Lines about changes in the sandbox.
+_MOST_CHANGES: Final = 100
 
 
 async def run(name: str, arguments: str, controls: SessionControls) -> AsyncGenerator[AnyEvent, None]:
@@ -51,6 +56,8 @@ async def run(name: str, arguments: str, controls: SessionControls) -> AsyncGene
             text = await (controls.offer_tools_anew() if arguments == "refresh" else controls.servers_text())
         case "tasks":
             text = await _tasks(arguments, controls)
+        case "sandbox":
+            text = await _sandbox(arguments, controls)
         case "undo":
             text = await _undo(controls)
         case "clear":
@@ -229,6 +236,30 @@ async def _mode_refused(new: str, controls: SessionControls) -> str:
     if now != old:
         return f"The mode has become {now} meanwhile, so it was not changed to {new}."
     return "" if confirmed else f"The mode is still {old}: {new} asks less, and the change was not confirmed."
+
+
+async def _sandbox(arguments: str, controls: SessionControls) -> str:
+    try:
+        changes = await controls.sandbox_changes()
+    except WorldError as error:
+        return f"What is in the sandbox cannot be listed: {error}"
+    if not changes:
+        return "There is nothing in the sandbox that is not in the workspace."
+    if arguments == "discard":
+        identity = controls.identity()
+        if not may_write(identity):
+            return f"{identity.subject} may not change files, so the sandbox stays."
+        await controls.discard_sandbox()
+        return "The sandbox was thrown away."
+    if arguments == "apply":
+        await controls.apply_sandbox()
+        changes = await controls.sandbox_changes()
+        if not changes:
+            return "Nothing is left in the sandbox."
+    lines = [f"- {change.kind}: {title_text(change.path)}" for change in changes[:_MOST_CHANGES]]
+    if len(changes) > _MOST_CHANGES:
+        lines.append(f"- … and {len(changes) - _MOST_CHANGES:,} more")
+    return "\n".join(["In the sandbox, and not in the workspace:", "", *lines])
 
 
 async def _undo(controls: SessionControls) -> str:

@@ -31,6 +31,10 @@ BUILT_IN: Final[dict[str, tuple[str, str]]] = {
     "mcp": ("The MCP servers of this session; `refresh` shows the model the tools they have now", "refresh"),
     "tasks": ("List the commands that run in the background; `stop ID` ends one", "stop ID"),
     "plan": ("Make a plan and change nothing", "what to plan"),
+    "sandbox": (
+        "What mode sandbox has changed and not applied; `apply` asks about it again, `discard` throws it away",
+        "apply or discard",
+    ),
     "undo": ("Take back the file changes of the last turn that made any", ""),
     "clear": ("Let the model forget the conversation; the transcript stays", ""),
 }

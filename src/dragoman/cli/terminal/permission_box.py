@@ -47,6 +47,8 @@ _MEANINGS: Final = {
     "reject_once": "no; write what to do instead behind it",
     "reject_always": "no, and do not ask again",
 }
+# A no by its kind, after which our own agent asks about each change by itself.
+_FILE_BY_FILE: Final = "file_by_file"
 # An answer, and more behind it.
 _WITH_WORDS: Final = re.compile(r"(\w+)[\s,;:.]+(\S.*)")
 _YES: Final = ("y", "yes")
@@ -288,9 +290,15 @@ def _meaning(option: PermissionOption) -> str:
     if len(called) > NAME_CHARACTERS:
         called = f"{called[: NAME_CHARACTERS - 1]}…"
     known = _MEANINGS.get(option.kind)
+    if _is_file_by_file(option):
+        return "not yet: ask about each of them"
     if known is None:
         return f"(something else) “{called}”"
     return f"{known}  “{called}”" if called else known
+
+
+def _is_file_by_file(option: PermissionOption) -> bool:
+    return option.option_id == _FILE_BY_FILE and option.kind == "reject_once"
 
 
 def chosen(words: str, options: Sequence[PermissionOption]) -> PermissionOption | None:
@@ -300,5 +308,5 @@ def chosen(words: str, options: Sequence[PermissionOption]) -> PermissionOption 
         number = int(answer)
         return options[number - 1] if 0 < number <= min(len(options), OPTIONS) else None
     kind = "allow_once" if answer in _YES else "reject_once" if answer in _NO else None
-    found = [option for option in options if option.kind == kind]
+    found = [option for option in options if option.kind == kind and not _is_file_by_file(option)]
     return found[0] if len(found) == 1 else None
