@@ -66,7 +66,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "vocabulary": {"typing_extensions"},  # for type checkers, which all know it; never imported when it runs
     "transports": {"httpx2", "websockets"},
     "host": {"brotli", "h2", "httpx2", "lxml"},
-    "coder": {"genai_prices", "google", "httpx2", "mcp", "pydantic_ai"},
+    "coder": {"genai_prices", "google", "httpx2", "lsprotocol", "mcp", "pydantic_ai", "pygls"},
     "gateway": {"granian", "httpx2", "prometheus_client", "starlette", "websockets"},
     "cli": {"prompt_toolkit", "rich"},
     "testing": {"pytest"},

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dragoman.cli.project_servers import ProjectServers
+    from dragoman.coder.language_servers.known import ServerSpec
     from dragoman.coder.managed_settings import ManagedSettings
     from dragoman.coder.models.contract import Model
     from dragoman.coder.resolver import Provider
@@ -117,6 +118,7 @@ def our_setup(
         fallback_models=_fallback_models(settings, config),
         spend=_spend(settings, max_cost),
         retries=_retries(settings),
+        language_servers=language_servers(settings),
     )
 
 
@@ -126,6 +128,24 @@ def _fallback_models(settings: Settings, config: dict[str, object]) -> "Sequence
     for name in names:
         _check_model(name, config, None, "fallback_models")
     return names
+
+
+def language_servers(settings: Settings) -> "Callable[[], Sequence[ServerSpec]]":
+    """Return what looks up the language servers to look for. Raises `CommandError` for a table that is wrong."""
+    tables = settings.tables["language_servers"]
+
+    def specs() -> "Sequence[ServerSpec]":
+        from dragoman.coder.language_servers.known import read_specs
+        from dragoman.errors import UsageError
+
+        try:
+            return read_specs(tables) if settings.flag("diagnostics") else ()
+        except UsageError as error:
+            raise CommandError(f"{settings.file}: {error}") from None
+
+    if tables:  # most users have none, and editors wait for our start
+        specs()
+    return specs
 
 
 def _spend(settings: Settings, max_cost: float | None) -> "SpendLimits | None":

@@ -68,6 +68,7 @@ def _findings(model: str | None) -> Iterator[Finding]:
         "sandbox": _sandbox,
         "search": _search,
         "programs": _programs,
+        "language": _language_servers,
         "extras": _extras,
         "log": _log,
         "turn": _turn,
@@ -239,12 +240,35 @@ def _programs() -> Finding:
     return Finding("programs", "ok" if git else "note", f"bash, {'git' if git else 'no git'}")
 
 
+def _language_servers() -> Finding:
+    """Report the language servers that are found outside of this folder, and where they are used."""
+    from importlib.util import find_spec
+
+    from dragoman.cli.builtin_agent import language_servers
+    from dragoman.cli.managed import managed_settings
+    from dragoman.cli.settings import read_settings
+    from dragoman.coder.language_servers.known import find_servers
+    from dragoman.coder.managed_settings import NOTHING_MANAGED
+
+    allows = (managed_settings() or NOTHING_MANAGED).language_servers.allows
+    wanted = [spec for spec in language_servers(read_settings())() if allows(spec.name, spec.command)]
+    if not wanted:
+        return Finding("language", "ok", "servers are turned off")
+    found = find_servers(wanted, os.environ.get("PATH", os.defpath), [os.getcwd()])
+    named = ", ".join(f"{one.spec.name} ({one.program})" for one in found)
+    if not named:
+        return Finding("language", "ok", f"no server found: {', '.join(spec.name for spec in wanted)}")
+    if find_spec("lsprotocol") is None or find_spec("pygls") is None:
+        return Finding("language", "ok", f"servers {named}, which need the extra lsp")
+    return Finding("language", "ok", f"servers {named}; used in trusted folders: dragoman trust")
+
+
 def _extras() -> Finding:
     from importlib.util import find_spec
 
     from dragoman.errors import how_to_install
 
-    names = {"models": "pydantic_ai", "mcp": "mcp", "chat": "prompt_toolkit", "serve": "granian"}
+    names = {"models": "pydantic_ai", "mcp": "mcp", "lsp": "pygls", "chat": "prompt_toolkit", "serve": "granian"}
     missing = [extra for extra, module in names.items() if find_spec(module) is None]
     if not missing:
         return Finding("extras", "ok", ", ".join(names))

@@ -36,6 +36,7 @@ KEYS: Final[dict[str, Key]] = {
     "compact_above": Key(
         int, 80, "percent of the model's window above which the conversation is summed up; 0: only when it is too long"
     ),
+    "diagnostics": Key(bool, True, "new errors that language servers see are told to the model, in trusted folders"),
     "audit_content": Key(bool, False, "the decision log has commands, paths and the words of rules too"),
     "thought_level": Key(str, "", "level of thought (reasoning effort), for models that have one"),
     "notify": Key(
@@ -58,7 +59,7 @@ KEYS: Final[dict[str, Key]] = {
 # Tables in the file whose keys are settings: `[spend] turn` is `spend.turn`, and `DRAGOMAN_SPEND_TURN`.
 _GROUPS: Final = ("spend",)
 # Tables, whose content others read.
-TABLES: Final = ("providers", "mcp")
+TABLES: Final = ("providers", "mcp", "language_servers")
 
 
 class Setting(NamedTuple):

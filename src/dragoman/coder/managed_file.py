@@ -163,14 +163,19 @@ def _check_hooks(settings: ManagedSettings) -> None:
 def _check_commands(settings: ManagedSettings) -> None:
     import shlex
 
-    for key in ("commands", "denied_commands"):
-        for pattern in getattr(settings.mcp, key) or ():
+    lines = {
+        "mcp.commands": settings.mcp.commands,
+        "mcp.denied_commands": settings.mcp.denied_commands,
+        "language_servers.commands": settings.language_servers.commands,
+    }
+    for key, patterns in lines.items():
+        for pattern in patterns or ():
             try:
                 words = shlex.split(pattern)
             except ValueError:
                 words = []
             if not words:
-                raise _failure(settings.file, f"has {pattern!r} at mcp.{key}, which is no command line")
+                raise _failure(settings.file, f"has {pattern!r} at {key}, which is no command line")
 
 
 def _failure(path: str, reason: str) -> ManagedFileFailed:

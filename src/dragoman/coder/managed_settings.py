@@ -172,6 +172,18 @@ class ManagedWeb(Struct, frozen=True, forbid_unknown_fields=True):
         return self.fetch and (self.hosts is None or matches(self.hosts, host.lower()))
 
 
+class ManagedLanguageServers(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[language_servers]`: those that may be started, by their names and their command lines; `[]`: none."""
+
+    names: Patterns = None
+    commands: Patterns = None
+
+    def allows(self, name: str, command: Sequence[str]) -> bool:
+        """Return whether a language server may be started."""
+        is_named = self.names is None or matches(self.names, name)
+        return is_named and (self.commands is None or _starts(self.commands, command))
+
+
 class ManagedSettings(Struct, frozen=True):
     """All bounds, and the file that they are from; without a file there are none."""
 
@@ -183,6 +195,7 @@ class ManagedSettings(Struct, frozen=True):
     projects: ManagedProjects = ManagedProjects()
     spending: ManagedSpending = ManagedSpending()
     web: ManagedWeb = ManagedWeb()
+    language_servers: ManagedLanguageServers = ManagedLanguageServers()
     file: str = ""
 
     def hook_list(self) -> "tuple[Hook, ...]":
@@ -215,7 +228,7 @@ class ManagedSettings(Struct, frozen=True):
 
 
 NOTHING_MANAGED: Final = ManagedSettings()
-ManagedTable = Literal["modes", "rules", "models", "mcp", "hooks", "projects", "spending", "web"]
+ManagedTable = Literal["modes", "rules", "models", "mcp", "hooks", "projects", "spending", "web", "language_servers"]
 TABLES: Final = get_args(ManagedTable)
 
 

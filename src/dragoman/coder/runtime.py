@@ -30,6 +30,8 @@ from dragoman.coder.identity_limits import (
 )
 from dragoman.coder.kept_results import KeptResults
 from dragoman.coder.kept_rules import KeptRules, project_of
+from dragoman.coder.language_servers.servers import LanguageServers
+from dragoman.coder.language_servers.session import SessionFolders, language_servers_of, late_reports
 from dragoman.coder.managed_rules import rule_book
 from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.coder.model_calls import ModelCalls
@@ -53,6 +55,7 @@ from dragoman.coder.tools.background import BackgroundCommands
 from dragoman.coder.tools.background_tools import BashOutput, BashStop
 from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Tool, ToolContext
+from dragoman.coder.tools.diagnostics import Diagnosed, Diagnostics
 from dragoman.coder.tools.files import is_withheld
 from dragoman.coder.tools.patch import ApplyPatch, is_offered_to
 from dragoman.coder.tools.plan_and_ask import AskUser, UpdatePlan
@@ -106,7 +109,9 @@ class SessionRuntime:
         self._loaded: LoadedSession | None = None
         workspace_tools: list[Tool] = [*(ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash())]
         web: list[Tool] = [WebFetch(self.managed)] if self.managed.web.fetch else []
-        self._shared_tools: Final[list[Tool]] = [*workspace_tools, *web]
+        # Found with the first prompt; None: there are none, and nothing is ever said of them.
+        self._language_servers: LanguageServers | None = None
+        self._shared_tools: Final[list[Tool]] = [*map(self._diagnosed, workspace_tools), *web]
         # Without a data folder there is no place for a view.
         home = coding_session.setup.home
         self._sandbox = self._make_sandbox(home) if home else None
@@ -114,7 +119,10 @@ class SessionRuntime:
             [] if self._sandbox is None else [Sandboxed(tool, self._sandbox) for tool in workspace_tools]
         )
         patch = ApplyPatch()
-        self._patch_tools: Final[list[Tool]] = [patch, *([Sandboxed(patch, self._sandbox)] if self._sandbox else [])]
+        self._patch_tools: Final[list[Tool]] = [
+            self._diagnosed(patch),
+            *([Sandboxed(patch, self._sandbox)] if self._sandbox else []),
+        ]
         # The user's own, as they were with the first prompt: the tools are the same bytes in every request.
         self._helper_kinds: Mapping[str, HelperKind] = {}
         # Helpers that run together ask one after the other.
@@ -157,6 +165,9 @@ class SessionRuntime:
         return Sandbox(
             self.session, self._roots, home, environment, limits, self.decision_log, self.identity, self._out_of_reach
         )
+
+    def _diagnosed(self, tool: Tool) -> Tool:
+        return Diagnosed(tool, lambda: self._language_servers) if tool.does == "edit" else tool
 
     @property
     def model(self) -> Model:
@@ -239,6 +250,8 @@ class SessionRuntime:
         turn_hooks = self.hooks.of_turn()
         toolbox.begin_turn(self.tool_context(), self.hooks.of_calls())
         self._briefing.begin_turn()
+        if self._language_servers is not None:
+            self._language_servers.begin_turn()
         model.begin_turn()
         system = await self.system_prompt()
         if of_server is not None:
@@ -374,12 +387,13 @@ class SessionRuntime:
     def _brief_with_reports(
         self, context: Context, hooks: "TurnHooks | None"
     ) -> Callable[[bool], Awaitable[Sequence[ContextUserMessage]]]:
-        """Return what `_brief` does, and have the ends of background commands and words of hooks told behind that."""
+        """Return what `_brief` does; ends of background commands, late errors and words of hooks are told behind it."""
         brief = self._brief(self._briefing, context)
 
         async def new_items(is_new_turn: bool) -> Sequence[ContextUserMessage]:
+            reports = [*self.background.take_reports(), *late_reports(self._language_servers, self._roots())]
             told = [] if hooks is None else hooks.take_items()
-            return [*await brief(is_new_turn), *map(report_item, self.background.take_reports()), *told]
+            return [*await brief(is_new_turn), *map(report_item, reports), *told]
 
         return new_items
 
@@ -411,8 +425,10 @@ class SessionRuntime:
             await session_core(self.session).record_note(SANDBOX, SETTLED)
 
     async def close(self) -> None:
-        """Kill the background commands, and wait until what a cancelled turn has left is discarded."""
+        """Kill background commands and language servers, and wait until what a cancelled turn has left is discarded."""
         await self.background.close()
+        if self._language_servers is not None:
+            await self._language_servers.close()
         if self._sandbox is not None:
             self._sandbox.leave()
             await self._sandbox.wait_until_discarded()
@@ -445,6 +461,7 @@ class SessionRuntime:
             context = await load(self.session)
             rules = await self.rule_log.load()
             self._helper_kinds = await asyncio.to_thread(self._read_helper_kinds)
+            self._language_servers = await asyncio.to_thread(language_servers_of, self._setup, self._server_folders())
             gate = PermissionGate(
                 self.mode,
                 rules,
@@ -508,6 +525,10 @@ class SessionRuntime:
             self._denies_reading,
         )
 
+    def _server_folders(self) -> SessionFolders:
+        """Return where language servers of this session may work, as far as the session knows."""
+        return SessionFolders(self._roots, self._command_environment(), self._out_of_reach, self.mode)
+
     def _own_folders(self) -> tuple[str, ...]:
         """Return our own folders, by their real paths."""
         return tuple(os.path.realpath(path) for path in self._setup.own_folders)
@@ -549,6 +570,7 @@ class SessionRuntime:
         return [
             *(*self._mcp_tools(), *patch_tools, *self._sandboxed_tools),
             *(*self._shared_tools, *search_tools),
+            *([Diagnostics(servers)] if (servers := self._language_servers) and servers.is_offered else []),
         ]
 
     def _mcp_tools(self) -> list[Tool]:

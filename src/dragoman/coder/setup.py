@@ -7,6 +7,8 @@ from dragoman.vocabulary.options import Choice
 
 if TYPE_CHECKING:
     from dragoman.coder.day_spending import DaySpending
+    from dragoman.coder.language_servers.known import ServerSpec
+    from dragoman.coder.language_servers.server import ServerTimeouts
     from dragoman.coder.managed_settings import ManagedSettings
     from dragoman.coder.models.contract import Model
     from dragoman.coder.retries import RetryPolicy
@@ -99,6 +101,8 @@ class Setup:
         fallback_models: "Sequence[str]" = (),
         spend: "SpendLimits | None" = None,
         retries: "RetryPolicy | None" = None,
+        language_servers: "Callable[[], Sequence[ServerSpec]]" = tuple,
+        server_timeouts: "ServerTimeouts | None" = None,
     ) -> None:
         self.models: Final = models
         self.environment: Final = environment
@@ -133,6 +137,9 @@ class Setup:
         self.fallback_models: Final = tuple(fallback_models)
         # How long a model call waits; None: as long as `RetryPolicy` says.
         self.retries: Final = retries
+        # Those to look for with the first prompt of a session, and how long they may take; None: as long as they may.
+        self.language_servers: Final = language_servers
+        self.server_timeouts: Final = server_timeouts
         self._spend = spend
         self._day_spending: DaySpending | None = None
         self._managed = managed

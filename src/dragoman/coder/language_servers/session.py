@@ -1,0 +1,65 @@
+"""The language servers of one session, put together: what the user and the administrator have set, and who is trusted.
+
+Decided once, with the first prompt: the tools that a session offers are the same in every request.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from dragoman.coder.language_servers.known import FoundServer, find_servers
+from dragoman.coder.language_servers.launch import ServerPlace
+from dragoman.coder.language_servers.problems import late_report
+from dragoman.coder.language_servers.servers import LanguageServers
+from dragoman.coder.modes import UNCONFINED
+from dragoman.coder.project_trust import ProjectTrust
+from dragoman.coder.setup import Setup
+from dragoman.host.markdown_files import project_folders
+from dragoman.host.paths import Roots
+
+_PACKAGES = ("lsprotocol", "pygls")
+
+
+class SessionFolders(NamedTuple):
+    """What a session knows of its folders: `hidden` returns what no command may see, `mode` its present mode."""
+
+    roots: Callable[[], Roots]
+    environment: Mapping[str, str]
+    hidden: Callable[[], Sequence[str]]
+    mode: Callable[[], str]
+
+
+def language_servers_of(setup: Setup, folders: SessionFolders) -> LanguageServers | None:
+    """Return the servers of a session; None: there is no program that could be one. Blocks, and starts nothing."""
+    specs = [
+        spec for spec in setup.language_servers() if setup.managed.language_servers.allows(spec.name, spec.command)
+    ]
+    if not specs or any(find_spec(package) is None for package in _PACKAGES):
+        return None
+    trust = ProjectTrust(setup.trust)
+    home = os.path.realpath(setup.home) if setup.home else ""
+
+    def trusted() -> list[str]:
+        return [root for root in folders.roots().real if _is_trusted(trust, root, setup.user_home)]
+
+    def place(roots: Sequence[str]) -> ServerPlace:
+        is_free = folders.mode() in UNCONFINED
+        return ServerPlace(roots, folders.environment, home, folders.hidden(), setup.sandbox_limits, is_free)
+
+    def programs() -> list[FoundServer]:
+        return find_servers(specs, folders.environment.get("PATH", os.defpath), folders.roots().real)
+
+    servers = LanguageServers(specs, place, setup.guardian, trusted, programs, setup.server_timeouts)
+    return servers if servers.find() else None
+
+
+def _is_trusted(trust: ProjectTrust, root: str, user_home: str) -> bool:
+    """Return whether the user trusts a folder, or the repository that it is in."""
+    return any(trust.state(folder).files is not None for folder in project_folders(root, user_home))
+
+
+def late_reports(servers: LanguageServers | None, roots: Roots) -> list[str]:
+    """Return what the model is told of errors that came after the results of their edits, if there are any."""
+    late = servers.take_late() if servers is not None else []
+    return [late_report(late, roots.real[0])] if late else []
