@@ -49,6 +49,9 @@ def test_what_would_be_started_is_shown(tmp_path: Path) -> None:
         "  MCP server far",
         "    reaches     https://x/y?key=[hidden]",
         "",
+        "  Language servers that you have installed look for errors after edits. Some run",
+        "  its build scripts and plugins, confined where this machine can confine.",
+        "",
     ]
 
 
@@ -283,11 +286,20 @@ def test_the_list_says_which_file_ended_trust(tmp_path: Path) -> None:
     assert listed == f"{folder}  (not trusted now: srv.sh has changed since it was trusted)\n"
 
 
-def test_nothing_to_trust_is_said(tmp_path: Path) -> None:
-    done = dragoman(tmp_path / "home", "trust", str(tmp_path))
-    said = f"{tmp_path} has nothing to trust: no acp.json, .mcp.json, hooks, or commands in files.\n"
-    assert (done.code, done.out) == (0, said)
-    assert not (tmp_path / "home").exists()
+@pytest.mark.requirement("LSP2")
+def test_a_folder_without_configuration_can_be_trusted_for_language_servers(tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    registry = tmp_path / "home" / "trust.json"
+    refused = dragoman(tmp_path / "home", "trust", str(folder))
+    assert (refused.code, is_trusted(registry, folder)) == (2, False)
+    assert f"{folder} has no acp.json, .mcp.json, hooks, or commands in files. When it is trusted:" in refused.error
+    assert "Language servers that you have installed look for errors after edits." in refused.error
+    done = dragoman(tmp_path / "home", "trust", "--yes", str(folder))
+    assert (done.code, done.out) == (0, f"{folder} is trusted\n")
+    assert is_trusted(registry, folder)
+    (folder / ".mcp.json").write_text('{"mcpServers": {"evil": {"command": "evil"}}}')
+    assert not is_trusted(registry, folder)
 
 
 def surroundings(folder: Path) -> dict[str, str]:

@@ -52,6 +52,9 @@ day = 20
 [web]
 fetch = true
 hosts = ["*.example.com"]
+[language_servers]
+names = ["pyright"]
+commands = ["/usr/bin/gopls *"]
 """
 
 

@@ -8,6 +8,7 @@ def tools_page() -> str:
     from dragoman.coder.slash_commands import BUILT_IN
     from dragoman.coder.tools.background_tools import BashOutput, BashStop
     from dragoman.coder.tools.bash import Bash
+    from dragoman.coder.tools.diagnostics import Diagnostics
     from dragoman.coder.tools.plan_and_ask import AskUser, UpdatePlan
     from dragoman.coder.tools.read import ReadFile
     from dragoman.coder.tools.search import Glob, Grep, ListFiles
@@ -17,7 +18,7 @@ def tools_page() -> str:
     from dragoman.coder.tools.write import EditFile, WriteFile
 
     files = (ReadFile, ListFiles, Glob, Grep, WriteFile, EditFile)
-    kinds = (*files, Bash, BashOutput, BashStop, WebFetch, WebSearch, Delegate, UpdatePlan, AskUser)
+    kinds = (*files, Bash, BashOutput, BashStop, Diagnostics, WebFetch, WebSearch, Delegate, UpdatePlan, AskUser)
     # That of tool `agent` depends on the model; here it is whole.
     schemas = {one.name: agent_schema(("one", "other")) if one is Delegate else one.schema for one in kinds}
     tools = [
@@ -38,7 +39,8 @@ def tools_page() -> str:
         (
             "After a refusal the model is told `Permission denied.` and the reason. `agent` has `name` only where "
             "there are [kinds of helpers](../how-to/helpers.md). `web_search` is offered where the model's provider "
-            "[searches](../how-to/models.md#search-the-web)."
+            "[searches](../how-to/models.md#search-the-web), `diagnostics` where there is a "
+            "[language server](../how-to/diagnostics.md)."
         ),
         "## Modes",
         (

@@ -32,6 +32,12 @@ MCP_KEYS: Final = {
     "url": "where it listens (`http`, `sse`)",
     "headers": "what is sent with every request, a table; `$NAME` is taken from your environment",
 }
+LANGUAGE_SERVER_KEYS: Final = {
+    "command": "the program and its arguments, a list of texts; a path has to be a whole one",
+    "files": "names of files that it is for, a list of patterns: `*.rb`",
+    "language": "the language of these files, as the protocol calls it; if not given, by the ending",
+    "enabled": "`false` turns it off",
+}
 REGISTRY_TOP_KEYS: Final = {
     "$schema": "for editors; not read",
     "servers": "the agents: an object by name, or a list of objects with a `name`",
@@ -114,6 +120,7 @@ RUN_EXITS: Final = (
 def settings_page() -> str:
     from dragoman.cli.settings import KEYS
     from dragoman.client.registry_file import _ENTRY, _TOP
+    from dragoman.coder.language_servers.known import KEYS as SERVER_KEYS
     from dragoman.coder.mcp.config import _KEYS
     from dragoman.coder.models.provider_config import PROVIDER_KEYS as KNOWN_PROVIDER_KEYS
     from dragoman.dialects.vendors.named import NAMES
@@ -128,6 +135,7 @@ def settings_page() -> str:
     }
     check("config.toml [providers.NAME]", set(PROVIDER_KEYS), set(KNOWN_PROVIDER_KEYS))
     check("config.toml [mcp.NAME]", set(MCP_KEYS), set().union(*_KEYS.values()))
+    check("config.toml [language_servers.NAME]", set(LANGUAGE_SERVER_KEYS), set(SERVER_KEYS))
     check("acp.json", set(REGISTRY_TOP_KEYS), set(_TOP))
     check("acp.json servers", set(REGISTRY_KEYS), set(_ENTRY))
     parts = [
@@ -144,6 +152,8 @@ def settings_page() -> str:
         table(("key", "what it is for"), [(f"`{name}`", about) for name, about in PROVIDER_KEYS.items()]),
         "### [mcp.NAME]",
         table(("key", "what it is for"), [(f"`{name}`", about) for name, about in MCP_KEYS.items()]),
+        "### [language_servers.NAME]",
+        table(("key", "what it is for"), [(f"`{name}`", about) for name, about in LANGUAGE_SERVER_KEYS.items()]),
         "## acp.json",
         (
             "The agents that `dragoman run --agent NAME` knows: in the config folder, and in a project (`acp.json` or "

@@ -15,14 +15,21 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 A project can bring a configuration (acp.json, .mcp.json) and hooks that start
 programs, and slash commands and skills with command lines in them.
-Nothing of it is used until you trust it. Trust is for what it says now, and for
-the files of the folder that it starts: when one of them changes, or a new one
-comes, you are asked again. What it would start, reach and be given is shown,
-and you are asked. For a secret of yours that it names (a key in a variable, a
-file with a token) you are asked once more; without that yes, what wants it is
-not used.
+Nothing of it is used until you trust it, and language servers, which show
+errors after edits, run in trusted folders only. Trust is for what the folder
+says now, and for the files of it that are started: when one of them changes, or
+a new one comes, you are asked again. What would be started, reached and given
+is shown, and you are asked. For a secret of yours that it names (a key in a
+variable, a file with a token) you are asked once more; without that yes, what
+wants it is not used.
 """
 _LABEL: Final = 11
+# Shown for every folder: they look at any, and some run what is in it.
+_LANGUAGE_SERVERS: Final = (
+    "  Language servers that you have installed look for errors after edits. Some run",
+    "  its build scripts and plugins, confined where this machine can confine.",
+    "",
+)
 # Columns that a label and the mark of what goes on need.
 _NARROWEST: Final = 20
 _STOPS: Final = ("q", "quit", "n", "no")
@@ -102,23 +109,24 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
     folder = folder.resolve()
     files = trust.covered(folder)
     shown = harmless_line(str(folder))
-    if not files:
-        print(f"{shown} has nothing to trust: no {', '.join(trust.COVERED[:2])}, hooks, or commands in files.")
-        return 0
     parts = parts_of(folder, files, own_file("acp.json").parent, os.environ)
     named = named_files(str(folder), all_launches(parts), os.environ)
     unnamed = [secret for secret in allowed if not any(_allows(secret, own) for part in parts for own in part.secrets)]
     if unnamed:
         return print_error(f"--allow-secret {unnamed[0]}: nothing in {shown} names this secret")
     asking = not yes and can_ask_user()
-    whole = _print([f"{shown} may start, reach and be given, when it is trusted:", *_lines(parts)], paged=asking)
+    has = "may start, reach and be given, when it is trusted:"
+    if not files:
+        has = f"has no {', '.join(trust.COVERED[:2])}, hooks, or commands in files. When it is trusted:"
+    whole = _print([f"{shown} {has}", *_lines(parts), *_LANGUAGE_SERVERS], paged=asking)
     if not yes and not asking:
         return print_error("nothing was changed: there is no terminal to ask at; if this is what you want, add --yes")
     if asking and not (whole and _is_confirmed("Trust this?")):
         return print_error("nothing was changed", NOT_DONE)
     secrets = {part.part: [own for own in part.secrets if _may_have(part, own, allowed, asking)] for part in parts}
     given = {part: own for part, own in secrets.items() if own}
-    print(f"{shown} is trusted: {', '.join(trust.trust(registry, folder, files, named=named, secrets=given))}")
+    names = ", ".join(trust.trust(registry, folder, files, named=named, secrets=given))
+    print(f"{shown} is trusted{f': {names}' if names else ''}")
     return 0
 
 

@@ -31,7 +31,7 @@ from dragoman.coder.identity_limits import (
 from dragoman.coder.kept_results import KeptResults
 from dragoman.coder.kept_rules import KeptRules, project_of
 from dragoman.coder.language_servers.servers import LanguageServers
-from dragoman.coder.language_servers.session import SessionFolders, language_servers_of, late_reports
+from dragoman.coder.language_servers.session import ServerFolders, language_servers_of, late_reports
 from dragoman.coder.managed_rules import rule_book
 from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.coder.model_calls import ModelCalls
@@ -525,9 +525,9 @@ class SessionRuntime:
             self._denies_reading,
         )
 
-    def _server_folders(self) -> SessionFolders:
+    def _server_folders(self) -> ServerFolders:
         """Return where language servers of this session may work, as far as the session knows."""
-        return SessionFolders(self._roots, self._command_environment(), self._out_of_reach, self.mode)
+        return ServerFolders(self._roots, self._command_environment(), self._out_of_reach, self.mode)
 
     def _own_folders(self) -> tuple[str, ...]:
         """Return our own folders, by their real paths."""

@@ -164,7 +164,7 @@ class ServerConnection:
         else:
             self._receive_request(message.id, message.method, message.params)
 
-    def _receive_answer(self, message: messages.Envelope) -> None:
+    def _receive_answer(self, message: messages.ServerMessage) -> None:
         answer = self._open.pop(message.id, None) if isinstance(message.id, int) else None
         if answer is None or answer.done():
             return

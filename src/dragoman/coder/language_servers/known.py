@@ -25,7 +25,7 @@ class ServerSpec(NamedTuple):
     """A language server: its command line, and the names of the files that it is for.
 
     `language` is the protocol's name for the language of every file; empty: by the file's ending. Of servers with the
-    same `stands_for`, the first that is found is used. `named_by_user`: its program may lie anywhere.
+    same `stands_for`, the first that is found is used. `options` are sent to it when it starts.
     """
 
     name: str
@@ -33,7 +33,7 @@ class ServerSpec(NamedTuple):
     files: tuple[str, ...]
     language: str = ""
     stands_for: str = ""
-    named_by_user: bool = False
+    options: Mapping[str, object] = {}
 
     def is_for(self, path: str) -> bool:
         """Return whether it is for a file, by the file's name."""
@@ -54,7 +54,11 @@ KNOWN: Final = (
     ServerSpec("basedpyright", ("basedpyright-langserver", "--stdio"), _PYTHON, stands_for="pyright"),
     ServerSpec("pyright", ("pyright-langserver", "--stdio"), _PYTHON, stands_for="pyright"),
     ServerSpec("ruff", ("ruff", "server"), _PYTHON),
-    ServerSpec("typescript", ("typescript-language-server", "--stdio"), _SCRIPTS),
+    # It would have npm fetch types of packages.
+    ServerSpec(
+        *("typescript", ("typescript-language-server", "--stdio"), _SCRIPTS),
+        options={"disableAutomaticTypingAcquisition": True},
+    ),
     ServerSpec("gopls", ("gopls",), ("*.go",)),
     ServerSpec("rust-analyzer", ("rust-analyzer",), ("*.rs",)),
     ServerSpec("clangd", ("clangd",), _C),
@@ -103,8 +107,7 @@ def _spec(name: str, table: Mapping[str, Any], known: ServerSpec | None) -> Serv
         raise UsageError(f"{where}.language has to be a text.")
     command = _texts(f"{where}.command", table.get("command", known.command if known else None))
     files = _texts(f"{where}.files", table.get("files", known.files if known else None))
-    stands_for = known.stands_for if known else ""
-    spec = ServerSpec(name, command, files, language, stands_for, named_by_user="command" in table)
+    spec = (known or ServerSpec(name, (), ()))._replace(command=command, files=files, language=language)
     return spec if enabled else None
 
 

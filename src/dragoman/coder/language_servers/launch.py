@@ -41,7 +41,7 @@ class ServerPlace(NamedTuple):
     is_free: bool = False
 
 
-class Launch(NamedTuple):
+class ServerStart(NamedTuple):
     """How a server is started. `close` blocks, after its end; `limits` are what a look from outside holds it to."""
 
     argv: list[str]
@@ -51,7 +51,7 @@ class Launch(NamedTuple):
     is_confined: bool
 
 
-def prepare(server: FoundServer, place: ServerPlace) -> Launch:
+def prepare(server: FoundServer, place: ServerPlace) -> ServerStart:
     """Return how to start a server. Blocks. Raises `SandboxRefused` where it may only run confined, and cannot be."""
     wanted = place.limits or default_limits()
     memory = min(wanted.memory, MEMORY_BYTES) if wanted.memory else MEMORY_BYTES
@@ -65,19 +65,20 @@ def prepare(server: FoundServer, place: ServerPlace) -> Launch:
     except (SandboxRefused, PathRefused):
         if not place.is_free:
             raise
-        return Launch(server.argv, environment, lambda: None, wanted, is_confined=False)
+        return ServerStart(server.argv, environment, lambda: None, wanted, is_confined=False)
 
 
 def _confined(
     server: FoundServer, place: ServerPlace, environment: Mapping[str, str], wanted: ResourceLimits
-) -> Launch:
+) -> ServerStart:
     user_home = os.path.realpath(environment.get("HOME") or os.path.expanduser("~"))
     hidden = [
         *hidden_from_commands(place.home, environment),
         *place.hidden,
         *credential_files(place.roots, user_home),
     ]
-    folders, files = _of_program(server, user_home)
+    shown = _of_program(server, user_home)
+    folders, files = [*shown.folders], [*shown.files]
     if probe().level == "bubblewrap":
         real = [os.path.realpath(path) for path in hidden]
         view = home_view(user_home, place.roots, real)
@@ -85,7 +86,7 @@ def _confined(
         files += view.files
         hidden += [view.hidden] if view.hidden else []
     box = confine(
-        server.argv,
+        shown.argv,
         cwd=place.roots[0],
         readable=[*place.roots, *folders],
         shown_files=files,
@@ -95,22 +96,38 @@ def _confined(
     temporary = box.environment.get("TMPDIR", "/tmp")
     # cargo would write into the workspace.
     own = {"CARGO_TARGET_DIR": os.path.join(temporary, "target")}
-    return Launch(
+    return ServerStart(
         box.argv, {**confined_environment(environment), **own, **box.environment}, box.close, wanted, is_confined=True
     )
 
 
-def _of_program(server: FoundServer, user_home: str) -> tuple[list[str], list[str]]:
-    """Return the folders and files of a server that lies where nothing else is shown: in the home folder, in /tmp."""
-    files = [word for word in server.argv if os.path.isabs(word) and os.path.isfile(word)]
-    files += [real for path in files if (real := os.path.realpath(path)) != path]
-    found = [_installed_in(path, user_home) for path in (server.program, os.path.realpath(server.program))]
-    return list(dict.fromkeys(filter(None, found))), list(dict.fromkeys(files))
+class _Shown(NamedTuple):
+    """The command line of a server as it can be started, and what of it has to be shown."""
+
+    argv: list[str]
+    folders: list[str]
+    files: list[str]
+
+
+def _of_program(server: FoundServer, user_home: str) -> _Shown:
+    """Return what is to be shown of a server that lies where nothing else is: in the home folder, in /tmp."""
+    argv = server.argv
+    places = [_installed_in(path, user_home) for path in (server.program, os.path.realpath(server.program))]
+    if _is_hidden(server.program, user_home) and not places[0]:
+        argv[0] = os.path.realpath(server.program)  # a link that is not shown, to what is
+    # Of a link in their place there is nothing to show: bubblewrap cannot put a file over one.
+    files = [word for word in argv if os.path.isabs(word) and os.path.isfile(word) and os.path.realpath(word) == word]
+    files = [path for path in files if _is_hidden(path, user_home)]
+    return _Shown(argv, list(dict.fromkeys(filter(None, places))), list(dict.fromkeys(files)))
+
+
+def _is_hidden(path: str, user_home: str) -> bool:
+    return any(is_inside(path, folder) for folder in (user_home, *FRESH))
 
 
 def _installed_in(path: str, user_home: str) -> str:
     """Return the folder that a program is installed in with what belongs to it; empty: all may see it, or none is."""
-    if not any(is_inside(path, folder) for folder in (user_home, *FRESH)):
+    if not _is_hidden(path, user_home):
         return ""
     parts = path.split("/")
     if "node_modules" in parts:

@@ -27,7 +27,7 @@ _SEVERITIES: Final[dict[int, Severity]] = {1: "error", 2: "warning", 3: "informa
 _READ: Final = ("range", "severity", "code", "source")
 
 
-class Envelope(Struct, forbid_unknown_fields=False):
+class ServerMessage(Struct, forbid_unknown_fields=False):
     """A message as it arrives: a request has an id and a method, a notification a method, a response an id."""
 
     id: int | str | None = None
@@ -106,20 +106,24 @@ def encoded(params: object) -> Raw:
     return Raw(msgspec.json.encode(_converter().unstructure(params)))
 
 
-def decode_envelope(body: bytes) -> Envelope | None:
+def decode_envelope(body: bytes) -> ServerMessage | None:
     """Return a message; None: it is none."""
     try:
-        return msgspec.json.decode(body, type=Envelope)
+        return msgspec.json.decode(body, type=ServerMessage)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
-def initialize(roots: Sequence[str]) -> Raw:
-    """Return the parameters of `initialize`: what this client can do, and where the session works."""
+def initialize(roots: Sequence[str], options: Mapping[str, object]) -> Raw:
+    """Return the parameters of `initialize`: what this client can do, and where the session works.
+
+    `options` are the server's own, which the protocol says nothing of.
+    """
     document = types.TextDocumentClientCapabilities(
         synchronization=types.TextDocumentSyncClientCapabilities(did_save=True),
         publish_diagnostics=types.PublishDiagnosticsClientCapabilities(version_support=True),
-        diagnostic=types.DiagnosticClientCapabilities(dynamic_registration=True),
+        # Said at once, or not at all: what is registered later is not there when the first file is opened.
+        diagnostic=types.DiagnosticClientCapabilities(dynamic_registration=False),
     )
     workspace = types.WorkspaceClientCapabilities(
         configuration=True,
@@ -140,6 +144,7 @@ def initialize(roots: Sequence[str]) -> Raw:
         client_info=types.ClientInfo(name="dragoman", version=VERSION),
         root_uri=uri_of(roots[0]),
         workspace_folders=_folders(roots),
+        initialization_options=dict(options) or None,
     )
     return encoded(params)
 

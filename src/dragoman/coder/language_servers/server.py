@@ -22,7 +22,7 @@ from msgspec import UNSET, MsgspecError, Raw, UnsetType
 
 from dragoman.background import call_in_background
 from dragoman.coder.language_servers.known import FoundServer
-from dragoman.coder.language_servers.launch import Launch, ServerPlace, prepare
+from dragoman.coder.language_servers.launch import ServerPlace, ServerStart, prepare
 from dragoman.coder.language_servers.problems import Problem
 from dragoman.errors import DragomanError
 from dragoman.host.guardian import Guardian
@@ -163,14 +163,13 @@ class LanguageServer:
 
     async def _items(self, connection: "ServerConnection", path: str, document: _Document) -> list[object] | None:
         """Return the diagnostics of a file as the server has it: those it is asked for, and those it has sent."""
-        if self._pulls:
-            asked = await self._pull(connection, path)
-            if asked is None:
-                return None
-            return [*asked, *(document.published.items if document.published else ())]
-        if document.published is None and not await self._wait_for_publication(connection, document):
-            return None
-        return [*document.published.items] if document.published else None
+        if not self._pulls and document.published is None:
+            await self._wait_for_publication(connection, document)
+        sent = None if document.published is None else document.published.items
+        if not self._pulls:
+            return None if sent is None else [*sent]
+        asked = await self._pull(connection, path)
+        return None if asked is None else [*asked, *(sent or ())]
 
     async def _pull(self, connection: "ServerConnection", path: str) -> Sequence[object] | None:
         from dragoman.coder.language_servers import messages
@@ -187,8 +186,8 @@ class LanguageServer:
                 break
         return None
 
-    async def _wait_for_publication(self, connection: "ServerConnection", document: _Document) -> bool:
-        """Wait until the server has said something of this text, and then nothing more for a moment."""
+    async def _wait_for_publication(self, connection: "ServerConnection", document: _Document) -> None:
+        """Wait until the server has said something of this text, and then nothing more for a moment; or is lost."""
         lost = asyncio.ensure_future(connection.lost.wait())
         try:
             seconds: float | None = None
@@ -198,10 +197,8 @@ class LanguageServer:
                     await asyncio.wait([news, lost], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     news.cancel()
-                if lost.done():
-                    return False
-                if not document.news.is_set():
-                    return True
+                if lost.done() or not document.news.is_set() or self._pulls:
+                    return
                 document.news.clear()
                 has_version = document.published is not None and document.published.version is not None
                 seconds = self._timeouts.quiet_of_version if has_version else self._timeouts.quiet
@@ -273,6 +270,8 @@ class LanguageServer:
 
         if method == "client/registerCapability" and params is not UNSET and messages.registers_pull(params):
             self._pulls = True
+            for document in self._documents.values():
+                document.news.set()  # those that wait for what it sends are to ask it
         return messages.answer(method, params, self.place.roots)
 
     # -- its life -----------------------------------------------------------------------------------------------------
@@ -326,11 +325,11 @@ class LanguageServer:
 
     async def _run(self) -> bool:
         """Start the process, and hold it until it is lost or idle; return whether it was lost."""
-        await call_in_background(_load)
         launch = await asyncio.to_thread(prepare, self.found, self.place)
         try:
             child = self._guardian().start(launch.argv, cwd=self.place.roots[0], env=launch.environment)
             try:
+                await call_in_background(_load)  # meanwhile it starts
                 return await self._live(child, launch)
             finally:
                 await child.stop()
@@ -338,13 +337,15 @@ class LanguageServer:
         finally:
             await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(launch.close)))
 
-    async def _live(self, child: Child, launch: Launch) -> bool:
+    async def _live(self, child: Child, launch: ServerStart) -> bool:
         from dragoman.coder.language_servers import messages
         from dragoman.coder.language_servers.connection import ServerConnection
 
         connection = ServerConnection(child, self._receive, self._answer)
         try:
-            answer = await connection.request("initialize", messages.initialize(self.place.roots), self._timeouts.start)
+            answer = await connection.request(
+                "initialize", messages.initialize(self.place.roots, self.found.spec.options), self._timeouts.start
+            )
             self._abilities = messages.abilities(answer)
             self._pulls = self._abilities.pulls
             connection.notify("initialized", Raw(b"{}"))
@@ -363,7 +364,7 @@ class LanguageServer:
         finally:
             connection.close("it was stopped")
 
-    async def _hold(self, connection: "ServerConnection", child: Child, launch: Launch) -> bool:
+    async def _hold(self, connection: "ServerConnection", child: Child, launch: ServerStart) -> bool:
         """Wait until the server is lost, has outgrown its memory (True), or has been idle for long (False)."""
         watch = UsageWatch(launch.limits, child.members)
         while True:

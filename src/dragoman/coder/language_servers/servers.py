@@ -27,7 +27,7 @@ MOST_CHECKS: Final = 200
 _log = logging.getLogger(__name__)
 
 
-class EditedText(NamedTuple):
+class FileEdit(NamedTuple):
     """A file before and after an edit. `old` None: it is new; `new` None: it was deleted, or is no whole text."""
 
     path: str
@@ -95,7 +95,7 @@ class LanguageServers:
         """Return whether a server may be for a file, by its name: what is not costs an edit nothing more."""
         return any(spec.is_for(path) for spec in self._specs)
 
-    async def check_edits(self, edits: Sequence[EditedText]) -> list[Problem]:
+    async def check_edits(self, edits: Sequence[FileEdit]) -> list[Problem]:
         """Return the errors that edits have brought to their files. Waits, but no longer than `ServerTimeouts.edit`.
 
         What is found later has `take_late`.

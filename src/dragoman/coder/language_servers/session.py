@@ -21,7 +21,7 @@ from dragoman.host.paths import Roots
 _PACKAGES = ("lsprotocol", "pygls")
 
 
-class SessionFolders(NamedTuple):
+class ServerFolders(NamedTuple):
     """What a session knows of its folders: `hidden` returns what no command may see, `mode` its present mode."""
 
     roots: Callable[[], Roots]
@@ -30,7 +30,7 @@ class SessionFolders(NamedTuple):
     mode: Callable[[], str]
 
 
-def language_servers_of(setup: Setup, folders: SessionFolders) -> LanguageServers | None:
+def language_servers_of(setup: Setup, folders: ServerFolders) -> LanguageServers | None:
     """Return the servers of a session; None: there is no program that could be one. Blocks, and starts nothing."""
     specs = [
         spec for spec in setup.language_servers() if setup.managed.language_servers.allows(spec.name, spec.command)

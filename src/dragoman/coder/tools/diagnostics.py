@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.language_servers.problems import Problem, edit_report, tool_report
-from dragoman.coder.language_servers.servers import EditedText, LanguageServers, Seen
+from dragoman.coder.language_servers.servers import FileEdit, LanguageServers, Seen
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import only_known, schema
 from dragoman.coder.tools.contract import BadInput, Preview, Tool, ToolContext, ToolOutcome
@@ -169,5 +169,5 @@ async def _loaded(path: str, context: ToolContext) -> Loaded | None:
     return file if file.whole else None
 
 
-def _edit(path: str, old: Loaded, new: Loaded | None) -> EditedText:
-    return EditedText(path, old.text, None if new is None else new.text)
+def _edit(path: str, old: Loaded, new: Loaded | None) -> FileEdit:
+    return FileEdit(path, old.text, None if new is None else new.text)
