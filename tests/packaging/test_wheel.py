@@ -53,7 +53,7 @@ def test_the_installed_program_is_the_wheels(bare: Bare, tmp_path: Path) -> None
     findings = {one["what"]: one for one in json.loads(found.stdout)["findings"]}
     assert [one for one in findings.values() if one["health"] == "broken"] == []
     assert findings["extras"]["text"] == (
-        "not installed: models, mcp, lsp, chat, serve. " + how_to_install("models", "mcp", "chat", "serve")
+        "not installed: models, mcp, lsp, chat, serve. " + how_to_install("models", "mcp", "lsp", "chat", "serve")
     )
 
 
