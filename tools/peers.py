@@ -28,6 +28,7 @@ TYPESCRIPT = "5.9.3"
 AGENTAO = ("agentao==0.5.17",)
 # It takes any newer SDK and MCP package, starts with neither, and imports a package that it does not name.
 IAC_CODE = ("iac-code==0.16.0", "agent-client-protocol==0.9.0", "mcp==1.28.1", "websockets>=15,<16")
+LANGUAGE_SERVERS = {"pyright": "1.1.414", "typescript-language-server": "6.0.2", "typescript": "5.9.3"}
 EXAMPLES = "1.9.0"  # of the TypeScript SDK: the last release that ships its example agents
 # acpx wants 22.13, and under an older node npm would pick an older acpx without a word. These packages are node itself.
 NODE = "22.23.3"
@@ -84,13 +85,18 @@ def codex_agent(folder: Path, say: Say) -> None:
     npm(folder / "codex", {"@agentclientprotocol/codex-acp": CODEX_AGENT}, "the adapter of Codex", say)
 
 
+def language_servers(folder: Path, say: Say) -> None:
+    """pyright and typescript-language-server in `.peers/language-servers/node_modules`, with a node beside them."""
+    npm(folder / "language-servers", {**LANGUAGE_SERVERS, node_package(): NODE}, "language servers", say)
+
+
 def sdk_examples(folder: Path, say: Say) -> None:
     """The agents that came with the TypeScript SDK, in `.peers/examples/node_modules`."""
     packages = {"@agentclientprotocol/sdk": EXAMPLES, "zod": NPM_PACKAGES["zod"]}
     npm(folder / "examples", packages, "the TypeScript SDK's examples", say)
 
 
-NPM_PEERS = (acpx, gemini_cli, opencode, claude_agent, codex_agent, sdk_examples)
+NPM_PEERS = (acpx, gemini_cli, opencode, claude_agent, codex_agent, language_servers, sdk_examples)
 
 
 def npm(folder: Path, packages: Mapping[str, str], what: str, say: Say) -> None:

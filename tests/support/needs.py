@@ -75,6 +75,14 @@ def need_opencode() -> list[str]:
     return _by_name("opencode", PEERS / "opencode" / "node_modules" / opencode_package() / "bin" / "opencode")
 
 
+def need_language_servers() -> str:
+    """The folders to put first on PATH, so that pyright and typescript-language-server are found, and their node."""
+    modules = PEERS / "language-servers" / "node_modules"
+    programs = [modules / ".bin" / name for name in ("pyright-langserver", "typescript-language-server")]
+    _by_name("language servers", modules / node_package() / "bin" / "node", *programs)
+    return f"{modules}/.bin{os.pathsep}{modules / node_package()}/bin"
+
+
 def need_agentao(module: str) -> list[str]:
     """The command that runs a module of Agentao in its own environment; `-P`, so that a folder's module is none."""
     home = PEERS / "agentao"

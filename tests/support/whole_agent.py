@@ -114,11 +114,12 @@ async def whole(
     managed: ManagedSettings | None = None,
     models: Models | None = None,
     setup: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] = ENVIRONMENT,
     **client: Any,
 ) -> AsyncIterator[tuple[Client, Conversation]]:
     """A client and a session of the agent in a folder. `setup` has more of what `Setup` takes."""
     made = Guarded(
-        models or Fixed(make_model), ENVIRONMENT, mode=mode, home=str(home or ""), managed=managed, **(setup or {})
+        models or Fixed(make_model), environment, mode=mode, home=str(home or ""), managed=managed, **(setup or {})
     )
     agent = coding_agent(made, store=store)
     asking = (user or User("reject_once")).permission

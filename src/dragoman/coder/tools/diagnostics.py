@@ -72,7 +72,7 @@ class Diagnostics:
             text = tool_report(problems, context.roots.real[0]) + "\n".join(lines)
         else:
             text = "\n".join(lines) or "No problems."
-        return ToolOutcome(text, raw={"problems": [_raw(problem) for problem in problems[:_RAW_PROBLEMS]]})
+        return ToolOutcome(text, raw={"problems": _raw(problems)})
 
     def _paths(self, call: JudgedCall) -> list[str]:
         """Return the paths that are meant; without any, those that were edited last."""
@@ -120,8 +120,9 @@ def _remarks(paths: Sequence[str], seen: Sequence[Seen | None]) -> list[str]:
     return lines
 
 
-def _raw(problem: Problem) -> dict[str, object]:
-    return problem._asdict()
+def _raw(problems: Sequence[Problem]) -> list[dict[str, object]]:
+    """Return problems for programs: clients get them with the call's raw output."""
+    return [problem._asdict() for problem in problems[:_RAW_PROBLEMS]]
 
 
 class Diagnosed:
@@ -155,7 +156,11 @@ class Diagnosed:
             return outcome
         edits = [_edit(path, old, await _loaded(path, context)) for path, old in before.items() if old is not None]
         problems = await servers.check_edits(edits)
-        return outcome._replace(text=outcome.text + edit_report(problems, context.roots.real[0]).rstrip("\n"))
+        if not problems:
+            return outcome
+        report = edit_report(problems, context.roots.real[0]).rstrip("\n")
+        raw = {**outcome.raw, "problems": _raw(problems)} if isinstance(outcome.raw, dict) else outcome.raw
+        return outcome._replace(text=outcome.text + report, raw=raw)
 
 
 async def _loaded(path: str, context: ToolContext) -> Loaded | None:
