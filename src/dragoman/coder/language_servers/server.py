@@ -74,7 +74,7 @@ class _Document:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.version = 1
+        self.edition = 1
         self.published: Published | None = None
         # Set by each publication of this text.
         self.news: Final = asyncio.Event()
@@ -226,10 +226,10 @@ class LanguageServer:
 
         self._documents[path] = self._documents.pop(path)  # used last
         document.text = text
-        document.version += 1
+        document.edition += 1
         document.published = None
         document.news.clear()
-        connection.notify("textDocument/didChange", messages.did_change(path, document.version, text))
+        connection.notify("textDocument/didChange", messages.did_change(path, document.edition, text))
 
     def _save(self, connection: "ServerConnection", path: str, text: str) -> None:
         from dragoman.coder.language_servers import messages
@@ -260,7 +260,7 @@ class LanguageServer:
         said = messages.published(params)
         document = self._documents.get(said.path) if said is not None else None
         # Of a file that is not open here, or of an earlier text of it, nothing is kept.
-        if said is None or document is None or said.version not in (None, document.version):
+        if said is None or document is None or said.version not in (None, document.edition):
             return
         document.published = said._replace(items=said.items[: messages.MOST_PROBLEMS])
         document.news.set()
