@@ -6,10 +6,11 @@ import pytest
 
 from dragoman.coder.hook_input import hook_calls, our_input
 from dragoman.coder.hook_verdict import HookVerdict, HookWord, decide_after_hooks
-from dragoman.coder.permissions import JudgedCall
+from dragoman.coder.permissions import Approved, JudgedCall, PermissionGate, UserAnswer
 from dragoman.permissions.decision import DecidedBy, Decision
 from dragoman.permissions.facts import Action
 from dragoman.permissions.policy import Verdict
+from dragoman.vocabulary.identity import LOCAL, Identity
 
 RUN = Action("execute", "make")
 
@@ -53,6 +54,28 @@ def test_an_allow_answers_a_plain_question_of_the_mode_alone(
     by: DecidedBy, act: Action, is_local: bool, answered: bool
 ) -> None:
     assert after("ask", by, "allow", act, is_local=is_local) == (("allow", "hook") if answered else ("ask", by))
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("HK3")
+@pytest.mark.parametrize(("identity", "questions"), [(LOCAL, 0), (Identity(confined=False, token="phone"), 1)])
+async def test_a_gate_takes_an_allow_in_the_turns_of_its_own_user_alone(identity: Identity, questions: int) -> None:
+    called = JudgedCall("c", "bash", {"command": "make"}, [RUN], hooked=HookVerdict("allow", "h"))
+    asked: list[JudgedCall] = []
+
+    async def look() -> JudgedCall:
+        return called
+
+    async def ask(call: JudgedCall) -> UserAnswer:
+        asked.append(call)
+        return UserAnswer("reject_once")
+
+    async def remember(rule: object) -> None:
+        raise AssertionError(rule)
+
+    gate = PermissionGate(lambda: "ask", [], remember, identity=lambda: identity)
+    verdict = await gate.approve(called, look, ask)
+    assert (len(asked), isinstance(verdict, Approved)) == (questions, not questions)
 
 
 @pytest.mark.parametrize(

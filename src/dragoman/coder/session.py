@@ -22,9 +22,8 @@ from dragoman.coder.prompt_files import PromptFiles, read_prompt_files
 from dragoman.coder.session_options import SessionOptions
 from dragoman.coder.setup import Setup
 from dragoman.errors import RequestFailed
-from dragoman.host.markdown_files import project_folders
+from dragoman.host.markdown_files import PROJECT_FOLDERS, project_folders
 from dragoman.host.text import harmless
-from dragoman.host.trusted_parts import HOOK_FILES
 from dragoman.vocabulary.events import AnyEvent, Notice
 from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.options import AnyCommand
@@ -266,8 +265,15 @@ class CodingSession:
     def _projects_with_hooks(self, identity: Identity) -> list[str] | None:
         """Return the folders whose hooks may count; None: neither they nor the user have a file of hooks. Blocks."""
         projects = self.projects(identity)
-        names = [os.path.join(folder, name) for folder in projects for name in HOOK_FILES]
-        return projects if any(os.path.lexists(name) for name in (self.setup.hooks, *names) if name) else None
+        if self.setup.hooks and os.path.lexists(self.setup.hooks):
+            return projects
+        # Most projects have neither of these folders, and their sessions open without a further import.
+        if not any(os.path.lexists(os.path.join(one, folder)) for one in projects for folder in PROJECT_FOLDERS):
+            return None
+        from dragoman.host.trusted_parts import HOOK_FILES
+
+        names = (os.path.join(one, name) for one in projects for name in HOOK_FILES)
+        return projects if any(map(os.path.lexists, names)) else None
 
     def _mode(self) -> str:
         return str(self.session.option("mode")) if self._runtime is None else self._runtime.mode()
