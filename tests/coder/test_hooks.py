@@ -13,6 +13,7 @@ from dragoman.coder.context import ContextUserMessage
 from dragoman.host.process_tree import living
 from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.events import AnyEvent, Idle, Notice, ToolCallUpdate
+from tests.support.needs import ROOT
 from tests.support.scripted_turns import RecordingModel, bash, call
 from tests.support.waiting import until
 from tests.support.whole_agent import User, ends, events_of, text, whole
@@ -546,5 +547,5 @@ print(*(name for name in sys.modules if name.startswith("dragoman.coder.hook")))
 
 
 def test_a_session_without_hooks_imports_nothing_of_them(tmp_path: Path) -> None:
-    run = subprocess.run([sys.executable, "-c", PLAIN, tmp_path], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", PLAIN, tmp_path], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["dragoman.coder.hook_verdict"]

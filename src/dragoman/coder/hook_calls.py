@@ -13,7 +13,7 @@ from dragoman.coder.hook_input import hook_calls, hook_response, our_input
 from dragoman.coder.hook_output import HookAnswer, context_of, verdict_of
 from dragoman.coder.hook_verdict import HookVerdict
 from dragoman.coder.hooks import SessionHooks
-from dragoman.coder.permissions import JudgedCall
+from dragoman.coder.permissions import JudgedCall, digest_of
 from dragoman.coder.tagged_text import wrap_in_tag
 from dragoman.coder.tool_names import names_of
 from dragoman.coder.toolbox import STOPPED, failure_of
@@ -38,6 +38,7 @@ class CallHooks:
             return call._replace(hooked=HookVerdict("deny", self._hooks.stopped))
         if not self._hooks.matching("PreToolUse", names_of(call.tool), self._is_meant(call)):
             return call
+        proposed = call
         answers = await self._ask(call)
         updated = next((one for one in answers if one.updated is not None), None)
         verdict = verdict_of(answers)
@@ -52,7 +53,8 @@ class CallHooks:
         # While hooks ran, files may have changed: what is judged and shown is the world behind them.
         now = await tool.preview(call, context)
         call = call._replace(acts=now.acts, stamp=now.stamp, hooked=verdict)
-        await shown.update(title=self._label + now.title, content=list(now.content), locations=list(now.locations))
+        if digest_of(call) != digest_of(proposed):
+            await shown.update(title=self._label + now.title, content=list(now.content), locations=list(now.locations))
         return call
 
     async def _updated(
