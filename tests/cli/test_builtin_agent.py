@@ -15,7 +15,6 @@ from tests.support.command import Called, call
 from tests.support.editor import HELLO, Editor
 
 CANARY = "sk-canary-0123456789abcdef"
-FORMER_NAME = "dragoman: warning: the model `offline` is called `demo` now; the old name goes with the next release\n"
 
 
 def dragoman(home: Path, *arguments: str, said: str = "", **env: str) -> Called:

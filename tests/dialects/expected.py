@@ -56,10 +56,6 @@ def without(value: Json, *keys: str) -> Json:
     return {key: inner for key, inner in value.items() if key not in keys}
 
 
-def is_foreign(kind: Any, *known: str) -> bool:
-    return kind not in known
-
-
 # -- within version 1 ------------------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,6 @@ from tests.support.upstream import Reply, streams, upstream
 
 ANTHROPIC_TOOL = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}
 PAGES = tuple(SearchSource(*page) for page in (CITED, OTHER))
-NEWER = partial(gemini_searches, "gemini-3.5-flash")
 SPEAKERS: list[tuple[Family, str, Callable[[], Reply], Any, SearchReport]] = [
     ("anthropic", "claude-opus-4-8", anthropic_searches, ANTHROPIC_TOOL, SearchReport(1, PAGES[:1])),
     ("openai", "gpt-5", openai_searches, {"type": "web_search"}, SearchReport(1, PAGES[:1])),
