@@ -1,6 +1,6 @@
 """The engines that every test of the contract runs against."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,10 @@ from tests.store.scenes import ENGINES, Place
 
 
 @pytest.fixture(params=ENGINES)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Somewhere to keep sessions, and a way to open a store there: once, twice, again."""
-    return ENGINES[request.param](tmp_path / "sessions")
+    with ENGINES[request.param](tmp_path / "sessions") as place:
+        yield place
 
 
 @pytest.fixture

@@ -5,15 +5,18 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from dragoman.store.contract import Log, Record, SessionMeta, SessionPage, Store, StoreFailed
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
+from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import AnyEvent, Idle
+from tests.support.postgres import empty_database
 
 
 class Place(Protocol):
@@ -22,7 +25,23 @@ class Place(Protocol):
     def __call__(self, *, clock: Callable[[], float] = time.time) -> Store: ...
 
 
-ENGINES: dict[str, Callable[[Path], Place]] = {"sqlite": lambda folder: partial(SqliteStore, folder)}
+@contextmanager
+def sqlite_place(folder: Path) -> Iterator[Place]:
+    """A folder."""
+    yield partial(SqliteStore, folder)
+
+
+@contextmanager
+def postgres_place(folder: Path) -> Iterator[Place]:
+    """A database on a real server."""
+    with empty_database() as url:
+        yield partial(PostgresStore, url)
+
+
+ENGINES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
+    "sqlite": sqlite_place,
+    "postgres": postgres_place,
+}
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 IDLE: AnyEvent = Idle(stop_reason="end_turn")

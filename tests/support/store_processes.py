@@ -279,3 +279,17 @@ async def live_and_tell(folder: str) -> None:
     await refusal(store.change("a", title="x"))
     await store.close()
     print("end", flush=True)
+
+
+async def hold_in_postgres(url: str, lease: str) -> None:
+    """Hold a session in a database and append to it until that fails."""
+    from dragoman.store.postgres.store import PostgresStore
+
+    store = PostgresStore(url, lease_seconds=float(lease))
+    log = await store.create(meta("a"))
+    number = 0
+    while await tried(log, note(number)) is None:
+        if number == 0:
+            print("held", flush=True)
+        number += 1
+    print("lost", flush=True)

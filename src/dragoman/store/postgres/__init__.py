@@ -1,0 +1,1 @@
+"""Sessions in PostgreSQL, for agents on several machines. Needs the extra `cluster` (asyncpg)."""

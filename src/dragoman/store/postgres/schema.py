@@ -1,0 +1,83 @@
+"""The tables, made and brought up to date by numbered migrations.
+
+`node` is who may write: a process of ours with a lease that it renews (`node_lease`). `session` says which node owns
+a session and how far its log goes; `entry` is the logs, in parts by session. `place_left` remembers where sessions
+stood in the list before they moved, and `about` numbers these moves (`listing`).
+
+A migration is never changed once it was released: a database has run it. The number of the last one is in `about`; a
+database of a later release is not opened.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from dragoman.store.contract import StoreFailed
+
+if TYPE_CHECKING:
+    from asyncpg import Record
+    from asyncpg.connection import Connection
+
+# Parts of the table of entries. A part is what one vacuum works on.
+_PARTS: Final = 16
+
+_FIRST: Final = f"""
+    CREATE TABLE dragoman.node (
+        id text COLLATE "C" PRIMARY KEY, incarnation bigint NOT NULL, url text NOT NULL, expires timestamptz NOT NULL
+    );
+    -- Half of a page is left free: the end of the log is updated with every commit, and finds room beside the row.
+    CREATE TABLE dragoman.session (
+        id text COLLATE "C" PRIMARY KEY, cwd text COLLATE "C" NOT NULL, directories text NOT NULL,
+        created bigint NOT NULL, title text NOT NULL, activity bigint NOT NULL, archived boolean NOT NULL,
+        changed bigint NOT NULL,
+        owner text COLLATE "C", owner_incarnation bigint, fence bigint NOT NULL, last_sequence bigint NOT NULL,
+        appended bigint NOT NULL
+    ) WITH (fillfactor = 50);
+    CREATE INDEX session_by_activity ON dragoman.session (archived, activity DESC, id DESC);
+    CREATE INDEX session_by_cwd ON dragoman.session (cwd, archived, activity DESC, id DESC);
+    CREATE INDEX session_by_owner ON dragoman.session (owner, owner_incarnation) WHERE owner IS NOT NULL;
+    CREATE TABLE dragoman.entry (
+        session text COLLATE "C" NOT NULL, sequence bigint NOT NULL, kind text NOT NULL, body bytea NOT NULL,
+        PRIMARY KEY (session, sequence)
+    ) PARTITION BY HASH (session);
+    {
+    "".join(
+        f"CREATE TABLE dragoman.entry_{part} PARTITION OF dragoman.entry "
+        f"FOR VALUES WITH (MODULUS {_PARTS}, REMAINDER {part});"
+        for part in range(_PARTS)
+    )
+}
+    CREATE TABLE dragoman.place_left (
+        number bigint PRIMARY KEY, previous bigint NOT NULL,
+        id text COLLATE "C" NOT NULL, activity bigint NOT NULL, archived boolean NOT NULL
+    );
+    CREATE INDEX place_left_by_activity ON dragoman.place_left (archived, activity DESC, id DESC);
+"""
+MIGRATIONS: Final = (_FIRST,)
+
+
+async def migrate(connection: "Connection[Record]") -> None:
+    """Bring the tables up to date, or make them. Two that begin at once take turns. Raise `StoreFailed` for a
+    database of a later release. Waits for the database."""
+    if await _version(connection) == len(MIGRATIONS):
+        return
+    async with connection.transaction():
+        # A lock of this transaction: what it guards is the making of tables, and nothing that a lease is about.
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtext('dragoman schema'))")
+        version = await _version(connection)
+        if version > len(MIGRATIONS):
+            raise StoreFailed("the database was made by a later release of Dragoman; update this one")
+        if version == 0:
+            await connection.execute(
+                "CREATE SCHEMA IF NOT EXISTS dragoman;"
+                "CREATE TABLE dragoman.about (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL,"
+                " generation text NOT NULL, changes bigint NOT NULL, newest bigint NOT NULL);"
+                "INSERT INTO dragoman.about VALUES (true, 0, replace(gen_random_uuid()::text, '-', ''), 0, 0)"
+            )
+        for statements in MIGRATIONS[version:]:
+            await connection.execute(statements)
+        await connection.execute("UPDATE dragoman.about SET version = $1", len(MIGRATIONS))
+
+
+async def _version(connection: "Connection[Record]") -> int:
+    if await connection.fetchval("SELECT to_regclass('dragoman.about')") is None:
+        return 0
+    return int(await connection.fetchval("SELECT version FROM dragoman.about"))

