@@ -69,6 +69,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "coder": {"genai_prices", "google", "httpx2", "lsprotocol", "mcp", "pydantic_ai", "pygls"},
     "gateway": {"granian", "httpx2", "prometheus_client", "starlette", "websockets"},
     "cli": {"prompt_toolkit", "rich"},
+    "store": {"asyncpg"},
     "testing": {"pytest"},
 }
 FOR_ALL_THIRD_PARTY = {"msgspec"}

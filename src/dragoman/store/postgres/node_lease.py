@@ -32,15 +32,19 @@ _LATE_AFTER: Final = 2 / 3
 _AGAIN_AFTER: Final = 1 / 30
 # Rows of nodes that are gone for so long, and own nothing, are deleted.
 _FORGET: Final = "1 day"
+# A new name, or one whose last process is gone: its lease has ended, or was given back.
 _TAKE: Final = """
     INSERT INTO dragoman.node VALUES ($1, 1, $2, clock_timestamp() + $3 * interval '1 second')
     ON CONFLICT (id) DO UPDATE SET incarnation = node.incarnation + 1, url = excluded.url, expires = excluded.expires
     WHERE node.expires < clock_timestamp() RETURNING incarnation
 """
+# Also when the lease has ended meanwhile: as long as the incarnation was not counted on, no other process has taken
+# anything from us.
 _RENEW: Final = """
     UPDATE dragoman.node SET expires = clock_timestamp() + $3 * interval '1 second'
     WHERE id = $1 AND incarnation = $2 RETURNING true
 """
+# Expired, and not deleted: the next process of this name goes on from this incarnation.
 _GIVE_BACK: Final = "UPDATE dragoman.node SET expires = '-infinity' WHERE id = $1 AND incarnation = $2"
 _FORGET_GONE: Final = f"""
     DELETE FROM dragoman.node WHERE expires < clock_timestamp() - interval '{_FORGET}'
@@ -122,6 +126,7 @@ class NodeLease:
                     await connection.execute(_GIVE_BACK, self.name, self.incarnation)
 
     async def _renew_for_ever(self) -> None:
+        # Ends with the lease, which the timers end also while a renewal waits for its answer.
         pause = _RENEW_AFTER
         while self._state is not LeaseState.LOST:
             await asyncio.sleep(self.seconds * pause)
@@ -138,7 +143,7 @@ class NodeLease:
             _log.warning("the lease of node %s was not renewed: %s", self.name, str(error) or "no answer")
             return False
         if self._state is LeaseState.LOST:
-            return False  # the answer came too late
+            return False  # the answer came too late, and what was ended for it is not begun again
         if not is_ours:
             self._change(LeaseState.LOST)
             return False
@@ -154,6 +159,7 @@ class NodeLease:
         ]
 
     def _change(self, state: LeaseState) -> None:
+        # A lease that is late has a timer that waits for it to be lost; the others of an older renewal are void.
         if state is not LeaseState.LATE:
             for timer in self._timers:
                 timer.cancel()

@@ -57,6 +57,7 @@ MIGRATIONS: Final = (_FIRST,)
 async def migrate(connection: "Connection[Record]") -> None:
     """Bring the tables up to date, or make them. Two that begin at once take turns. Raise `StoreFailed` for a
     database of a later release. Waits for the database."""
+    # Nearly always: one question, and no lock.
     if await _version(connection) == len(MIGRATIONS):
         return
     async with connection.transaction():
@@ -65,6 +66,7 @@ async def migrate(connection: "Connection[Record]") -> None:
         version = await _version(connection)
         if version > len(MIGRATIONS):
             raise StoreFailed("the database was made by a later release of Dragoman; update this one")
+        # The schema and its first row are made with the first migration, in the same transaction.
         if version == 0:
             await connection.execute(
                 "CREATE SCHEMA IF NOT EXISTS dragoman;"

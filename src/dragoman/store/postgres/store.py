@@ -56,11 +56,14 @@ _TRIES: Final = 10
 # What all stores of this process have open: the process (a fork has the set too), the database and the session.
 _open_here: Final[set[tuple[int, str, str]]] = set()
 
+# A session, and whether its owner is a node in the incarnation that it is in; the rest is decided in Python, from one
+# moment, and is compared with the row's `fence` when it is acted upon.
 _LOOK: Final = f"""
     SELECT {", ".join(f"session.{name}" for name in COLUMNS.split(", "))}, owner, owner_incarnation, fence,
     last_sequence, appended, node.incarnation AS incarnation, node.expires >= clock_timestamp() AS is_alive
     FROM dragoman.session LEFT JOIN dragoman.node ON node.id = session.owner WHERE session.id = $1
 """
+# The first fence of a session is 1; each new owner, and each end of one, counts it on.
 _CREATE: Final = f"""
     INSERT INTO dragoman.session ({COLUMNS}, changed, owner, owner_incarnation, fence, last_sequence, appended)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, 0) ON CONFLICT DO NOTHING RETURNING true
@@ -69,6 +72,7 @@ _COPY: Final = """
     INSERT INTO dragoman.entry SELECT $2, sequence, kind, body FROM dragoman.entry
     WHERE session = $1 AND sequence <= $3
 """
+# Only an expired node is counted on, by the database's clock; a node that renews in the same moment wins.
 _COUNT_ON: Final = """
     UPDATE dragoman.node SET incarnation = incarnation + 1
     WHERE id = $1 AND incarnation = $2 AND expires < clock_timestamp()
@@ -77,16 +81,19 @@ _TAKE: Final = """
     UPDATE dragoman.session SET owner = $2, owner_incarnation = $3, fence = fence + 1
     WHERE id = $1 AND fence = $4 RETURNING last_sequence
 """
+# Nothing happens if the session was taken from us: it is not ours to give.
 _GIVE_BACK: Final = """
     UPDATE dragoman.session SET owner = NULL, owner_incarnation = NULL, fence = fence + 1
     WHERE id = $1 AND owner = $2 AND owner_incarnation = $3
 """
+# Behind `leave_place`, in the same transaction: the place that it leaves is the one it has in the row.
 _MOVE: Final = "UPDATE dragoman.session SET activity = $2, changed = $3 WHERE id = $1"
 _CHANGE: Final = """
     UPDATE dragoman.session SET title = coalesce($2, title), archived = coalesce($3, archived),
     changed = coalesce($4, changed) WHERE id = $1 AND fence = $5 RETURNING true
 """
 _DELETE: Final = "DELETE FROM dragoman.session WHERE id = $1 AND fence = $2 RETURNING true"
+# The sizes of bodies are in the table itself, so those beyond the bound are not fetched from where large ones are kept.
 _READ: Final = f"""
     SELECT sequence, kind, body FROM (
         SELECT sequence, kind, body, sum(octet_length(body)) OVER (ORDER BY sequence) - octet_length(body) AS before
@@ -146,6 +153,7 @@ class PostgresStore:
         self._on_lease = on_lease
         self._lease: NodeLease | None = None
         self._writer: GroupCommit | None = None
+        # One at a time: two sessions that begin together share the lease that the first of them acquires.
         self._leasing = asyncio.Lock()
         self._logs: dict[str, PostgresLog] = {}
         # Sessions that are being opened, which are not to be opened twice.
@@ -174,6 +182,7 @@ class PostgresStore:
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
         """Change the `title` of a session, or whether it is `archived`. Wait until it is committed."""
+        # As often as the row changes in between: its owner may append, or be another node a moment later.
         storable = None if title is None else storable_title(title)
         for _ in range(_TRIES):
             async with self._database.transaction() as connection:
@@ -202,7 +211,7 @@ class PostgresStore:
     # -- questions -----------------------------------------------------------------------------------------------------
 
     async def read_meta(self, session_id: str) -> SessionMeta:
-        """Return the title, folder and times of a session, whoever owns it. Wait for the database."""
+        """Return the title, folder and times of a session, of any owner. Wait for the database."""
         async with self._database.transaction(read_only=True) as connection:
             return (await self._look(connection, session_id)).meta
 
@@ -221,7 +230,7 @@ class PostgresStore:
             return (await self._look(connection, session_id)).last
 
     async def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        """Yield the records of a session behind the number `after`, in batches, whoever owns it."""
+        """Yield the records of a session behind the number `after`, in batches; also where another node owns it."""
         await self._settle(session_id)
 
         def read(behind: int) -> Awaitable[Batch]:
@@ -247,6 +256,7 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Commit what waits, give every session back, and disconnect."""
+        # Logs first: what they have appended is written under the lease that is given back at the end.
         for log in list(self._logs.values()):
             with suppress(StoreFailed):  # the `committed` callback of each lost entry got the error
                 await log.finish()
@@ -284,8 +294,10 @@ class PostgresStore:
 
     async def _open_log(self, session_id: str, take: Callable[[], Awaitable[tuple[SessionMeta, int]]]) -> PostgresLog:
         _check_name(session_id)
+        # Decided here and not by the owner in the row: to the database both of our own requests look the same.
         if session_id in self._logs or session_id in self._opening:
             raise SessionOpenHere(_OPEN_HERE)
+        # From here to the log there are three states: being taken, taken and ours, refused.
         self._opening.add(session_id)
         # A caller that is cancelled leaves the database to finish; what was taken for it is given back then.
         taking = asyncio.ensure_future(take())
@@ -299,6 +311,7 @@ class PostgresStore:
                 self._opening.discard(session_id)
         if self._writer is None:
             raise StoreFailed("the session store is closed")
+        # The writer of the lease that is held now; if another one came while we waited, the first append fails.
         log = PostgresLog(self, self._writer, meta, last)
         self._logs[session_id] = log
         _open_here.add((*self._place, session_id))
@@ -328,6 +341,7 @@ class PostgresStore:
             row = (*columns_of(meta), number, lease.name, lease.incarnation, length)
             if not await connection.fetchval(_CREATE, *row):
                 raise StoreFailed("there is a session with this id already")
+            # Entries never change, so those up to the length that was read are the same a moment later.
             if source is not None:
                 await connection.execute(_COPY, source, meta.id, length)
         return meta._replace(title=storable_title(meta.title)), length
@@ -336,6 +350,7 @@ class PostgresStore:
         for _ in range(_TRIES):
             async with self._database.transaction(read_only=True) as connection:
                 seen = await self._look(connection, session_id)
+            # Before anything changes: what it raises leaves the session as it was.
             if check is not None:
                 check(seen.meta)
             if self._is_ours(seen):
@@ -347,6 +362,7 @@ class PostgresStore:
                 async with self._database.transaction() as connection:
                     await connection.execute(_COUNT_ON, *seen.owner)
                 continue
+            # The row may have got another owner since we looked; then its fence differs, and we look again.
             async with self._database.transaction() as connection:
                 last = await connection.fetchval(_TAKE, session_id, lease.name, lease.incarnation, seen.fence)
             if last is not None:
@@ -360,6 +376,7 @@ class PostgresStore:
                 seen = await self._look(connection, session_id)
                 self._raise_if_held(session_id, seen)
                 if await connection.fetchval(_DELETE, session_id, seen.fence):
+                    # Behind the session's row: an append of ours that runs now has locked it, and is waited for.
                     await connection.execute("DELETE FROM dragoman.entry WHERE session = $1", session_id)
                     return
         raise _busy()
@@ -376,12 +393,14 @@ class PostgresStore:
                     on_change=self._on_lease_change,
                 )
                 await lease.acquire()
+                # The writer of the lost lease has failed what it had; nothing waits in it.
                 if self._writer is not None:
                     await self._writer.close()
                 self._lease, self._writer = lease, GroupCommit(self._database, lease, self._now)
             return self._lease
 
     def _on_lease_change(self, state: LeaseState) -> None:
+        # Their entries are refused by the database from now on; readers and writers of them learn it at once.
         if state is LeaseState.LOST:
             for log in list(self._logs.values()):
                 log.end()
@@ -398,6 +417,7 @@ class PostgresStore:
 
     def _raise_if_held(self, session_id: str, seen: _Seen) -> None:
         """Raise `SessionHeld` if a living node owns a session and this one does not."""
+        # Ours, open or not: the log of a session that is being released has ended already.
         lease = self._lease
         if lease is not None and seen.owner == (lease.name, lease.incarnation):
             return
@@ -436,6 +456,7 @@ class PostgresStore:
         async with self._database.transaction(read_only=True) as connection:
             last = (await self._look(connection, session_id)).last
             rows = await connection.fetch(_READ, session_id, after)
+        # Numbers without a gap, as they were written: a missing entry is noticed.
         records: list[Record] = []
         for row in rows:
             try:
