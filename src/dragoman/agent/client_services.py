@@ -32,6 +32,7 @@ from dragoman.vocabulary.services import (
 from dragoman.vocabulary.tools import ClientTerminalItem
 
 if TYPE_CHECKING:
+    from dragoman.agent.lent_servers import LentServers
     from dragoman.agent.session import Session
     from dragoman.agent.turn import RunningTurn
 
@@ -64,6 +65,10 @@ class EventSink(Protocol):
 
     async def send_notification(self, note: Note) -> None:
         """Send a notification; wait while the queue is full."""
+
+    @property
+    def lent(self) -> "LentServers":
+        """The MCP servers that the client lends."""
 
 
 # Set in the task of a prompt handler. Tasks that the handler starts inherit it, which is how code that outlives its

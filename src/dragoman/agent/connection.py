@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman import limits
 from dragoman.agent.author_handlers import AgentCore, warn
@@ -38,7 +38,11 @@ from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
 from dragoman.vocabulary.identity import Identity, identity_in
+from dragoman.vocabulary.mcp_messages import MCP_MESSAGE
 from dragoman.vocabulary.session_ids import session_of
+
+if TYPE_CHECKING:
+    from dragoman.agent.lent_servers import LentServers
 
 _log: Final = logging.getLogger(__name__)
 
@@ -58,6 +62,7 @@ class ClientSink:
     def __init__(self, link: Link, client: ClientCapabilities) -> None:
         self.client = client  # what the client can do for the agent; nothing before `initialize`
         self._link = link
+        self._lent: LentServers | None = None
         self._known: set[str] = set()
         self._held: dict[str, list[AnyEvent]] = {}
 
@@ -106,6 +111,19 @@ class ClientSink:
     async def send_notification(self, note: Note) -> None:
         """Send a notification; wait while the client does not read."""
         await self._link.send_notification(note)
+
+    @property
+    def lent(self) -> "LentServers":
+        """The MCP servers that the client lends. Most lend none, so this is imported with the first call."""
+        if self._lent is None:
+            from dragoman.agent.lent_servers import LentServers
+
+            self._lent = LentServers(self._link.ask)
+        return self._lent
+
+    def receive_from_server(self, note: ExtensionNote) -> bool:
+        """Hand a notification of an MCP server to the call that it belongs to; False: there is no such call."""
+        return self._lent is not None and note.method == MCP_MESSAGE and self._lent.receive(note.params)
 
     def hold(self, session_id: str, event: AnyEvent) -> bool:
         """Hold an event until its session is announced. False: it is announced already."""
@@ -259,6 +277,8 @@ class ClientConnection:
             case ExtensionNote():
                 handler = self._agent.notifications.get(note.method)
                 if handler is None:
+                    if self.sink.receive_from_server(note):
+                        return
                     # Not noise: a client may send extensions that only some agents know.
                     _log.debug("notification %s ignored: the agent has no handler for it", note.method[:80])
                     return

@@ -21,7 +21,7 @@ import logging
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman import limits
 from dragoman.agent.client_services import EventSink, TextSink
@@ -40,6 +40,9 @@ from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
 from dragoman.vocabulary.asking import Note, R, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import ClientCapabilities
+
+if TYPE_CHECKING:
+    from dragoman.agent.lent_servers import LentServers
 
 _log: Final = logging.getLogger(__name__)
 
@@ -88,6 +91,11 @@ class Journal:
     def client(self) -> ClientCapabilities:
         """What the client can do for the agent."""
         return self._sink.client
+
+    @property
+    def lent(self) -> "LentServers":
+        """The MCP servers that the client lends; what they say is no part of the log."""
+        return self._sink.lent
 
     # -- the sink of a session ---------------------------------------------------------------------------------------
 

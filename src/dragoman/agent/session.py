@@ -14,7 +14,7 @@ Imported before `initialize` is answered where an author names `Session` in an a
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from os import PathLike
 from typing import TYPE_CHECKING, Final
@@ -36,7 +36,7 @@ from dragoman.agent.permission import (
     subject_of,
 )
 from dragoman.agent.tool import DisplayTerminal, ToolCall
-from dragoman.errors import UsageError
+from dragoman.errors import RequestFailed, UsageError
 from dragoman.vocabulary.asking import Extension, ExtensionNote
 from dragoman.vocabulary.content import Content, Text, text_of
 from dragoman.vocabulary.events import (
@@ -407,6 +407,27 @@ class Session:
         check_turn()
         note = ExtensionNote(exact_text(extension_name(method)), plain(params, "params"))
         await self._core.sink.send_notification(note)
+
+    async def mcp_call(
+        self,
+        server_id: str,
+        method: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        on_notification: Callable[[str, Mapping[str, object]], None] | None = None,
+    ) -> object:
+        """Call an MCP server that the client lends (`McpAcp` in `mcp_servers`), and wait for its result.
+
+        `params` are those of MCP, with its `_meta`. `on_notification` gets the notifications of this call; it must not
+        block. `RequestFailed` has the error of the server, or -33001 where the client does not have it any more.
+        """
+        check_turn()
+        lent = self._core.sink.lent
+        heard = on_notification or (lambda method, params: None)
+        outcome = await lent.call(exact_text(server_id), exact_text(method), dict(params or {}), heard)
+        if outcome.fault is not None:
+            raise RequestFailed(*outcome.fault)
+        return outcome.result
 
     # -- the session's log -------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from dragoman.vocabulary.requests import (
     ListSessions,
     Login,
     Logout,
+    McpAcp,
     McpServer,
     NewSession,
     ReplayFromStart,
@@ -170,6 +171,22 @@ class Client:
             if not page.next_cursor:
                 return found
             cursor = page.next_cursor
+
+    def lend_mcp(self, name: str, server: object) -> McpAcp:
+        """Lend an MCP server of this program to the agent; pass what is returned in `mcp_servers` of a session.
+
+        `server` is an `MCPServer` or `Server` of the package `mcp`, or an async function: it gets an `McpCall` and
+        returns the result of MCP, or raises `RequestFailed` with an error of MCP. It answers until `end_mcp`, or the
+        end of the connection. Raise `UsageError` for an agent that takes no such servers
+        (`client.agent.capabilities.mcp_acp`).
+        """
+        if not self.agent.capabilities.mcp_acp:
+            raise UsageError("the agent takes no MCP servers over ACP: look at client.agent.capabilities.mcp_acp first")
+        return self._connection.lent.add(name, server)
+
+    def end_mcp(self, server: McpAcp) -> None:
+        """Lend a server no longer: calls of the agent fail from now on, and those that are open are answered."""
+        self._connection.lent.remove(server.server_id)
 
     # -- everything else ---------------------------------------------------------------------------------------------
 

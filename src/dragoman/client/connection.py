@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from dragoman import limits
 from dragoman.client.conversation import Conversation, ConversationState
 from dragoman.client.handlers import ClientHandlers
+from dragoman.client.lent_servers import LentMcpServers
 from dragoman.client.services import Services
 from dragoman.client.targets import Target, open_target
 from dragoman.client.timeouts import Clock, Timeouts
@@ -27,7 +28,7 @@ from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, TimedOut, UsageError
 from dragoman.link import Link, Trace
 from dragoman.link.pending_events import PendingEvents
-from dragoman.vocabulary.asking import Note, R, Reply, Request
+from dragoman.vocabulary.asking import ExtensionNote, Note, R, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
 from dragoman.vocabulary.requests import CancelTurn, ForkSession, NewSession, SessionOpened
@@ -96,13 +97,19 @@ class AgentConnection:
             seconds=EARLY_SECONDS,
             on_drop=lambda: self.on_noise("an update for a session that was never opened"),
         )
-        self._services = Services(handlers, self._conversations, self._pending_events, self.on_noise, self.on_bug)
+        self.lent: Final = LentMcpServers(self._send_note, self.on_bug)
+        self._services = Services(
+            handlers, self._conversations, self._pending_events, self.on_noise, self.on_bug, self.lent
+        )
         self.clock: Final = Clock(settings.timeouts, self, lambda: self._services.busy)
 
     def __repr__(self) -> str:
         turns = sum(conversation.newest is not None for conversation in self._conversations.values())
         sessions = len(self._conversations)
         return f"<AgentConnection {self.state} sessions={sessions} turns={turns} unread={self.unread_bytes()}>"
+
+    async def _send_note(self, note: ExtensionNote) -> None:
+        await self.link.send_notification(note)
 
     # -- life --------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.client.ask_user import asks_user, unanswered
 from dragoman.client.handlers import ClientHandlers
+from dragoman.client.lent_servers import LentMcpServers
 from dragoman.client.questions import Questions
 from dragoman.client.tool_calls import ToolCalls
 from dragoman.client.turn import TurnState
@@ -16,6 +17,7 @@ from dragoman.errors import NOT_FOUND, RequestFailed, echo
 from dragoman.link.pending_events import PendingEvents
 from dragoman.vocabulary.asking import Extension, Reply, Request
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
+from dragoman.vocabulary.mcp_messages import MCP_MESSAGE
 from dragoman.vocabulary.services import (
     Elicit,
     PermissionAnswer,
@@ -45,6 +47,7 @@ class Services:
         pending_events: PendingEvents,
         on_noise: Callable[[str], None],
         on_bug: Callable[[Exception], None],
+        lent: LentMcpServers,
     ) -> None:
         self.questions = Questions()
         self.opening = 0  # sessions that are being opened: their names are not known yet
@@ -53,6 +56,7 @@ class Services:
         self._pending_events = pending_events
         self._on_noise = on_noise
         self._on_bug = on_bug
+        self._lent = lent
         self._working = 0
 
     @property
@@ -71,6 +75,9 @@ class Services:
                 return self._ask_person(asker, self._permission(request), default_answer(request))
             case Elicit(scope=SessionScope(session_id=asker)):
                 return self._ask_person(asker, self._handlers.answer(request), default_answer(request))
+            case Extension(method=method) if method == MCP_MESSAGE:
+                # Not counted as work: a subscription to a server's changes is a call without an end.
+                return self._lent.answer(request)
             case Extension() if session is not None and asks_user(request):
                 return self._ask_person(session, self._handlers.answer(request), unanswered(request))
             case _:

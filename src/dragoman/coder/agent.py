@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 _MEMORY: Final = "coder"
 _CAPABILITIES: Final = AgentCapabilities(
-    embedded_context=True, image=True, list=True, close=True, mcp_http=True, mcp_sse=True, auth_status=True
+    embedded_context=True,
+    image=True,
+    list=True,
+    close=True,
+    mcp_http=True,
+    mcp_sse=True,
+    mcp_acp=True,
+    auth_status=True,
 )
 
 

@@ -18,6 +18,7 @@ from dragoman.errors import how_to_install
 from dragoman.host.guardian import Guardian
 
 if TYPE_CHECKING:
+    from dragoman.agent.lent_servers import LentServers
     from dragoman.coder.mcp.sdk.connection import Sdk
 
 # More are a mistake; each may be a process tree.
@@ -73,14 +74,15 @@ class McpServers:
         is_strange: Callable[[Config], bool] = lambda config: False,
         logins: str = "",
         questions: UserQuestions = NO_QUESTIONS,
+        lent: "LentServers | None" = None,
     ) -> None:
         """`environment` is this process's: children get it without secrets. `roots` are told to servers that ask.
         `guarded` tells whether the tools of a server are guarded ones, `is_strange` whether only a public address of it
         is called. `logins` is the folder of kept logins; empty: none is used. `questions` takes those of
-        servers to the user."""
+        servers to the user. `lent` calls servers that the client lends; None: they are not called."""
         self._guarded = guarded
         self._notice = notice
-        self._surroundings = McpEnvironment(cwd, environment, roots or [cwd], guardian, is_strange, logins)
+        self._surroundings = McpEnvironment(cwd, environment, roots or [cwd], guardian, is_strange, logins, lent)
         self._too_many = max(0, len(configs) - SERVERS)
         self._loading: asyncio.Task[Sdk] | None = None
         self._began = 0.0

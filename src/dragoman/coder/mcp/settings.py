@@ -1,12 +1,15 @@
 """The terms on which a session has servers: where they run, who is told what, how long anything may take."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from dragoman import limits
 from dragoman.coder.mcp.config import Config
 from dragoman.host.guardian import Guardian
 from dragoman.vocabulary.services import ElicitationAnswer, Form, Url
+
+if TYPE_CHECKING:
+    from dragoman.agent.lent_servers import LentServers
 
 # What a server lists, and says to have changed.
 Listed = Literal["tools", "prompts", "resources"]
@@ -38,6 +41,8 @@ class McpEnvironment(NamedTuple):
     is_strange: Callable[[Config], bool] = lambda config: False
     # The folder of kept logins; empty: servers are called without.
     logins: str = ""
+    # How servers are called that the client lends; None: they are not.
+    lent: "LentServers | None" = None
 
 
 class Notify(Protocol):

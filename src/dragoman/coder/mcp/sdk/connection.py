@@ -69,6 +69,15 @@ class SdkConnection:
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Enter the client. The handshake of today first: there are servers which end at any other first word."""
+        if self._peer.is_modern:
+            await self._enter(stack, "auto")
+        else:
+            await self._open_older(stack)
+        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            listening = asyncio.ensure_future(self._listen())
+            stack.callback(listening.cancel)
+
+    async def _open_older(self, stack: AsyncExitStack) -> None:
         try:
             await self._enter(stack, "legacy")
         except Exception as error:
@@ -77,9 +86,6 @@ class SdkConnection:
                 raise
             self.lost.clear()
             await self._enter(stack, "auto")
-        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            listening = asyncio.ensure_future(self._listen())
-            stack.callback(listening.cancel)
 
     async def definitions(self, server: Sequence[str]) -> Definitions:
         """Return the tools that the server has now."""

@@ -14,6 +14,7 @@ from mcp.types import CONNECTION_CLOSED, PARSE_ERROR
 from dragoman import limits
 from dragoman.coder.mcp.config import Config, hide, secrets_of
 from dragoman.coder.mcp.logins import LoginNeeded
+from dragoman.coder.mcp.sdk.acp_peer import LentPeer
 from dragoman.coder.mcp.sdk.lines import TOO_LARGE, Lines
 from dragoman.coder.mcp.sdk.web import Web
 from dragoman.coder.mcp.server_text import one_line
@@ -22,7 +23,7 @@ from dragoman.errors import StartFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.process import Child
 from dragoman.host.text import harmless
-from dragoman.vocabulary.requests import McpHttp, McpSse, McpStdio
+from dragoman.vocabulary.requests import McpAcp, McpHttp, McpSse, McpStdio
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -52,6 +53,10 @@ class SdkPeer(Protocol):
     def needs_login(self) -> bool:
         """Return whether it refuses us because it wants a login that only a person can do."""
 
+    @property
+    def is_modern(self) -> bool:
+        """Whether the newest protocol is spoken, without the handshake of the older ones."""
+
 
 def peer_for(config: Config, surroundings: McpEnvironment) -> SdkPeer:
     """Return the far end that a configuration names."""
@@ -61,11 +66,15 @@ def peer_for(config: Config, surroundings: McpEnvironment) -> SdkPeer:
         case McpHttp() | McpSse():
             strange = surroundings.is_strange(config)
             return Address(config, only_public=strange, logins="" if strange else surroundings.logins)
+        case McpAcp() if surroundings.lent is not None:
+            return LentPeer(config, surroundings.lent)
     raise StartFailed("is of a type that is not supported here")
 
 
 class Program:
     """A program that is started for the connection and ends with it, and all that it has started itself."""
+
+    is_modern = False
 
     def __init__(self, config: McpStdio, surroundings: McpEnvironment) -> None:
         self._config = config
@@ -99,7 +108,7 @@ class Program:
             guardian.leave(child.pid)
 
     def explain(self, error: BaseException | None) -> str:
-        what = self._ending or _what(error) or "closed the connection"
+        what = self._ending or said_of_error(error) or "closed the connection"
         if isinstance(error, TimeoutError) and self._lines is not None and self._lines.noise:
             what += f"; it wrote something else to stdout: {self._lines.noise}"
         # A server that lives writes there what it does, which explains nothing.
@@ -119,6 +128,8 @@ class Program:
 class Address:
     """A server behind a URL."""
 
+    is_modern = False
+
     def __init__(self, config: McpHttp | McpSse, *, only_public: bool = False, logins: str = "") -> None:
         self._web = Web(config, only_public=only_public, logins=logins)
         self._secrets = secrets_of(config)
@@ -132,7 +143,7 @@ class Address:
         answer = leaf(error)
         if self._web.status and (not isinstance(answer, MCPError) or answer.message in _SAYING_NOTHING):
             return f"answered with HTTP status {self._web.status}"
-        return hide(_what(error) or "closed the connection", self._secrets)
+        return hide(said_of_error(error) or "closed the connection", self._secrets)
 
     def stderr(self) -> str:
         return ""
@@ -160,7 +171,7 @@ def leaf(error: BaseException | None) -> BaseException | None:
     return error
 
 
-def _what(error: BaseException | None) -> str:
+def said_of_error(error: BaseException | None) -> str:
     """Return what an exception means. Only texts that were written for people are told; the rest may hold anything."""
     error = leaf(error)
     match error:
