@@ -180,3 +180,21 @@ async def test_too_many_requests_are_refused_and_what_ends_work_still_passes() -
         heard = await agent.hear_many(limits.IN_FLIGHT + 1)
     assert answer == error(limits.IN_FLIGHT + 3, -32001, "Too many requests in flight", {"retry": True})
     assert heard[-1] == note("session/cancel", sessionId="s0")
+
+
+@pytest.mark.requirement("MCP7")
+@every_pair
+async def test_what_passes_between_an_agent_and_a_server_that_the_editor_lends_stays_as_it_is(
+    front: int, back: int
+) -> None:
+    asked = {"serverId": "s1", "requestId": "r1", "method": "tools/call", "params": {"deep": [None, {}]}}
+    told = {"serverId": "s1", "requestId": "r1", "method": "notifications/progress", "params": {"progress": 0.5}}
+    async with in_session(front, back) as (editor, agent):
+        agent.say(request("q", "mcp/message", **asked), request("r", "mcp/message", **asked))
+        assert await editor.hear_many(2) == [request(1, "mcp/message", **asked), request(2, "mcp/message", **asked)]
+        editor.say(note("mcp/message", **told), result(1, result=None), error(2, -33001, "gone"))
+        assert await agent.hear_many(3) == [
+            note("mcp/message", **told),
+            result("q", result=None),
+            error("r", -33001, "gone"),
+        ]

@@ -1,13 +1,19 @@
 """An editor on the TypeScript SDK and MCP servers: prompts, resources, questions, and servers that it lends."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman import connect
+from dragoman.vocabulary.events import AgentMessageChunk
+from dragoman.vocabulary.requests import McpAcp
 from tests.support.editor import turns
 from tests.support.mcp_servers import RAW_SERVER
+from tests.support.needs import need, need_typescript_sdk
+from tests.support.sdk_peers import PROGRAMS
 from tests.support.ts_editor import calls, new_session, of_kind, played, said
 
 LIBRARY = {"name": "docs", "command": sys.executable, "args": [*RAW_SERVER, "library"], "env": []}
@@ -68,3 +74,29 @@ def test_a_question_of_a_server_is_answered_in_the_editor(tmp_path: Path, versio
     assert (page["mode"], page["url"]) == ("url", "https://example.org/pay")
     assert of_kind(lines, "complete") == [{"elicitationId": "e1"}]
     assert "Oslo" in str(of_kind(lines, "update"))
+
+
+@pytest.mark.requirement("MCP7")
+@both_versions
+async def test_a_server_that_our_client_lends_is_used_by_an_agent_of_theirs(tmp_path: Path, version: int) -> None:
+    from tests.coder.mcp.sdk_server import make_server
+
+    need_typescript_sdk()
+    command = [need("node"), str(PROGRAMS / "borrower.mjs"), str(version)]
+    async with connect(command, protocol=version) as client:
+        session = await client.new_session(str(tmp_path), mcp_servers=[client.lend_mcp("tools", make_server())])
+
+        async def asked(prompt: str) -> Any:
+            events = [event async for event in session.prompt(prompt)]
+            return json.loads("".join(event.text for event in events if isinstance(event, AgentMessageChunk)))
+
+        listed = await asked("tools/list")
+        assert [tool["name"] for tool in listed["result"]["tools"]][:2] == ["add", "headers"]
+        added = await asked('tools/call add {"a": 2, "b": 3}')
+        assert added["result"]["structuredContent"] == {"result": 5}
+        assert (await asked("no/such"))["error"]["code"] == -32601
+        redefined = await asked('tools/call redefine {"text": "x"}')
+        assert "result" in redefined
+        for server_id in list(client._connection.lent._handlers):
+            client.end_mcp(McpAcp("tools", server_id))
+        assert (await asked("tools/list"))["failed"] == {"code": -33001, "message": "There is no such MCP server here"}

@@ -31,7 +31,7 @@ def played(
         capture_output=True,
         text=True,
         timeout=SECONDS,
-        env={**os.environ, "HOME": str(folder / "user")},
+        env={**os.environ, "HOME": str(folder.parent / "user")},
         check=False,
     )
     lines: list[Line] = [json.loads(line) for line in done.stdout.splitlines()]

@@ -416,10 +416,11 @@ class Session:
         *,
         on_notification: Callable[[str, Mapping[str, object]], None] | None = None,
     ) -> object:
-        """Call an MCP server that the client lends (`McpAcp` in `mcp_servers`), and wait for its result.
+        """Call `method` of an MCP server that the client lends, and wait for its result.
 
-        `params` are those of MCP, with its `_meta`. `on_notification` gets the notifications of this call; it must not
-        block. `RequestFailed` has the error of the server, or -33001 where the client does not have it any more.
+        `server_id` is that of an `McpAcp` in `mcp_servers`. `params` are those of MCP, with its `_meta`.
+        `on_notification` gets the notifications of this call; it must not block. `RequestFailed` has the error of the
+        server, or -33001 where the client does not have it any more.
         """
         check_turn()
         lent = self._core.sink.lent

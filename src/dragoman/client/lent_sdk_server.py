@@ -4,11 +4,11 @@ Each request is served by itself, as the protocol of today has it: no handshake,
 server's lifespan is entered with the first request and lasts as long as the process: it has no end of its own.
 """
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
-import anyio
 from mcp import MCPError
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
@@ -16,7 +16,6 @@ from mcp.server.runner import modern_on_request
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.transport_context import TransportContext
-from pydantic import ValidationError
 
 from dragoman.client.lent_servers import McpCall, McpHandler
 from dragoman.errors import INVALID_PARAMS, RequestFailed, UsageError
@@ -37,7 +36,7 @@ class _SdkServer:
 
     def __init__(self, server: "Server[Any]") -> None:
         self._server = server
-        self._entering = anyio.Lock()
+        self._entering = asyncio.Lock()
         self._stack = AsyncExitStack()
         self._serve: Any = None
 
@@ -50,7 +49,7 @@ class _SdkServer:
             return await self._serve(_Exchange(call), call.method, call.params)
         except MCPError as error:
             raise RequestFailed(error.code, error.message, error.data) from None
-        except ValidationError:
+        except ValueError:  # params that are not those of the method
             raise RequestFailed(INVALID_PARAMS, "Invalid params") from None
 
 
@@ -65,7 +64,7 @@ class _Exchange:
         self.request_id = call.request_id
         self.transport = TransportContext(kind="acp", can_send_request=False)
         # Never set: a cancel ends the task that serves the request.
-        self.cancel_requested = anyio.Event()
+        self.cancel_requested = asyncio.Event()
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None

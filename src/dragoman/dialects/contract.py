@@ -21,8 +21,8 @@ from dragoman.wire import envelope
 
 Id: TypeAlias = envelope.Id
 
-# Methods that have types in the schema and that no part of Dragoman serves: a client may send them and a bridge passes
-# them on, as extensions.
+# Methods that have types in the schema and none in the vocabulary: a client may send them and a bridge passes them on,
+# as extensions. Served is `mcp/message` alone (`vocabulary/mcp_messages`), whose insides are another protocol's.
 FORWARDED_PREFIXES: Final = ("providers/", "mcp/", "proxy/")
 
 

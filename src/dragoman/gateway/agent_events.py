@@ -20,9 +20,10 @@ from dragoman.errors import LinkClosed, UsageError
 from dragoman.gateway.open_questions import answer_for_absent_clients
 from dragoman.gateway.shared_session import SHORT_BYTES
 from dragoman.link.pending_events import PendingEvents
-from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.asking import Extension, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.mcp_messages import MCP_MESSAGE
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, RequestScope
 from dragoman.vocabulary.session_ids import session_of, with_session
 
@@ -96,6 +97,8 @@ class AgentEvents:
     def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
         if isinstance(request, Elicit) and isinstance(request.scope, RequestScope):
             return self._ask_about_request(request, request.scope)
+        if isinstance(request, Extension) and request.method == MCP_MESSAGE:
+            return self._agent_side.lenders.ask(request)
         shared = self._sessions.get(session_of(request) or "")
         if shared is None:
             return self._ask_client(self._agent_side.origin, request)

@@ -29,6 +29,7 @@ from dragoman.gateway.agent_events import AgentEvents
 from dragoman.gateway.agent_restart import CHANGED, GONE, backoff, changed_options, missing, start_failure
 from dragoman.gateway.ceilings import OPERATOR
 from dragoman.gateway.in_flight import InFlightRequests
+from dragoman.gateway.lenders import Lenders
 from dragoman.gateway.logbook import connection_name
 from dragoman.gateway.shared_session import SharedSession
 from dragoman.link import Link
@@ -66,6 +67,7 @@ class AgentSide:
         self.origin: Final = origin
         self.sessions: Final[dict[str, SharedSession]] = {}  # by the agent's ids
         self.in_flight: Final = InFlightRequests()
+        self.lenders: Final = Lenders()
         self.agent = AgentHello(None)
         self.process_number = 0
         self.state = ProcessState.STOPPED

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
+from weakref import WeakSet
 
 from dragoman import limits
 from dragoman.dialects.codec.relayed_text import RelayedText
@@ -39,10 +40,11 @@ from dragoman.gateway.token_types import Scope
 from dragoman.link import Link
 from dragoman.link.text_relay import OutgoingText
 from dragoman.vocabulary import requests
-from dragoman.vocabulary.asking import Done, Note, R, Reply, Request
+from dragoman.vocabulary.asking import Done, ExtensionNote, Note, R, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, OptionsChanged
 from dragoman.vocabulary.hello import AgentHello, ClientHello, for_shared_agent
 from dragoman.vocabulary.identity import Identity, needs_in, with_identity, without_ours
+from dragoman.vocabulary.mcp_messages import MCP_MESSAGE
 from dragoman.vocabulary.session_ids import session_of, with_session
 
 # They open or delete a session, so an agent that was restarted need not open it again before them.
@@ -63,6 +65,8 @@ class ClientSide:
         self.connection: Final = connection
         self.agent_side: AgentSide | None = None  # the connection's own; from `initialize` on
         self.sessions: Final[dict[str, SharedSession]] = {}  # that it is subscribed to
+        # Agents that it may lend MCP servers to; they are not kept alive for that.
+        self._lent_to: Final[WeakSet[AgentSide]] = WeakSet()
         self.is_closed = False
         self.hello: ClientHello | None = None
         self.pending_replies = 0  # that are known and not sent yet: events wait behind them
@@ -345,6 +349,9 @@ class ClientSide:
                 on_reply(reply)
 
         failed = True
+        if isinstance(request, (requests.NewSession, requests.ResumeSession, requests.ForkSession)):
+            agent_side.lenders.declare(request.mcp_servers or (), self)
+            self._lent_to.add(agent_side)
         shared = None if isinstance(request, _OPENING) else self._shared_sessions.get(session_of(request) or "")
         if not agent_side.is_ready(shared):
             await agent_side.ensure_ready(shared)
@@ -386,6 +393,9 @@ class ClientSide:
         if not self.may("prompt"):
             return
         note = without_ours(note)
+        if isinstance(note, ExtensionNote) and note.method == MCP_MESSAGE:
+            self._forward_from_server(note)
+            return
         session_id = session_of(note)
         shared = self._shared_sessions.get(session_id or "")
         if shared is not None and not self._access.may_reach(shared.id, self.connection.token_identity):
@@ -397,6 +407,12 @@ class ClientSide:
             agent_side.link.send_notification_now(with_session(note, shared.agent_id))
         elif session_id not in agent_side.sessions:  # what only the agent calls so is no id for clients
             agent_side.link.send_notification_now(note)
+
+    def _forward_from_server(self, note: ExtensionNote) -> None:
+        """Pass on what an MCP server says that this client lends, to the agents that it is lent to."""
+        for agent_side in list(self._lent_to):
+            if agent_side.link.can_send and agent_side.lenders.is_lent_by(self, note):
+                agent_side.link.send_notification_now(note)
 
     # -- small steps -------------------------------------------------------------------------------------------------
 
