@@ -22,7 +22,15 @@ SESSION = {
     *("roots", "mcp_servers", "client", "options", "commands", "title", "usage"),
     *("say", "think", "emit", "tool", "terminal", "plan", "notice", "show_usage"),
     *("set_title", "set_commands", "set_options", "option", "queued_prompts"),
-    *("ask_permission", "permissions", "forget_permissions", "ask_user", "read_text_file", "write_text_file"),
+    *(
+        "ask_permission",
+        "permissions",
+        "forget_permissions",
+        "ask_user",
+        "read_text_file",
+        "write_text_file",
+        "mcp_call",
+    ),
     *("client_terminal", "request", "notify", "remember", "recall"),
 }
 
