@@ -66,9 +66,8 @@ class EventSink(Protocol):
     async def send_notification(self, note: Note) -> None:
         """Send a notification; wait while the queue is full."""
 
-    @property
-    def lent(self) -> "LentServers":
-        """The MCP servers that the client lends."""
+    def lent_servers(self) -> "LentServers":
+        """Return the MCP servers that the client lends."""
 
 
 # Set in the task of a prompt handler. Tasks that the handler starts inherit it, which is how code that outlives its

@@ -112,9 +112,8 @@ class ClientSink:
         """Send a notification; wait while the client does not read."""
         await self._link.send_notification(note)
 
-    @property
-    def lent(self) -> "LentServers":
-        """The MCP servers that the client lends. Most lend none, so this is imported with the first call."""
+    def lent_servers(self) -> "LentServers":
+        """Return the MCP servers that the client lends. Most lend none, so this is imported with the first call."""
         if self._lent is None:
             from dragoman.agent.lent_servers import LentServers
 

@@ -92,10 +92,9 @@ class Journal:
         """What the client can do for the agent."""
         return self._sink.client
 
-    @property
-    def lent(self) -> "LentServers":
-        """The MCP servers that the client lends; what they say is no part of the log."""
-        return self._sink.lent
+    def lent_servers(self) -> "LentServers":
+        """Return the MCP servers that the client lends; what they say is no part of the log."""
+        return self._sink.lent_servers()
 
     # -- the sink of a session ---------------------------------------------------------------------------------------
 

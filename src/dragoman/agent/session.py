@@ -423,7 +423,7 @@ class Session:
         server, or -33001 where the client does not have it any more.
         """
         check_turn()
-        lent = self._core.sink.lent
+        lent = self._core.sink.lent_servers()
         heard = on_notification or (lambda method, params: None)
         outcome = await lent.call(exact_text(server_id), exact_text(method), dict(params or {}), heard)
         if outcome.fault is not None:

@@ -117,7 +117,7 @@ class CodingSession:
                 is_strange=lambda config: id(config) in public_only,
                 logins=self.setup.mcp_logins,
                 questions=ServerQuestions(self.session, self._warn),
-                lent=session_core(self.session).sink.lent,
+                lent=session_core(self.session).sink.lent_servers(),
             )
             self._servers.start()
         _log.info(
