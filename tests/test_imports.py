@@ -67,7 +67,6 @@ THIRD_PARTY: dict[str, set[str]] = {
     "transports": {"httpx2", "websockets"},
     "host": {"brotli", "h2", "httpx2", "lxml"},
     "coder": {"genai_prices", "google", "httpx2", "lsprotocol", "mcp", "pydantic_ai", "pygls"},
-    "coder": {"genai_prices", "google", "httpx2", "mcp", "pydantic_ai"},
     "client": {"mcp"},  # a server of the official SDK that is lent
     "gateway": {"granian", "httpx2", "prometheus_client", "starlette", "websockets"},
     "cli": {"prompt_toolkit", "rich"},
