@@ -93,3 +93,26 @@ def test_a_session_that_goes_on_in_chat_begins_with_what_it_has_cost(tmp_path: P
         pane.wait_for(r"1% full · \$0\.50", PROMPT)
         pane.press("C-d")
         assert pane.left() == 0
+
+
+def test_the_cost_is_told_also_where_the_window_of_the_model_is_not_known(tmp_path: Path) -> None:
+    script = {"turns": [{"steps": [{"say": "Well."}, HALF]}]}
+    (tmp_path / "windowless.json").write_text(json.dumps(script), encoding="utf-8")
+    options = ["--model", f"script:{tmp_path / 'windowless.json'}"]
+    for version in ("1", "2"):
+        done = run(tmp_path, "hi", *options, "--protocol", version)
+        assert done.error == "dragoman: 1,200 tokens in, 34 out; the session has cost $0.50\n"
+        again = run(tmp_path, "hi", *options, "--protocol", version, "--format", "json")
+        assert again.events[-1]["cost"] == {"amount": 0.5, "currency": "USD"}
+
+
+def test_tokens_without_a_price_are_told_apart(tmp_path: Path) -> None:
+    free = {"usage": {"input": 100, "output": 20}}
+    done = run(tmp_path, "hi", *priced(tmp_path, {"say": "Well."}, HALF), "--format", "json")
+    session = str(done.events[-1]["sessionId"])
+    run(tmp_path, "hi", *priced(tmp_path, {"say": "Well."}, free), "--session", session)
+    told = run(tmp_path, "/cost", *priced(tmp_path), "--session", session).out
+    assert told.startswith(
+        "- This session has cost $0.50: 1,300 tokens in, 54 out. "
+        "What 120 of these tokens cost is not known and not in it.\n"
+    )

@@ -91,3 +91,20 @@ def test_the_doctor_asks_and_says_what_is_listed(tmp_path: Path, up: ProviderSer
     refused = json.loads(dragoman(tmp_path, "doctor", "--json", **{**env(up), "OPENAI_API_KEY": "sk-wrong"}).out)
     (providers,) = [finding for finding in refused["findings"] if finding["what"] == "providers"]
     assert providers["health"] == "note" and "does not accept the key" in providers["text"]
+
+
+def test_a_session_that_was_opened_before_the_list_came_knows_the_window_from_it(
+    tmp_path: Path, up: ProviderServer
+) -> None:
+    up.lists("house-model", context_length=32_768)
+    up.hold.clear()
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "config.toml").write_text(
+        f'[providers.house]\nbase_url = "{up.url}/v1"\napi_key_env = "OPENAI_API_KEY"\n'
+    )
+    with Plain(tmp_path, "--model", "house/house-model", version=1, **env(up)) as editor:
+        opened(editor)
+        up.hold.set()
+        update(editor)
+        told = editor.prompt("hi")
+    assert [one["size"] for one in told if one.get("sessionUpdate") == "usage_update"] == [32_768]

@@ -192,6 +192,7 @@ class OneTurn:
         finally:
             ticking.cancel()
             self._stop_reason, self._usage = turn.stop_reason, turn.usage
+            self._note_usage(turn.usage)
             if self._json is None:
                 self._screen.show(self._event_text.finish())
                 self._screen.finish()
@@ -363,6 +364,11 @@ class OneTurn:
     def _note_cost(self, event: UsageChanged) -> None:
         if event.cost is not UNSET:  # absent leaves what was said before
             self._cost = event.cost
+
+    def _note_usage(self, usage: "Usage | None") -> None:
+        from dragoman.cli.terminal.event_text import cost_in
+
+        self._cost = cost_in(usage) or self._cost
 
     def _print_used(self) -> None:
         """Print what the turn has used and the session has cost, on stderr, as far as the agent has said it."""

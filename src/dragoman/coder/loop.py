@@ -49,9 +49,11 @@ from dragoman.host.media import ALL_MEDIA_BYTES, MEDIA_COUNT
 from dragoman.limits import MIB
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import (
+    COST,
     AgentMessageChunk,
     AgentThoughtChunk,
     AnyEvent,
+    Cost,
     Failure,
     Idle,
     Notice,
@@ -371,9 +373,14 @@ class _Turn:
         used = self.calls.spending.used_since(self._used_before)
         if used is None or not used.input + used.output:
             return UNSET
-        read, write = used.cache_read or UNSET, used.cache_write or UNSET
+        cost = self.calls.spending.cost() if self._model.window is None else UNSET
         return Usage(
-            used.input + used.output, used.input, used.output, cached_read_tokens=read, cached_write_tokens=write
+            used.input + used.output,
+            used.input,
+            used.output,
+            cached_read_tokens=used.cache_read or UNSET,
+            cached_write_tokens=used.cache_write or UNSET,
+            meta={COST: {"amount": cost.amount, "currency": cost.currency}} if isinstance(cost, Cost) else UNSET,
         )
 
     def _error(self, failure: ModelFailed) -> Idle:

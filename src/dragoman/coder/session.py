@@ -169,6 +169,7 @@ class CodingSession:
         await self.setup.models.refresh(self._models_listed)
 
     async def _models_listed(self) -> None:
+        await self.options.forget_unknown_windows()
         await session_core(self.session).show_options(
             lambda: self.options.with_model(str(self.session.option("model")))
         )

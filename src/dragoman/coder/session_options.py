@@ -6,7 +6,7 @@ from typing import Final, TypeGuard
 from dragoman.agent.session import Session, session_core
 from dragoman.coder.identity_limits import nearest_mode
 from dragoman.coder.managed_settings import ManagedSettings
-from dragoman.coder.models.contract import Closing, HasThoughtLevels, Model
+from dragoman.coder.models.contract import Closing, FindsWindow, HasThoughtLevels, Model
 from dragoman.coder.modes import MODES
 from dragoman.coder.setup import Setup
 from dragoman.errors import AUTH_REQUIRED, INVALID_PARAMS, RequestFailed, echo_in_words
@@ -62,6 +62,18 @@ class SessionOptions:
         for model in self._models.values():
             if isinstance(model, Closing):
                 await model.close()
+
+    async def forget_unknown_windows(self) -> None:
+        """Have models made anew whose window was not known: a provider's list that has come since may say it.
+
+        A turn that runs keeps the model that it began with.
+        """
+        unknown = [name for name, model in self._models.items() if model.window is None]
+        for name in unknown:
+            if isinstance(self._models[name], FindsWindow):
+                model = self._models.pop(name)
+                if isinstance(model, Closing):
+                    await model.close()
 
     @property
     def model(self) -> Model:

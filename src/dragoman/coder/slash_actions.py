@@ -130,7 +130,8 @@ def _has_cost(spent: SpentInSession) -> str:
             if tokens
             else " has used nothing that a provider has reported."
         )
-    return f" has cost {dollars(spent.cost)}{f': {tokens}' if tokens else ''}."
+    more = f" What {spent.unpriced:,} of these tokens cost is not known and not in it." if spent.unpriced else ""
+    return f" has cost {dollars(spent.cost)}{f': {tokens}' if tokens else ''}.{more}"
 
 
 async def _permissions(arguments: str, controls: SessionControls) -> str:

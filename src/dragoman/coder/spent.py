@@ -23,6 +23,8 @@ class SpentInSession(NamedTuple):
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
+    # Tokens in and out of calls whose cost is not known.
+    unpriced: int = 0
 
     def plus(self, used: UsageReported) -> "SpentInSession":
         """Return the sums with one more model call."""
@@ -33,6 +35,7 @@ class SpentInSession(NamedTuple):
             self.output + used.output,
             self.cache_read + used.cache_read,
             self.cache_write + used.cache_write,
+            self.unpriced + (used.input + used.output if used.cost is None else 0),
         )
 
     def minus(self, before: "SpentInSession") -> "SpentInSession":
@@ -44,6 +47,7 @@ class SpentInSession(NamedTuple):
             self.output - before.output,
             self.cache_read - before.cache_read,
             self.cache_write - before.cache_write,
+            self.unpriced - before.unpriced,
         )
 
     def tokens_text(self) -> str:

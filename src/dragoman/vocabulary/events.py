@@ -170,6 +170,11 @@ class UsageChanged(Event, frozen=True, gc=False, tag="usage_update"):
 BROKEN_OFF: Final = "dragoman/brokenOff"
 
 
+# In `_meta` of the usage of a turn, as `Cost` is on the wire: what the session has cost so far. For agents that know no
+# window, and so send no `UsageChanged`.
+COST: Final = "dragoman/cost"
+
+
 class Notice(Event, frozen=True, gc=False, tag="notice"):
     """Something the user should see now; not part of the conversation."""
 

@@ -421,7 +421,7 @@ class ChatSession:
         category, name = OPTIONS[order.name], order.name.removeprefix("/")
         option = chosen_option(self._conversation, category)
         if option is None:
-            self._renderer.say(f"This agent has no {name} to choose{self._of_model(category)}.", "yellow")
+            self._renderer.say(self._nothing_to_choose(category, name), "yellow")
             return
         wanted = choosing(option, order.rest) if category == "model" else Choosing(order.rest)
         if not order.rest or wanted.several:
@@ -434,10 +434,11 @@ class ChatSession:
         now = chosen_option(self._conversation, category)
         self._renderer.say(f"{name}: {sanitize_line(now.current_value if now else wanted.value)}")
 
-    def _of_model(self, category: str) -> str:
-        """Return which model has no levels of thought; empty for other options."""
+    def _nothing_to_choose(self, category: str, name: str) -> str:
         model = chosen_option(self._conversation, "model")
-        return f" with {sanitize_line(model.current_value)}" if category == "thought_level" and model else ""
+        if category == "thought_level" and model is not None:
+            return f"How hard {sanitize_line(model.current_value)} thinks cannot be chosen."
+        return f"This agent has no {name} to choose."
 
     async def _hand_over(self, name: str) -> bool:
         """Choose the agent that goes on with this session; False: it cannot, and the user was told why."""

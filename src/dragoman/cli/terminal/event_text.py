@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from dragoman import limits
@@ -328,6 +328,15 @@ def notice_text(event: events.Notice) -> str:
     """Return a notice on one line."""
     more = f": {sanitize_line(event.description)}" if event.description else ""
     return f"{sanitize_line(event.title)}{more}"
+
+
+def cost_in(usage: "events.Usage | None | UnsetType") -> events.Cost | None:
+    """Return what the session has cost, as an agent without a window tells it; None where it tells nothing."""
+    told = usage.meta.get(events.COST) if usage and isinstance(usage.meta, Mapping) else None
+    match told:
+        case {"amount": int() | float() as amount, "currency": str() as currency}:
+            return events.Cost(float(amount), currency)
+    return None
 
 
 def cost_text(cost: events.Cost) -> str:

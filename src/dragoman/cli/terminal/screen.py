@@ -19,13 +19,13 @@ from msgspec.structs import replace
 
 from dragoman.cli.agent_connection import chosen_option
 from dragoman.cli.terminal.composer import Composer
-from dragoman.cli.terminal.event_text import EventText, cost_text, notice_text, title
+from dragoman.cli.terminal.event_text import EventText, cost_in, cost_text, notice_text, title
 from dragoman.cli.terminal.notifier import Notifier
 from dragoman.cli.terminal.renderer import Renderer
 from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.client.conversation import Conversation, Turn
 from dragoman.store.recording import SessionRecorder
-from dragoman.vocabulary.events import AnyEvent, Cost, Notice, UsageChanged
+from dragoman.vocabulary.events import AnyEvent, Cost, Idle, Notice, UsageChanged
 
 # Lines kept while the user is typing; older ones are evicted.
 _WAITING_LINES: Final = 200
@@ -115,6 +115,8 @@ class ChatScreen:
                 self.recorder.record(event)
             if isinstance(event, UsageChanged):
                 self.set_usage(event)
+            elif isinstance(event, Idle):
+                self._cost = cost_in(event.usage) or self._cost
             self.renderer.show(self.event_text.render(event))
 
     # -- a question --------------------------------------------------------------------------------------------------

@@ -99,6 +99,8 @@ export class Story {
     this.over(null);
     if (update.state !== "idle") return;
     if (update.usage) this.usage = update.usage;
+    const cost = update.usage?._meta?.["dragoman/cost"]; // of an agent that knows no window
+    if (cost) this.context = { ...this.context, cost };
     if (update.error) this.line("notice error", failureText(update.error));
     else if (ENDS[update.stopReason]) this.line("notice info", ENDS[update.stopReason]);
   }
