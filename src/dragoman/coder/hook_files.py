@@ -32,6 +32,8 @@ END_SECONDS: Final = 1.5
 MOST_END_SECONDS: Final = 5.0
 # Of one file. What has more is no file of a person.
 MOST_HOOKS: Final = 100
+# Of a pattern. It is read before a project is trusted.
+MATCHER_CHARACTERS: Final = 1_000
 _EXACT: Final = re.compile(r"[\w\- ,|]*")
 # What stands before a path whose beginning is only known when it runs.
 _ENDS: Final = re.compile(r"[)}`\"']")
@@ -170,8 +172,10 @@ def _of_group(event: str, group: Any, file: str, origin: HookOrigin, folder: str
         yield "a matcher is a text"
         return
     try:
+        if len(matcher) > MATCHER_CHARACTERS:
+            raise re.error("too long")
         re.compile(matcher if not _EXACT.fullmatch(matcher) and matcher != "*" else "")
-    except re.error:
+    except (re.error, RecursionError, OverflowError):
         yield f"the matcher {visible_line(matcher)[:60]} is no pattern, so its hooks do not run"
         return
     for one in group["hooks"]:

@@ -21,7 +21,7 @@ _BLOCKS: Final = 2
 _NOT_STARTED: Final = {126: "its program is not executable", 127: "its program was not found"}
 # Events whose plain output is for the model.
 _ADD_PLAIN_TEXT: Final = frozenset({"UserPromptSubmit", "SessionStart"})
-_VERDICTS: Final = frozenset({"allow", "deny", "ask"})
+_VERDICTS: Final[dict[str, HookWord]] = {"allow": "allow", "deny": "deny", "ask": "ask"}
 
 
 class HookRun(NamedTuple):
@@ -116,9 +116,9 @@ def _word(event: str, said: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[
         case _:
             raise _Unreadable("its decision is none that there is")
     if event == "PreToolUse" and (given := own.get("permissionDecision")) is not None:
-        if given not in _VERDICTS:
+        if not isinstance(given, str) or given not in _VERDICTS:
             raise _Unreadable("its permissionDecision is none that there is")
-        word, reason = given, _text(own, "permissionDecisionReason") or reason
+        word, reason = _VERDICTS[given], _text(own, "permissionDecisionReason") or reason
     return word, reason or ("it gave no reason" if word == "deny" else "")
 
 

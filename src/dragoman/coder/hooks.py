@@ -65,7 +65,7 @@ class SessionHooks:
         self.stopped = ""
         self._told: list[str] = []
         self._remarks_made: set[object] = set()
-        self._beside: set[asyncio.Task[HookAnswer]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
         self._starting: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -213,9 +213,15 @@ class SessionHooks:
         if len(self._beside) >= MOST_BESIDE:
             _log.warning("hook of %s at %s was not run: %d others run", hook.whose, hook.event, MOST_BESIDE)
             return
-        task = asyncio.get_running_loop().create_task(self._run_one(hook, message))
+        task = asyncio.get_running_loop().create_task(self._run_unawaited(hook, message))
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
+
+    async def _run_unawaited(self, hook: Hook, message: bytes) -> None:
+        """Run a hook whose answer changes nothing; the user is told what it has for the user."""
+        answer = await self._run_one(hook, message)
+        with suppress(DragomanError):  # the client is gone
+            await self._tell_user(answer)
 
     async def _run_one(self, hook: Hook, message: bytes) -> HookAnswer:
         try:
@@ -225,11 +231,11 @@ class SessionHooks:
             began = time.monotonic()
             guardian = self._setup.guardian()
             run = await run_hook(hook, message, folder=self.folder, environment=self._environment, guardian=guardian)
+            answer = read_answer(hook, run)
         except Exception as error:
             # A bug of ours must not let a call through that a hook would have refused.
             _log.exception("hook of %s at %s could not be run", hook.whose, hook.event)
             return HookAnswer(hook, failure=f"it could not be run ({type(error).__name__})", is_missing=True)
-        answer = read_answer(hook, run)
         # No content: neither the command nor what it said.
         end = "no end" if run.exit_code is None else f"exit code {run.exit_code}"
         _log.info(
