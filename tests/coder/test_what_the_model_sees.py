@@ -8,12 +8,14 @@ import pytest
 from dragoman.coder.context import ContextToolResult, ContextUserMessage, read
 from dragoman.coder.models.contract import ModelRequest
 from dragoman.coder.token_estimate import tokens_of, tokens_of_setting
+from dragoman.host.trust import trust
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.events import (
     CompactionUpdate,
 )
 from tests.support.conversation import conversation
+from tests.support.language_servers import small
 from tests.support.scripted_turns import RecordingModel
 from tests.support.whole_agent import events_of, scripted, text, whole
 
@@ -32,9 +34,11 @@ class EveryTool(RecordingModel):
 async def test_the_first_request_with_every_tool_has_at_most_6000_tokens(tmp_path: Path) -> None:
     model = EveryTool([{"say": "ok"}])
     model.name = "openai/gpt-5"
-    async with whole(tmp_path, model.make, mode="full-access") as (_, session):
+    trust(tmp_path / "trust.json", tmp_path)
+    setup = {"language_servers": lambda: [small()], "trust": str(tmp_path / "trust.json")}
+    async with whole(tmp_path, model.make, mode="full-access", setup=setup) as (_, session):
         await events_of(session)
-    assert {"apply_patch", "web_search", "bash", "agent"} <= model.offered
+    assert {"apply_patch", "web_search", "diagnostics", "bash", "agent"} <= model.offered
     assert model.tokens <= 6_000
 
 

@@ -155,6 +155,18 @@ async def test_an_idle_server_is_stopped_and_started_with_the_next_use(tmp_path:
             assert len(guardian.children) == count
 
 
+async def test_a_file_that_a_command_has_written_is_not_open_with_its_old_text(tmp_path: Path) -> None:
+    other = Path(path(tmp_path)).with_name("other.txt")
+    other.write_text("one\n")
+    async with running(tmp_path) as (server, _):
+        await server.problems_of(str(other), "one\n")
+        await server.problems_of(path(tmp_path), TEXT)
+        assert repr(server) == "<LanguageServer small ready, 2 files open>"
+        other.write_text("another\n")
+        await server.problems_of(path(tmp_path), TEXT)
+        assert repr(server) == "<LanguageServer small ready, 1 files open>"
+
+
 async def test_closing_ends_those_that_wait(tmp_path: Path) -> None:
     async with running(tmp_path, "--mute") as (server, guardian):
         waiting = asyncio.ensure_future(server.problems_of(path(tmp_path), TEXT))

@@ -13,6 +13,7 @@ closed      | the session has ended
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
@@ -76,6 +77,8 @@ class _Document:
         self.text = text
         self.edition = 1
         self.published: Published | None = None
+        # What the file on the disk looked like when the server was sent its text.
+        self.stamp = ""
         # Set by each publication of this text.
         self.news: Final = asyncio.Event()
         # One question at a time: each sends a text and waits for what is said of that text.
@@ -141,6 +144,7 @@ class LanguageServer:
         connection = await self._ready_connection()
         if connection is None:
             return None
+        self._close_changed(connection, path)
         document = self._documents.get(path)
         is_new = document is None
         if document is None:
@@ -218,14 +222,34 @@ class LanguageServer:
             connection.notify("textDocument/didClose", messages.did_close(oldest))
         document = self._documents[path] = _Document(text)
         language = self.found.spec.language_of(path)
+        document.stamp = _stamp(path)
         connection.notify("textDocument/didOpen", messages.did_open(path, language, 1, text))
         return document
+
+    def _close_changed(self, connection: "ServerConnection", path: str) -> None:
+        """Close files other than `path` that something has written since, such as a command.
+
+        The server would go on with their old text, and see errors in others that use them.
+        """
+        from dragoman.coder.language_servers import messages
+
+        changed = [
+            name
+            for name, one in self._documents.items()
+            if name != path and not one.asking.locked() and one.stamp != _stamp(name)
+        ]
+        for name in changed:
+            del self._documents[name]
+            connection.notify("textDocument/didClose", messages.did_close(name))
+        if changed:
+            told = {name: "changed" if os.path.lexists(name) else "deleted" for name in changed}
+            connection.notify("workspace/didChangeWatchedFiles", messages.files_changed(told))
 
     def _change(self, connection: "ServerConnection", path: str, document: _Document, text: str) -> None:
         from dragoman.coder.language_servers import messages
 
         self._documents[path] = self._documents.pop(path)  # used last
-        document.text = text
+        document.text, document.stamp = text, _stamp(path)
         document.edition += 1
         document.published = None
         document.news.clear()
@@ -325,7 +349,14 @@ class LanguageServer:
 
     async def _run(self) -> bool:
         """Start the process, and hold it until it is lost or idle; return whether it was lost."""
-        launch = await asyncio.to_thread(prepare, self.found, self.place)
+        preparing = asyncio.ensure_future(asyncio.to_thread(prepare, self.found, self.place))
+        try:
+            launch = await asyncio.shield(preparing)
+        except asyncio.CancelledError:
+            # A thread cannot be stopped: what it makes is to be taken away.
+            with suppress(DragomanError):
+                await asyncio.to_thread((await preparing).close)
+            raise
         try:
             child = self._guardian().start(launch.argv, cwd=self.place.roots[0], env=launch.environment)
             try:
@@ -385,6 +416,15 @@ class LanguageServer:
         with suppress(Exception):
             await connection.request("shutdown", None, self._timeouts.stop)
             connection.notify("exit", Raw(b"null"))
+
+
+def _stamp(path: str) -> str:
+    """Return what tells one state of a file on the disk from the next; a file that is not there has one, too."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ""
+    return f"{found.st_mtime_ns} {found.st_size} {found.st_ino}"
 
 
 def _load() -> None:
