@@ -30,7 +30,6 @@ from dragoman.coder.identity_limits import (
 )
 from dragoman.coder.kept_results import KeptResults
 from dragoman.coder.kept_rules import KeptRules, project_of
-from dragoman.coder.language_servers.servers import LanguageServers
 from dragoman.coder.language_servers.session import ServerFolders, language_servers_of, late_reports
 from dragoman.coder.managed_rules import rule_book
 from dragoman.coder.managed_settings import ManagedSettings
@@ -77,6 +76,7 @@ from dragoman.vocabulary.identity import LOCAL, Identity
 
 if TYPE_CHECKING:
     from dragoman.coder.hooks import TurnHooks
+    from dragoman.coder.language_servers.servers import LanguageServers
 
 # What the names of MCP servers' tools and prompts begin with.
 MCP_PREFIX: Final = "mcp__"

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,9 +11,9 @@ import pytest
 from dragoman.coder.language_servers import launch
 from dragoman.coder.language_servers.known import FoundServer
 from dragoman.coder.language_servers.launch import ServerPlace
-from dragoman.coder.language_servers.problems import Problem
+from dragoman.coder.language_servers.problems import FileEdit, Problem, Seen
 from dragoman.coder.language_servers.server import LanguageServer, ServerState, ServerTimeouts
-from dragoman.coder.language_servers.servers import FileEdit, LanguageServers
+from dragoman.coder.language_servers.servers import LanguageServers
 from dragoman.host.guardian import Guardian
 from dragoman.host.process import Child
 from dragoman.host.process_tree import living
@@ -176,21 +176,57 @@ async def test_closing_ends_those_that_wait(tmp_path: Path) -> None:
         assert server.state is ServerState.CLOSED
 
 
-@pytest.mark.requirement("LSP5")
-async def test_an_edit_waits_less_for_a_server_that_was_late_before(tmp_path: Path) -> None:
-    gate, work = tmp_path / "gate", os.path.realpath(tmp_path)
-    spec = small("--gate", str(gate))
-    place = ServerPlace([work], ENVIRONMENT)
+@asynccontextmanager
+async def session_of(
+    folder: Path,
+    *switches: str,
+    timeouts: ServerTimeouts = PATIENT,
+    is_free: Callable[[], bool] = lambda: False,
+) -> AsyncIterator[LanguageServers]:
+    """The servers of a session that works in a folder and in one beside it, which is not trusted."""
+    work, spec = os.path.realpath(folder), small(*switches)
     servers = LanguageServers(
         [spec],
-        lambda roots: place,
+        lambda roots: ServerPlace(roots, ENVIRONMENT, is_free=is_free()),
         one_guardian,
         lambda: [work],
         lambda: [FoundServer(spec, spec.command[0])],
-        ServerTimeouts(edit=0.2, least=0.01),
+        timeouts,
     )
     servers.find()
     try:
+        yield servers
+    finally:
+        await servers.close()
+
+
+@pytest.mark.requirement("LSP2")
+async def test_a_file_beside_the_trusted_folder_starts_nothing(tmp_path: Path) -> None:
+    beside = f"{os.path.realpath(tmp_path)}-beside/a.txt"
+    async with session_of(tmp_path) as servers:
+        assert await servers.check_edits([FileEdit(beside, "", TEXT)]) == []
+        assert await servers.look_at(beside, TEXT) == Seen()
+        assert repr(servers) == "<LanguageServers none started>"
+
+
+@pytest.mark.requirement("LSP3")
+async def test_an_unconfined_server_goes_with_the_mode_that_let_it_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "confine", refuse)
+    is_free = True
+    async with session_of(tmp_path, is_free=lambda: is_free) as servers:
+        assert len(await servers.check_edits([FileEdit(path(tmp_path), "", TEXT)])) == 1
+        (before,) = servers._servers.values()
+        is_free = False
+        assert await servers.check_edits([FileEdit(path(tmp_path), TEXT, TEXT * 2)]) == []
+        assert before.state is ServerState.CLOSED
+
+
+@pytest.mark.requirement("LSP5")
+async def test_an_edit_waits_less_for_a_server_that_was_late_before(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    async with session_of(tmp_path, "--gate", str(gate), timeouts=ServerTimeouts(edit=0.2, least=0.01)) as servers:
         for number in range(4):
             old, new = (f"SLOW {count}\n" for count in (number, number + 1))
             assert await servers.check_edits([FileEdit(path(tmp_path), old, new)]) == []
@@ -205,5 +241,3 @@ async def test_an_edit_waits_less_for_a_server_that_was_late_before(tmp_path: Pa
         async with asyncio.timeout(30):
             while not await check():
                 pass
-    finally:
-        await servers.close()

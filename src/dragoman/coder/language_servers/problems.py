@@ -39,6 +39,22 @@ class Problem(NamedTuple):
         return (self.severity, self.source, self.code, self.message)
 
 
+class FileEdit(NamedTuple):
+    """A file before and after an edit. `old` None: it is new; `new` None: it was deleted, or is no whole text."""
+
+    path: str
+    old: str | None
+    new: str | None
+
+
+class Seen(NamedTuple):
+    """What servers see in a file. `names`: those that look at such files; `late`: those that did not answer in time."""
+
+    problems: Sequence[Problem] = ()
+    names: Sequence[str] = ()
+    late: Sequence[str] = ()
+
+
 def new_problems(before: Sequence[Problem], after: Sequence[Problem], old_text: str, new_text: str) -> list[Problem]:
     """Return the problems of one file that an edit has brought, in their order."""
     moved = _MovedLines(old_text, new_text)

@@ -8,12 +8,12 @@ goes.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from dragoman.coder.language_servers.checks import FileCheck
 from dragoman.coder.language_servers.known import FoundServer, ServerSpec
 from dragoman.coder.language_servers.launch import ServerPlace
-from dragoman.coder.language_servers.problems import Problem
+from dragoman.coder.language_servers.problems import FileEdit, Problem, Seen
 from dragoman.coder.language_servers.server import LanguageServer, ServerTimeouts
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import is_inside
@@ -25,22 +25,6 @@ MOST_CHECKS: Final = 200
 
 
 _log = logging.getLogger(__name__)
-
-
-class FileEdit(NamedTuple):
-    """A file before and after an edit. `old` None: it is new; `new` None: it was deleted, or is no whole text."""
-
-    path: str
-    old: str | None
-    new: str | None
-
-
-class Seen(NamedTuple):
-    """What servers see in a file. `names`: those that look at such files; `late`: those that did not answer in time."""
-
-    problems: Sequence[Problem] = ()
-    names: Sequence[str] = ()
-    late: Sequence[str] = ()
 
 
 class LanguageServers:
@@ -76,11 +60,10 @@ class LanguageServers:
     def __repr__(self) -> str:
         return f"<LanguageServers {', '.join(map(repr, self._servers.values())) or 'none started'}>"
 
-    def find(self) -> bool:
-        """Look for the programs and the trust; return whether there is a program. Blocks."""
+    def find(self) -> None:
+        """Look for the programs and the trust, once for all that is offered. Blocks."""
         self._look()
         self.is_offered = bool(self._found and self._roots)
-        return bool(self._found)
 
     @property
     def edited_paths(self) -> list[str]:

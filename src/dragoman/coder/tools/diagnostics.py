@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.language_servers.problems import Problem, edit_report, tool_report
-from dragoman.coder.language_servers.servers import FileEdit, LanguageServers, Seen
+from dragoman.coder.language_servers.problems import FileEdit, Problem, Seen, edit_report, tool_report
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import only_known, schema
 from dragoman.coder.tools.contract import BadInput, Preview, Tool, ToolContext, ToolOutcome
@@ -24,6 +23,9 @@ from dragoman.coder.tools.result_text import title_text
 from dragoman.host.text import visible_line
 from dragoman.permissions.facts import Action, ActionKind
 from dragoman.vocabulary.tools import Location
+
+if TYPE_CHECKING:
+    from dragoman.coder.language_servers.servers import LanguageServers
 
 # Each is a question to every server of its language.
 MOST_PATHS: Final = 20
@@ -43,7 +45,7 @@ class Diagnostics:
     )
     schema = schema([], paths={"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_PATHS})
 
-    def __init__(self, servers: LanguageServers) -> None:
+    def __init__(self, servers: "LanguageServers") -> None:
         self._servers = servers
 
     def check(self, call: JudgedCall) -> None:
@@ -128,7 +130,7 @@ def _raw(problems: Sequence[Problem]) -> list[dict[str, object]]:
 class Diagnosed:
     """A tool that edits files: the errors that an edit has brought stand behind its result."""
 
-    def __init__(self, tool: Tool, servers: Callable[[], LanguageServers | None]) -> None:
+    def __init__(self, tool: Tool, servers: "Callable[[], LanguageServers | None]") -> None:
         """`servers` returns those of the session, as far as there are any."""
         self.name = tool.name
         self.kind = tool.kind
