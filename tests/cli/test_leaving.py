@@ -31,6 +31,17 @@ def test_the_end_of_stdin_ends_the_agent_in_the_middle_of_a_turn(version: int, t
         assert (code, out.count(b'"cancelled"'), out.count(b"\n"), errors) == (0, 1, 1, b"")
 
 
+def test_an_editor_that_leaves_while_it_is_to_write_a_file_gets_no_traceback(tmp_path: Path) -> None:
+    write = {"call": "write_file", "input": {"path": "a.txt", "content": "x"}}
+    with Editor(tmp_path, turns([write, {"say": "Done."}]), "--mode", "workspace-write") as editor:
+        editor.open(clientCapabilities={"fs": {"readTextFile": False, "writeTextFile": True}})
+        editor.send({"id": 99, "method": "session/prompt", "params": editor.words("go")})
+        while editor.read().get("method") != "fs/write_text_file":
+            pass
+        code, _, errors = editor.leave()
+    assert (code, errors) == (0, b"")
+
+
 @pytest.mark.parametrize("stage", ["before initialize", "in the middle of a message"])
 def test_the_end_of_stdin_is_no_error(stage: str, tmp_path: Path) -> None:
     with Editor(tmp_path) as editor:

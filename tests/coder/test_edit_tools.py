@@ -183,6 +183,16 @@ async def test_a_change_without_a_place_leaves_every_file_as_it_was(tmp_path: Pa
     assert (user.asked, (tmp_path / "a.txt").read_text(), (tmp_path / "old.txt").exists()) == ([], "one\ntwo\n", True)
 
 
+async def test_the_folder_of_a_new_file_is_there_when_the_editor_is_to_write_it(tmp_path: Path) -> None:
+    async def write(request: WriteTextFile) -> None:
+        Path(request.path).write_text(request.content)  # as many editors: no folder is made
+
+    model = PatchingModel(call("write_file", path="new/deep/a.txt", content="x\n"))
+    async with whole(tmp_path, model.make, mode="workspace-write", write_text_file=write, protocol=1) as (_, session):
+        await events_of(session)
+    assert (tmp_path / "new" / "deep" / "a.txt").read_text() == "x\n"
+
+
 async def test_a_file_that_cannot_be_written_puts_the_others_back(tmp_path: Path) -> None:
     with_files(tmp_path)
 

@@ -311,6 +311,8 @@ class Toolbox:
             if not running.done():
                 running.cancel()
                 await asyncio.wait([running])
+            if not running.cancelled():
+                running.exception()  # retrieved: where the turn is cancelled as well, that is how it ends
         await shown.end("cancelled")
         return ToolOutcome(STOPPED, failed=True)
 

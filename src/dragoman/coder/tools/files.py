@@ -6,6 +6,7 @@ What is read is text. A file that is not, or is too big to be shown, is told to 
 import asyncio
 import hashlib
 import os
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from dragoman.coder.permissions import Approved, JudgedCall
@@ -14,6 +15,7 @@ from dragoman.coder.tools.contract import BadInput, CommandPlace, OutOfReach, To
 from dragoman.errors import RequestFailed
 from dragoman.host.decoding import decode_text, describe_binary, is_binary_text
 from dragoman.host.failure_text import failure_text
+from dragoman.host.openat import beside
 from dragoman.host.paths import PathRefused, Place, facts_of, is_inside, read_bytes, remove_file, write_bytes
 from dragoman.host.protected_names import is_protected_write
 from dragoman.host.secrets import home_for, is_credential
@@ -248,6 +250,7 @@ async def _check_still_unguarded(approved: Approved, place: Place, context: Tool
 async def _put(place: Place, text: str, context: ToolContext) -> None:
     try:
         if context.execution.files_of_editor() and context.session.client.write_text_file:
+            await asyncio.to_thread(_make_folder, place)
             await context.session.write_text_file(place.path, text)
         else:
             await asyncio.to_thread(write_bytes, place, text.encode("utf-8", "replace"))
@@ -255,6 +258,12 @@ async def _put(place: Place, text: str, context: ToolContext) -> None:
         raise BadInput(f"{place.path}: the editor says: {failure_text(error)}") from None
     except PathRefused as error:
         raise BadInput(str(error)) from None
+
+
+def _make_folder(place: Place) -> None:
+    """Make the folder of a file: not every editor does. Where that fails, the editor's own word is the better one."""
+    with suppress(OSError, PathRefused), beside(place, make=True):
+        pass
 
 
 def _stamp(data: bytes, more: os.stat_result | None = None) -> str:
