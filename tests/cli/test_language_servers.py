@@ -8,6 +8,8 @@ import pytest
 from dragoman.host.trust import trust
 from tests.cli.test_builtin_agent import dragoman
 from tests.support.editor import Editor, turns
+from tests.support.machine import marked
+from tests.support.waiting import wait_until
 
 
 def config(home: Path, text: str) -> Path:
@@ -77,3 +79,20 @@ def test_an_editor_is_sent_the_errors_with_the_edit(tmp_path: Path) -> None:
     ended = [one for one in updates if one.get("status") == "completed"]
     assert [problem["code"] for problem in ended[-1]["rawOutput"]["problems"]] == ["F821"]
     assert "app.py:2:7: error: Undefined name `valeu` (Ruff F821)" in json.dumps(updates)
+
+
+@pytest.mark.requirement("LSP7")
+def test_nothing_of_a_server_outlives_a_killed_agent(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("value = 1\n")
+    (tmp_path / "home").mkdir()
+    trust(tmp_path / "home" / "trust.json", tmp_path)
+    script = turns([{"call": "diagnostics", "input": {"paths": ["app.py"]}}])
+    mark = f"PROOF_OF_DEATH={tmp_path}"
+    with Editor(tmp_path, script, env=dict([mark.split("=")])) as editor:
+        editor.open().prompt()
+        lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in marked(mark)]
+        assert any(line.endswith(b"/ruff\0server\0") for line in lines)
+        editor.process.kill()
+        editor.process.wait()
+        editor.left = True
+        wait_until(lambda: marked(mark) == [])

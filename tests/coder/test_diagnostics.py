@@ -16,6 +16,7 @@ from dragoman.host.trust import trust
 from dragoman.vocabulary.content import Text
 from tests.support.language_servers import PATIENT, beside, box_of, results_beside, small
 from tests.support.scripted_turns import RecordingModel, call
+from tests.support.waiting import until
 from tests.support.whole_agent import User, events_of, whole
 
 RUFF = [spec for spec in read_specs({}) if spec.name == "ruff"]
@@ -177,6 +178,20 @@ async def test_in_a_sandbox_nothing_is_asked_and_the_tool_is_not_offered(tmp_pat
     )
     assert edited == f"Replaced once in {tmp_path}/work/a.txt."
     assert refused == "Permission denied. Mode sandbox does not allow it."
+
+
+@pytest.mark.requirement("LSP4")
+async def test_a_cancel_ends_the_wait_of_an_edit_and_the_edit_is_done(tmp_path: Path) -> None:
+    made = file(tmp_path, "a.txt", "fine\n")
+    async with beside(tmp_path, [edit("a.txt", "fine", "BAD")], small("--mute")) as (session, _):
+        turn = session.prompt("go")
+        reasons: list[object] = []
+        async with asyncio.timeout(PATIENT.edit / 2):
+            following = asyncio.ensure_future(turn.read())
+            await until(lambda: made.read_text() == "BAD\n")
+            await turn.cancel()
+            reasons.append((await following).stop_reason)
+    assert reasons == ["cancelled"]
 
 
 @pytest.mark.parametrize(
