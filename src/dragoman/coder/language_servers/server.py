@@ -150,7 +150,8 @@ class LanguageServer:
         if document is None:
             document = self._open(connection, path, text)
         async with document.asking:
-            if connection.lost.is_set():
+            # Closed while it waited: deleted, or written by something else.
+            if connection.lost.is_set() or self._documents.get(path) is not document:
                 return None
             has_changed = not is_new and document.text != text
             if has_changed:
