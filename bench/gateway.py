@@ -38,6 +38,12 @@ PAIRS: Final = 7
 """With and without deaf clients, in turn: one pair is off by half on a machine that does anything else."""
 START_SECONDS: Final = 180.0
 """Ten thousand sessions are made before the server listens."""
+SHARE: Final = 1 / 3
+"""What the servers of the official SDKs may pass on in a second of CPU, of what ours does."""
+EACH_KIB: Final = 100.0
+"""What a client takes that has two streams open and a session, with its agent in the same process."""
+IDLE: Final = 10_000
+"""Clients that are connected, read and say nothing. Each is a socket: `ulimit -n` must be half as much again."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,7 @@ class Borne:
     p99: float
     per_cpu_second: float
     start_mib: int
+    each_kib: float
     most_mib: int
 
 
@@ -77,13 +84,19 @@ def lines(share: int) -> Iterator[Line]:
         yield Line("  chunks for a second of CPU", borne.per_cpu_second, "")
     for name in ("py", "ts"):
         times = bore[name].per_cpu_second / bore["ours"].per_cpu_second
-        yield Line(f"  {PEERS[name].title}'s share of ours", times, "", 1.0)
+        yield Line(f"  {PEERS[name].title}'s share of ours", times, "", SHARE)
+    best = min(bore[name].p99 for name in ("py", "ts"))
+    yield Line("  our p99, beside the better of theirs", bore["ours"].p99 / best, "", 1.0)
     many = Load(CLIENTS // share, TURNS // min(share, 5), stored=STORED // share)
     borne = _measured("ours", many)
     yield Line(f"{many.clients:,} clients, {many.stored:,} sessions stored, {many.turns} turns: p50", borne.p50, "ms")
     yield Line("  p99", borne.p99, "ms", P99_MS)
     yield Line("  memory, from", borne.start_mib, "MiB")
     yield Line("  memory, to", borne.most_mib, "MiB")
+    yield Line("  memory of each client before its turn", borne.each_kib, "KiB", EACH_KIB)
+    held, mib = asyncio.run(_idle(IDLE // share))
+    yield Line(f"{IDLE // share:,} idle connections: lost", IDLE // share - held, "", 0.0)
+    yield Line("  memory", mib, "MiB")
     healthy, bothered = Load(20, 20), Load(20, 20, deaf=DEAF // share)
     pairs = [(_measured("ours", healthy).p99, _measured("ours", bothered).p99) for _ in range(PAIRS)]
     alone, among = (median(column) for column in zip(*pairs, strict=True))
@@ -101,7 +114,7 @@ async def _measure(peer: str, load: Load) -> Borne:
     server = subprocess.Popen(_command(peer, port, load), env={**os.environ, **PEERS[peer].environment})
     try:
         await _until_open(port)
-        before = _memory(server.pid)
+        before = _memory_kib(server.pid)
         clients = [Client(port) for _ in range(load.clients)]
         deaf = [Client(port) for _ in range(load.deaf)]
         for at in range(0, len(clients), 20):
@@ -112,6 +125,7 @@ async def _measure(peer: str, load: Load) -> Borne:
         if deaf:
             # They have stopped reading, and their turns have ended: what is left is what they hold.
             await asyncio.sleep(load.chunks * PAUSE + 2)
+        each = (_memory_kib(server.pid) - before) / max(len(clients) + len(deaf), 1)
         cpu = _cpu(server.pid)
         await asyncio.gather(*(client.turn() for client in clients[: load.turns]))
         cpu = _cpu(server.pid) - cpu
@@ -123,12 +137,31 @@ async def _measure(peer: str, load: Load) -> Borne:
             latencies[len(latencies) // 2],
             latencies[len(latencies) * 99 // 100],
             len(latencies) / max(cpu, 0.01),
-            before,
-            _memory(server.pid),
+            before // 1024,
+            each,
+            _memory_kib(server.pid) // 1024,
         )
     finally:
         server.kill()
         server.wait()
+
+
+async def _idle(count: int) -> tuple[int, int]:
+    """How many of so many connections are still there after two sweeps, and the memory of the server in MiB."""
+    port = free_port()
+    server = subprocess.Popen(_command("ours", port, Load(1, 1)), env={**os.environ, **PEERS["ours"].environment})
+    clients = [Client(port) for _ in range(count)]
+    try:
+        await _until_open(port)
+        for at in range(0, count, 50):
+            await asyncio.gather(*(client.connect() for client in clients[at : at + 50]))
+        await asyncio.sleep(12)
+        return sum(client.is_connected for client in clients), _memory_kib(server.pid) // 1024
+    finally:
+        server.kill()
+        server.wait()
+        for client in clients:
+            await client.close()
 
 
 def _command(peer: str, port: int, load: Load) -> Sequence[str]:
@@ -157,9 +190,9 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _memory(pid: int) -> int:
+def _memory_kib(pid: int) -> int:
     (line,) = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")]
-    return int(line.split()[1]) // 1024
+    return int(line.split()[1])
 
 
 if __name__ == "__main__":

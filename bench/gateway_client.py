@@ -64,11 +64,20 @@ class Client:
     def answer(self, id: int) -> "asyncio.Future[dict[str, Any]]":
         return self._answers.setdefault(id, asyncio.get_running_loop().create_future())
 
-    async def start(self, *, deaf: bool = False) -> None:
+    async def connect(self) -> None:
+        """Greet, and read what comes: no session yet."""
         params: dict[str, Any] = {"protocolVersion": 1, "clientCapabilities": {}}
         headers, _ = await self.post({"id": 0, "method": "initialize", "params": params})
         self.connection = headers["acp-connection-id"]
         await self.open()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether its streams are open."""
+        return bool(self._tasks) and not any(task.done() for task in self._tasks)
+
+    async def start(self, *, deaf: bool = False) -> None:
+        await self.connect()
         opened = self.answer(1)
         await self.post({"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
         self.session = (await opened)["sessionId"]
@@ -84,5 +93,6 @@ class Client:
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         for writer in self._writers:
             writer.close()

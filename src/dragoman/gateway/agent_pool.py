@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+# Agents that are looked at in one step of the loop.
+_STEP: Final = 128
+
 
 class AgentPool(Collection[AgentSide]):
     """The agent sides of one server, those without a process included."""
@@ -47,6 +50,7 @@ class AgentPool(Collection[AgentSide]):
         self.recorder: Final = recorder
         self.recordings: Final = recordings
         self._agent_sides: set[AgentSide] = set()
+        self._by_origin: dict[ClientSide, set[AgentSide]] = {}
 
     def __repr__(self) -> str:
         return f"<AgentPool agents={len(self)} processes={self.processes}>"
@@ -74,6 +78,7 @@ class AgentPool(Collection[AgentSide]):
             agent_side = AgentSide(self, origin)
             # Before the handshake: a slot is taken from here on, and the end of the server has to find it.
             self._agent_sides.add(agent_side)
+            self._by_origin.setdefault(origin, set()).add(agent_side)
             await agent_side.initialize(hello)
         # Also when the client has hung up meanwhile: a process that was started for it must not stay.
         except BaseException as error:
@@ -101,11 +106,13 @@ class AgentPool(Collection[AgentSide]):
 
     def started_for(self, origin: "ClientSide") -> set[AgentSide]:
         """Return the agents that were started for a connection."""
-        return {agent_side for agent_side in self._agent_sides if agent_side.origin is origin}
+        return set(self._by_origin.get(origin, ()))
 
-    def stop_idle(self, now: float) -> None:
+    async def stop_idle(self, now: float) -> None:
         """Stop the processes that have been idle for long enough at the loop time `now`."""
-        for agent_side in list(self._agent_sides):
+        for number, agent_side in enumerate(list(self._agent_sides)):
+            if number % _STEP == _STEP - 1:
+                await asyncio.sleep(0)  # of thousands that are looked at, no stream waits for all
             # One agent that fails must not keep the others running.
             with self.monitor.reporting():
                 agent_side.stop_if_idle(now)
@@ -113,6 +120,10 @@ class AgentPool(Collection[AgentSide]):
     def remove(self, agent_side: AgentSide) -> None:
         """Remove an agent that is closed for good."""
         self._agent_sides.discard(agent_side)
+        started = self._by_origin.get(agent_side.origin, set())
+        started.discard(agent_side)
+        if not started:
+            self._by_origin.pop(agent_side.origin, None)
 
     async def close(self) -> None:
         """Close every agent. Waits for the ends of their processes, which are bounded."""

@@ -6,6 +6,7 @@ that it has started go on after that until they end.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -23,14 +24,16 @@ from dragoman.gateway.token_types import TokenIdentity
 _log = logging.getLogger(__name__)
 
 KEPT_SECONDS: Final = limits.RECONNECT_SECONDS
-# Each costs some tens of kibibytes while it is idle.
-CONNECTIONS: Final = 4096
-CONNECTIONS_EACH: Final = 2048
+# Each takes about 100 KiB while it is idle, on a WebSocket twice as much.
+CONNECTIONS: Final = 16_384
+CONNECTIONS_EACH: Final = 12_288
 # When the server stops, readers may get the messages that are still buffered, until no reader gets any in so many
 # checks in a row, and for at most so long.
 _CHECK_SECONDS: Final = 0.01
 _LAST_CHECKS: Final = 100
 _DRAIN_SECONDS: Final = 10.0
+# Connections that are looked at in one step of the loop.
+_STEP: Final = 128
 
 
 class Connections(dict[str, ClientSide]):
@@ -48,9 +51,8 @@ class Connections(dict[str, ClientSide]):
         super().__init__()
         self.accepts = True
         self.kept_seconds = kept_seconds
-        # All connections of the server: its limits hold for them together.
-        self._all: list[Connections] = [] if beside is None else beside._all
-        self._all.append(self)
+        # Of all connections of the server, by principal: its limits hold for them together.
+        self._counts: Counter[str] = Counter() if beside is None else beside._counts
         self.budgets: Final[ByteBudgets] = (
             ByteBudgets(HELD_EACH_BYTES, HELD_ALL_BYTES) if beside is None else beside.budgets
         )
@@ -64,19 +66,18 @@ class Connections(dict[str, ClientSide]):
 
     def open(self, kind: Kind, token_identity: TokenIdentity) -> ClientSide:
         """Make a connection. Raise `Full` when there are too many, of this principal or in all."""
-        # Counted anew each time: some thousand comparisons are nothing beside the start of an agent.
-        client_sides = [client_side for connections in self._all for client_side in connections.values()]
-        own = sum(client_side.principal == token_identity.principal for client_side in client_sides)
-        if not self.accepts or len(client_sides) >= CONNECTIONS or own >= CONNECTIONS_EACH:
-            _log.warning("a connection was refused: %d are open", len(client_sides))
+        principal, count = token_identity.principal, self._counts.total()
+        if not self.accepts or count >= CONNECTIONS or self._counts[principal] >= CONNECTIONS_EACH:
+            _log.warning("a connection was refused: %d are open", count)
             raise Full
         budget = self.budgets.of(token_identity.principal)
         connection = GatewayConnection(kind, token_identity, self._monitor.metrics.chunk.observe, budget)
         client_side = ClientSide(connection, self._pool, self._background, self.close_soon)
         self[connection.id] = client_side
+        self._counts[principal] += 1
         self._monitor.counts["connections"] += 1
-        name, principal = connection_name(connection.id), principal_name(token_identity.principal)
-        self._monitor.log.info("connection_opened", connection=name, principal=principal, kind=kind)
+        name, shown = connection_name(connection.id), principal_name(principal)
+        self._monitor.log.info("connection_opened", connection=name, principal=shown, kind=kind)
         return client_side
 
     def find(self, connection_id: str, token_identity: TokenIdentity) -> ClientSide | None:
@@ -93,10 +94,16 @@ class Connections(dict[str, ClientSide]):
         connection = client_side.connection
         # Out of the directory before anything waits, so that no request finds a connection that is being closed.
         if self.pop(connection.id, None) is not None:
+            self._count_closed(client_side.principal)
             seconds = round(asyncio.get_running_loop().time() - connection.opened_at, 3)
             name, principal = connection_name(connection.id), principal_name(client_side.principal)
             self._monitor.log.info("connection_closed", connection=name, principal=principal, seconds=seconds)
         await client_side.close(with_work=with_work)
+
+    def _count_closed(self, principal: str) -> None:
+        self._counts[principal] -= 1
+        if not self._counts[principal]:
+            del self._counts[principal]  # principals come and go
 
     def close_soon(self, client_side: ClientSide) -> None:
         """Close a connection in the background, without its work; do nothing if it is closed."""
@@ -109,7 +116,9 @@ class Connections(dict[str, ClientSide]):
         """Close the connections that have had no reader for `kept_seconds` at the loop time `now`, or whose token or
         login is no longer valid. A token that was revoked also stops the work of its connection: a login that is over
         does not, its user may just have closed the browser."""
-        for client_side in list(self.values()):
+        for number, client_side in enumerate(list(self.values())):
+            if number % _STEP == _STEP - 1:
+                await asyncio.sleep(0)  # of thousands that are looked at, no stream waits for all
             with self._monitor.reporting():
                 connection = client_side.connection
                 if not is_valid(connection.token_identity):

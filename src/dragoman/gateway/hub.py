@@ -95,7 +95,7 @@ class Hub:
             # As often as the shortest of the times that it watches: a test, or an operator, may have set one to a
             # second.
             await asyncio.sleep(min(_SWEEP_SECONDS, self.connections.kept_seconds, idle_seconds))
-            self.agents.stop_idle(loop.time())
+            await self.agents.stop_idle(loop.time())
             await self.connections.close_expired(loop.time(), is_valid, is_logged_in)
 
     async def close(self, grace: float) -> None:

@@ -7,6 +7,7 @@ a request in progress for too long are shut down. A stream that is being read is
 
 import ipaddress
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,9 @@ BETWEEN_SECONDS: Final = 120.0
 SILENT: Final = 512
 # Interval between two checks.
 CHECK_SECONDS: Final = 5.0
+# Among ten thousand sockets the thread that looks at them gives way after so many, for so long.
+_STEP: Final = 64
+_PAUSE_SECONDS: Final = 0.001
 
 
 class SocketPeer(NamedTuple):
@@ -106,7 +110,9 @@ def shut_down(port: int, peers: Iterable[SocketPeer]) -> None:
 
 
 def _accepted(port: int) -> Iterator[tuple[SocketPeer, socket.socket]]:
-    for one in own_sockets():
+    for number, one in enumerate(own_sockets()):
+        if number % _STEP == _STEP - 1:
+            time.sleep(_PAUSE_SECONDS)  # in a thread: the loop goes on meanwhile
         with one, suppress(OSError):
             if one.family in (socket.AF_INET, socket.AF_INET6) and one.getsockname()[1] == port:
                 yield peer_of(*one.getpeername()[:2]), one

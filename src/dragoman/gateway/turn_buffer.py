@@ -40,12 +40,12 @@ class TurnBuffer:
 
     def __init__(self) -> None:
         self.missing = 0
-        self._events: deque[tuple[AnyEvent | RelayedText, int]] = deque()
+        self._events: deque[tuple[AnyEvent | RelayedText, int]] | None = None  # None: none are held
         self._size = 0
         self._limit = _BETWEEN_BYTES
 
     def __repr__(self) -> str:
-        return f"<TurnBuffer events={len(self._events)} bytes={self._size} missing={self.missing}>"
+        return f"<TurnBuffer events={len(self._events or ())} bytes={self._size} missing={self.missing}>"
 
     def begin(self) -> None:
         """Begin a turn: the events that led to it, such as its prompt, are part of it."""
@@ -54,16 +54,19 @@ class TurnBuffer:
 
     def append(self, event: AnyEvent | RelayedText, size: int) -> None:
         """Hold an event of about `size` bytes; the oldest ones go where there is no room, and the last one stays."""
-        self._events.append((event, size))
+        events = self._events
+        if events is None:
+            events = self._events = deque()
+        events.append((event, size))
         self._size += size
-        while self._size > self._limit and len(self._events) > 1:
-            _, freed = self._events.popleft()
+        while self._size > self._limit and len(events) > 1:
+            _, freed = events.popleft()
             self._size -= freed
             self.missing += 1
 
     def clear(self) -> None:
         """Hold nothing any more: the turn is over."""
-        self._events.clear()
+        self._events = None
         self._size = self.missing = 0
         self._limit = _BETWEEN_BYTES
 
@@ -73,7 +76,7 @@ class TurnBuffer:
         What was patched before the oldest held event is missing in it, as it would be among the events.
         """
         state, cleared = SessionState(), _Cleared()
-        for kept, _ in self._events:
+        for kept, _ in self._events or ():
             event = kept.event() if isinstance(kept, RelayedText) else kept
             state.apply(event)
             cleared.apply(event)

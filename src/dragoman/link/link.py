@@ -104,6 +104,15 @@ class Link:
     `greeted` is an `initialize` that was answered before there was a link. `trace` is called with every frame.
     """
 
+    # A server has thousands of links: so many attributes in a dict of its own would cost each of them 1.3 KiB more.
+    __slots__ = (
+        *("begin_deadline", "deadline", "dialect_name", "fault", "hellos", "is_reading", "outbox", "role", "state"),
+        *("version", "_adapted", "_all_answered", "_awaited", "_closed", "_counting", "_decode_text_update"),
+        *("_dialect", "_end_task", "_framer", "_handler", "_handshake", "_is_lone", "_loop", "_our_hello", "_peer"),
+        *("_permitted", "_relay_text", "_running", "_slots", "_spoken", "_trace", "_transport", "_unconsumed"),
+        *("_unframed", "_unread", "__weakref__"),
+    )
+
     def __init__(
         self,
         transport: Transport,

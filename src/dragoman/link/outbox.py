@@ -15,7 +15,7 @@ to know which of its error replies have left.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.json import Encoder
 
@@ -40,6 +40,8 @@ _AMPLE: Final = 8 * 1024
 _ENVELOPE: Final = 128
 # As numbers: looking for a byte is ten times faster than for a `bytes` of one.
 _encode: Final = Encoder().encode
+# Stands for an empty deque until something is put in: an empty one takes 700 bytes, and most outboxes need neither.
+_NONE: "Final[deque[Any]]" = deque(maxlen=0)
 
 
 class _QueuedBatch(NamedTuple):
@@ -74,8 +76,8 @@ class Outbox:
         self._rest: memoryview | None = None
         # A write is scheduled for the end of this turn.
         self._scheduled = False
-        self._producers: deque[_QueuedBatch] = deque()
-        self._error_replies: deque[tuple[int, int]] = deque()  # those that wait: (position of the end, bytes)
+        self._producers: deque[_QueuedBatch] = _NONE
+        self._error_replies: deque[tuple[int, int]] = _NONE  # those that wait: (position of the end, bytes)
         self._drained: asyncio.Future[None] | None = None
         self._closed: LinkClosed | None = None
         # Whether a frame is written as it is put: no trace or adapter has to see it, and the outbox is not closed.
@@ -110,6 +112,8 @@ class Outbox:
         Error replies are the only payloads that a peer can make us queue without limit. They are remembered in runs of
         about a pipe's worth, so the list of them stays short.
         """
+        if self._error_replies is _NONE:
+            self._error_replies = deque()
         replies, before = self._error_replies, self.size
         self.put(payload)
         size, end = self.size - before, self.written + self.size
@@ -157,6 +161,8 @@ class Outbox:
                 self.put(payload)
             return None
         admitted: asyncio.Future[None] = self._loop.create_future()
+        if self._producers is _NONE:
+            self._producers = deque()
         self._producers.append(_QueuedBatch(cost, payloads, admitted))
         self.wait_above = 0  # the next producer has to queue behind this one, even with a small payload
         if not self._scheduled:

@@ -5,6 +5,7 @@ prompt is. `Route`s are data; where a request is more than names, a route carrie
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -84,7 +85,7 @@ _SHOWN_CHARACTERS: Final = 200
 UNLIMITED: Final = frozenset({"session/cancel", "session/close", "session/list", "sessions/list"})
 
 
-class Route(msgspec.Struct, frozen=True):
+class Route(msgspec.Struct, frozen=True, eq=False):
     """One method: its request in the vocabulary, and the types of its params and result on the wire."""
 
     method: str
@@ -113,6 +114,20 @@ class NoteRoute(NamedTuple):
     params: Any
 
 
+# The tables of all links that have the same routes are the same: a server has thousands of links.
+_TABLES: Final = 64
+
+
+@lru_cache(_TABLES)
+def _by_method(routes: tuple[Route, ...]) -> Mapping[str, Route]:
+    return {route.method: route for route in routes}
+
+
+@lru_cache(_TABLES)
+def _by_request(routes: tuple[Route, ...]) -> Mapping[type[Request], Route]:
+    return {route.request: route for route in routes}
+
+
 class DialectBase:
     """The common part of every dialect; the methods of `contract.Dialect` are documented there.
 
@@ -139,11 +154,11 @@ class DialectBase:
         granted: AgentCapabilities | ClientCapabilities,
     ) -> None:
         self.codec: Final = codec
-        self._incoming: Final = {route.method: route for route in incoming}
+        self._incoming: Final = _by_method(tuple(incoming))
         # Two routes may have one request, as `session/load` and `session/resume` do; a dialect with such a pair encodes
         # the reply by itself.
-        self._incoming_by_type: Final = {route.request: route for route in self._incoming.values()}
-        self._outgoing: Final = {route.request: route for route in outgoing}
+        self._incoming_by_type: Final = _by_request(tuple(self._incoming.values()))
+        self._outgoing: Final = _by_request(tuple(outgoing))
         self._incoming_notes: Final = {route.method: route for route in incoming_notes}
         self._outgoing_notes: Final = {route.note: route for route in outgoing_notes}
         self._offered: Final = offered

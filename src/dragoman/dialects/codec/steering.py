@@ -5,6 +5,7 @@ with an `outcome` when the words have a place, while the turn goes on. An agent 
 extension.
 """
 
+from functools import cache
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
@@ -25,6 +26,7 @@ class SteeringResponse(wire.MetaWire, frozen=True, kw_only=True):
     message_id: str | UnsetType = UNSET
 
 
+@cache
 def steering_route(params: Any) -> Route:
     """Return the route of the method; `params` is the wire's type of a prompt request."""
     return Route(METHOD, SteerTurn, params, SteeringResponse, Steered, needs="steering")
