@@ -1,5 +1,7 @@
 """Links, windows and old results: what of a session the model is given."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ class EveryTool(RecordingModel):
 
     def respond(self, request: ModelRequest) -> Any:
         self.tokens = tokens_of_setting(request.system, request.tools) + tokens_of(request.items)
+        self.tools = request.tools
         self.offered = {tool.name for tool in request.tools}
         return super().respond(request)
 
@@ -40,6 +43,23 @@ async def test_the_first_request_with_every_tool_has_at_most_6000_tokens(tmp_pat
         await events_of(session)
     assert {"apply_patch", "web_search", "diagnostics", "bash", "agent"} <= model.offered
     assert model.tokens <= 6_000
+
+
+@pytest.mark.parametrize("mode", ["full-access", "sandbox"])
+async def test_every_tool_has_an_example_that_its_schema_takes(tmp_path: Path, mode: str) -> None:
+    model = EveryTool([{"say": "ok"}])
+    model.name = "openai/gpt-5"
+    trust(tmp_path / "trust.json", tmp_path)
+    setup = {"language_servers": lambda: [small()], "trust": str(tmp_path / "trust.json")}
+    async with whole(tmp_path, model.make, mode=mode, setup=setup, home=tmp_path / "home") as (_, session):
+        await events_of(session)
+    for tool in model.tools:
+        found = re.search("Examples?: ", tool.description)
+        assert found is not None, tool.name
+        example, _ = json.JSONDecoder().raw_decode(tool.description, found.end())
+        assert set(tool.schema.get("required", ())) <= set(example) <= set(tool.schema["properties"]), tool.name
+        # What it does, when to use it and its limits take more than a line, and no page.
+        assert 25 <= len(tool.description.split()) <= 220, tool.name
 
 
 @pytest.mark.requirement("J8")

@@ -107,7 +107,7 @@ class Grep:
         "first to find a name, a message or a call; give glob or path to search less. Escape what is special: "
         "`foo\\(`. Left out are what ignore files name, binary files, and files that hold credentials (.env, private "
         "keys): name one as the path to search it. Long lists are cut. "
-        'Example: {"pattern": "def load_\\w+", "glob": "*.py"}'
+        'Example: {"pattern": "def load_\\\\w+", "glob": "*.py"}'
     )
     schema = schema(
         ["pattern"],
