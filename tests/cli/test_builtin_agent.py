@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.cli import doctor
+from dragoman.cli.builtin_agent import project_remarks
 from dragoman.errors import RequestFailed
 from tests.support.command import Called, call
 from tests.support.editor import HELLO, Editor
@@ -280,3 +281,11 @@ def test_the_doctor_tells_the_details_of_an_agent_s_error(monkeypatch: pytest.Mo
     assert list(doctor._findings(None))[-1] == doctor.Finding(
         "turn", "broken", "Internal error: no space left on device"
     )
+
+
+def test_what_a_killed_command_has_left_in_the_place_of_a_file_is_none(tmp_path: Path) -> None:
+    left = tmp_path / ".mcp.json"
+    left.mkdir()
+    assert len(project_remarks(str(tmp_path))) == 1
+    left.chmod(0o1555)
+    assert project_remarks(str(tmp_path)) == []

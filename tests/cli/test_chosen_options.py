@@ -46,6 +46,7 @@ def session_of(folder: Path, *prompts: str) -> str:
     return session
 
 
+@pytest.mark.requirement("CA15")
 def test_a_session_left_in_a_wider_mode_works_in_the_mode_that_is_asked_for(tmp_path: Path) -> None:
     session = session_of(tmp_path, "/mode workspace-write")
     done = run(tmp_path, "write", *scripted(tmp_path, WRITES), "--session", session, "--mode", "read-only")
@@ -72,6 +73,7 @@ def test_a_session_goes_on_with_the_model_that_is_asked_for(tmp_path: Path, up: 
     assert [heard.body["model"] for heard in up.heard if heard.method == "POST"] == ["gpt-4o", "o3"]
 
 
+@pytest.mark.requirement("CA9")
 def test_a_level_of_thought_is_told_to_the_model(tmp_path: Path, up: ProviderServer) -> None:
     assert asked(tmp_path, up, "--model", "openai/gpt-5", "--thinking", "high").code == 0
     assert efforts(up) == ["high"]

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.chat_pane import PROMPT, chat, ready
 from tests.support.command import call
 from tests.support.run_command import Done, run
@@ -31,6 +33,7 @@ def test_run_tells_the_tokens_of_the_turn_and_the_cost_of_the_session(tmp_path: 
     assert done.error == "dragoman: 1,200 tokens in, 34 out; the session has cost $0.50\n"
 
 
+@pytest.mark.requirement("CA8")
 def test_the_cost_goes_on_in_another_process_and_the_tokens_are_the_turns(tmp_path: Path) -> None:
     tokens = {"totalTokens": 1234, "inputTokens": 1200, "outputTokens": 34}
     first = run(tmp_path, "hi", *priced(tmp_path), "--format", "json")
@@ -66,6 +69,7 @@ def test_what_is_not_known_is_not_told(tmp_path: Path) -> None:
     assert "used in all" not in shown(tmp_path, "show", str(again.events[-1]["sessionId"]))
 
 
+@pytest.mark.requirement("CA8")
 def test_chat_shows_the_cost_below_the_line_and_in_full_when_it_is_asked(tmp_path: Path) -> None:
     small = {"usage": {"input": 1200, "output": 34, "cost": 0.0125}}
     with chat(tmp_path, *priced(tmp_path, {"say": "Well."}, small)) as pane:

@@ -113,6 +113,7 @@ def test_a_bare_name_stays_with_the_provider_of_the_session(tmp_path: Path) -> N
 
 
 @both_versions
+@pytest.mark.requirement("CA9")
 def test_the_levels_of_thought_are_those_of_the_model(tmp_path: Path, version: int) -> None:
     with opened(tmp_path, version, "--model", "demo") as editor:
         assert "thought_level" not in named(choose(editor, "demo"))

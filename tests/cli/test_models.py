@@ -34,6 +34,7 @@ def named(found: list[dict[str, Any]]) -> list[str]:
     return [one["model"] for one in found]
 
 
+@pytest.mark.requirement("CA12")
 def test_the_list_is_the_providers_with_the_model_of_new_sessions_marked(tmp_path: Path, up: ProviderServer) -> None:
     shown = models(tmp_path, up)
     heading, first, *_ = shown.out.splitlines()
@@ -78,6 +79,7 @@ def test_windows_and_prices_are_those_of_the_configuration_and_of_the_provider(
     assert line.split() == ["house/house-model", "32,768", "$0.50", "$2.00", "images,", "thinking", "low/high"]
 
 
+@pytest.mark.requirement("CA12")
 def test_a_list_of_today_is_not_asked_for_again_but_when_the_user_says_so(tmp_path: Path, up: ProviderServer) -> None:
     assert "openai/gpt-4o" in named(listed(tmp_path, up))
     up.lists("gpt-5.6-sol", "gpt-new")
@@ -94,6 +96,7 @@ def test_words_search_in_the_names(tmp_path: Path, up: ProviderServer) -> None:
     assert "No model has that in its name" in nothing.error
 
 
+@pytest.mark.requirement("CA12")
 def test_a_provider_that_does_not_answer_is_said_and_its_default_is_there(tmp_path: Path, up: ProviderServer) -> None:
     up.status = 503
     shown = models(tmp_path, up)

@@ -86,6 +86,7 @@ async def result_of(
     ],
     ids=["image", "packed", "late NUL", "half of UTF-16"],
 )
+@pytest.mark.requirement("CA5")
 async def test_reading_a_binary_file_fails_with_its_kind_and_size(
     tmp_path: Path, name: str, data: bytes, what: str
 ) -> None:

@@ -47,6 +47,7 @@ def recording(steps: list[Any], *helper: Any, **more: Any) -> Recording:
     return Recording(parse({"turns": turns, "window": 100_000, "agents": agents}))
 
 
+@pytest.mark.requirement("CA7")
 async def test_a_helper_is_told_once_who_it_is_and_all_else_as_the_agent_is(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Always run make lint.\n")
     model = recording([TASK])
@@ -61,6 +62,7 @@ async def test_a_helper_is_told_once_who_it_is_and_all_else_as_the_agent_is(tmp_
     assert {source: text for source, text in helpers.items() if source} == agents
 
 
+@pytest.mark.requirement("CA7")
 async def test_a_helper_that_fills_its_window_is_kept_inside_it(tmp_path: Path) -> None:
     for name in "abcdef":
         (tmp_path / name).write_text("word " * 2_000)
@@ -80,6 +82,7 @@ async def test_a_helper_that_fills_its_window_is_kept_inside_it(tmp_path: Path) 
     assert [event for event in events if isinstance(event, CompactionUpdate)] == []
 
 
+@pytest.mark.requirement("CA8")
 async def test_the_tokens_and_the_cost_of_a_helper_are_counted(tmp_path: Path) -> None:
     usage = {"usage": {"input": 100, "output": 10}}
     model = recording([usage, TASK, {"usage": {"input": 7, "output": 1}}], usage)
@@ -120,6 +123,7 @@ async def test_a_cancel_in_a_helper_leaves_a_whole_history(tmp_path: Path) -> No
         ),
     ],
 )
+@pytest.mark.requirement("CA10")
 async def test_a_kind_of_helper_is_offered_only_where_there_are_several(
     tmp_path: Path, kinds: list[str], offered: object
 ) -> None:

@@ -116,6 +116,7 @@ class Desk:
 # -- the provider says that it is too long ---------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("CA1")
 async def test_an_overflow_is_summed_up_and_the_prompts_stay_word_for_word() -> None:
     desk = Desk(StrictModel(SAYS, fits=1500), talk(12))
     assert (await desk.turn(said("new", "the new prompt"))).stop_reason == "end_turn"
@@ -216,6 +217,7 @@ async def test_a_long_prompt_that_the_model_has_answered_to_stays(step: list[Any
 # -- no summary ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("CA2")
 async def test_a_rate_limit_is_waited_for_as_in_every_model_call() -> None:
     desk = Desk(StrictModel(SAYS, fits=1500), talk(12))
     desk.model.summary_failures = [LIMIT, LIMIT]
@@ -244,6 +246,7 @@ async def test_a_wait_that_is_too_long_is_not_waited_for() -> None:
     assert end.error and "No credit" in end.error.message
 
 
+@pytest.mark.requirement("CA1")
 async def test_a_summary_that_cannot_be_had_leaves_out_the_oldest_and_the_turn_goes_on() -> None:
     desk = Desk(StrictModel(SAYS, fits=1500), talk(12))
     desk.model.summary_failures = [ModelFailed("garbage", "The model gave no summary")] * 4
@@ -352,6 +355,7 @@ async def test_a_compaction_that_is_cancelled_changes_nothing() -> None:
 # -- how full it is --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("CA4")
 async def test_what_came_after_the_last_report_counts() -> None:
     desk = Desk(StrictModel(SAYS), talk(1))
     desk.budget.accept(UsageReported(10_000, 0))
@@ -359,6 +363,7 @@ async def test_what_came_after_the_last_report_counts() -> None:
     assert desk.budget.tokens() == 110_000
 
 
+@pytest.mark.requirement("CA4")
 async def test_images_the_system_prompt_and_the_tools_count_without_a_report() -> None:
     desk = Desk(StrictModel(SAYS), [ContextUserMessage("m", [Image("aGk=", "image/png")])])
     assert desk.budget.tokens() == 1500
@@ -397,6 +402,7 @@ async def test_compact_says_how_much_was_summed_up_and_that_nothing_is_left(tmp_
         assert words(await events_of(session, "/compact")) == "There is nothing to sum up.\n"
 
 
+@pytest.mark.requirement("CA3")
 async def test_compact_says_why_it_failed_and_that_nothing_was_changed(tmp_path: Path) -> None:
     model = StrictModel([{"say": "a" * 4000}])
     async with whole(tmp_path, model.make) as (_, session):

@@ -58,6 +58,7 @@ def files(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
+@pytest.mark.requirement("CA13")
 async def test_a_client_with_forms_is_asked_in_one_and_the_model_is_told_what_was_refused(
     tmp_path: Path, protocol: int
 ) -> None:
@@ -85,6 +86,7 @@ async def test_a_client_with_forms_is_asked_in_one_and_the_model_is_told_what_wa
     )
 
 
+@pytest.mark.requirement("CA13")
 async def test_a_client_without_forms_is_asked_about_each_file_by_itself(tmp_path: Path) -> None:
     folder, user = work_in(tmp_path), Choosing("new.txt")
     async with whole(folder, Recording(*TWO).make, user=user, mode="sandbox", home=tmp_path / "home") as (_, session):
@@ -98,6 +100,7 @@ async def test_a_client_without_forms_is_asked_about_each_file_by_itself(tmp_pat
 
 
 @pytest.mark.parametrize("answer", [None, {}, {"change_1": "yes", "change_2": 1}], ids=["declined", "empty", "no yes"])
+@pytest.mark.requirement("CA13")
 async def test_a_form_without_a_yes_applies_nothing(tmp_path: Path, answer: dict[str, object] | None) -> None:
     folder, user, model = work_in(tmp_path), Choosing(), Recording(*TWO)
 
@@ -112,6 +115,7 @@ async def test_a_form_without_a_yes_applies_nothing(tmp_path: Path, answer: dict
     assert model.said[1].startswith(f"{NOTE}The user did not agree to the changes in the sandbox. {STAYS}")
 
 
+@pytest.mark.requirement("CA6")
 async def test_the_next_turn_goes_on_from_what_was_refused(tmp_path: Path) -> None:
     folder, user = work_in(tmp_path), User("reject_once", "allow_once")
     more = [

@@ -91,6 +91,7 @@ async def told(tmp_path: Path, model: Recording, user: User, store: SqliteStore 
     return model.said
 
 
+@pytest.mark.requirement("CA6")
 async def test_a_no_is_told_with_every_file(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     said = await told(tmp_path, Recording(*WRITES), User("reject_once"))
@@ -163,6 +164,7 @@ view.View.apply = lambda self, changes: os.kill(os.getpid(), 9)
 
 
 @pytest.mark.parametrize("when", ["command", "question"])
+@pytest.mark.requirement("CA6")
 async def test_a_cancel_is_told(tmp_path: Path, when: str) -> None:
     folder = folder_in(tmp_path)
     sleep = {"call": "sandbox_bash", "input": {"command": "sleep 981"}}

@@ -35,6 +35,7 @@ def costs(events: Sequence[AnyEvent]) -> list[float]:
     return [e.cost.amount for e in events if isinstance(e, UsageChanged) and isinstance(e.cost, Cost)]
 
 
+@pytest.mark.requirement("CA8")
 async def test_the_cost_grows_over_turns_and_a_reload_and_the_usage_is_the_turns(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store")
     async with whole(tmp_path, Dear([{"say": "a"}], window=100_000).make, store=store) as (_, session):

@@ -172,6 +172,7 @@ async def test_compact_tells_no_fill_of_a_window_that_is_not_known(tmp_path: Pat
             assert usage(await events_of(session, "/compact")) == []
 
 
+@pytest.mark.requirement("CA11")
 async def test_compact_right_after_a_resume_sends_the_system_prompt_and_the_tools(tmp_path: Path) -> None:
     replies = [chat_says(FACT), chat_says("THE SUMMARY")]
     store = SqliteStore(tmp_path / "store")

@@ -34,6 +34,7 @@ class EveryTool(RecordingModel):
         return super().respond(request)
 
 
+@pytest.mark.requirement("CA14")
 async def test_the_first_request_with_every_tool_has_at_most_6000_tokens(tmp_path: Path) -> None:
     model = EveryTool([{"say": "ok"}])
     model.name = "openai/gpt-5"
@@ -46,6 +47,7 @@ async def test_the_first_request_with_every_tool_has_at_most_6000_tokens(tmp_pat
 
 
 @pytest.mark.parametrize("mode", ["full-access", "sandbox"])
+@pytest.mark.requirement("CA14")
 async def test_every_tool_has_an_example_that_its_schema_takes(tmp_path: Path, mode: str) -> None:
     model = EveryTool([{"say": "ok"}])
     model.name = "openai/gpt-5"

@@ -351,8 +351,13 @@ def project_remarks(cwd: str) -> list[str]:
 
 def _of_project(cwd: str) -> "ProjectServers | None":
     """Return what a project brings along. Most bring nothing, and their sessions open without a further import."""
-    if not os.path.lexists(os.path.join(cwd, ".mcp.json")):
+    file = os.path.join(cwd, ".mcp.json")
+    if not os.path.lexists(file):
         return None
+    from dragoman.host.placeholders import is_placeholder
+
+    if is_placeholder(file):
+        return None  # of a confined command that runs now, or of a process that was killed
     from dragoman.cli.project_servers import read_project_servers
 
     return read_project_servers(cwd, os.environ)
