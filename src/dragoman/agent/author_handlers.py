@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from dragoman.agent.turn import Work
     from dragoman.store.contract import Store
     from dragoman.vocabulary.options import Command, Option
-    from dragoman.vocabulary.requests import AuthStatus, GetAuthStatus, Login, Logout, NewSession, UnknownValue
+    from dragoman.vocabulary.requests import (
+        AuthStatus,
+        GetAuthStatus,
+        Login,
+        Logout,
+        NewSession,
+        RewindSession,
+        SessionRewound,
+        UnknownValue,
+    )
 
     PromptHandler = Callable[[Session, Prompt], Work]
     SessionHandler = Callable[[Session], Awaitable[None]]
@@ -34,6 +43,7 @@ if TYPE_CHECKING:
     PromptCheck = Callable[[Session, Prompt], None]
     OptionCheck = Callable[[Session, str, str | bool | UnknownValue], Awaitable[NoReturn] | None]
     OptionSetter = Callable[[Session, str | bool | UnknownValue], list[Option]]
+    RewindHandler = Callable[[Session, RewindSession], Awaitable[SessionRewound]]
     ExtensionHandler = Callable[[object], Awaitable[object]]
     NotificationHandler = Callable[[object], Awaitable[None]]
     LoginHandler = Callable[[str], Awaitable[None]]
@@ -103,6 +113,8 @@ class AgentCore:
         self.prompt_checks: Final[list[PromptCheck]] = []
         # By the id of an option that takes more values than it lists: what makes all options, once it has a value.
         self.option_setters: Final[dict[str, OptionSetter]] = {}
+        # What rewinds a session, which no turn of its own changes meanwhile; None: the agent cannot.
+        self.rewind_handler: RewindHandler | None = None
         self.extensions: Final[dict[str, ExtensionHandler]] = {}
         self.notifications: Final[dict[str, NotificationHandler]] = {}
         self.login_handler: LoginHandler | None = None
@@ -146,6 +158,7 @@ class AgentCore:
                 logout=can.logout or self.logout_handler is not None,
                 auth_status=can.auth_status or self.auth_status_handler is not None,
                 steering=can.steering or self.steering,
+                rewind=can.rewind or self.rewind_handler is not None,
             ),
             self._auth_methods,
         )

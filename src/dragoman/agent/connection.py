@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from dragoman import limits
 from dragoman.agent.author_handlers import AgentCore, warn
 from dragoman.agent.client_services import TextSink
-from dragoman.agent.journal import session_is_busy, session_not_found
+from dragoman.agent.journal import client_errors, session_is_busy, session_not_found
 from dragoman.agent.session import CALLER, Prompt, caller, new_id
 from dragoman.agent.session_core import SessionCore, set_option
 from dragoman.agent.sessions import OpenSessions
-from dragoman.agent.turn import NoTurn, QueuedPrompt, RunningTurn
+from dragoman.agent.turn import NoTurn, QueuedPrompt, RunningTurn, retrieve_exception
 from dragoman.dialects.contract import Id
 from dragoman.dialects.handshake.first_bytes import InitializeAnswer
 from dragoman.errors import (
@@ -242,6 +242,7 @@ class ClientConnection:
             ask.SteerTurn: self._steer,
             ask.SetOption: lambda request: set_option(agent, self._open_session(request.session_id), request),
             ask.RecordNote: self._record_note,
+            ask.RewindSession: self._rewind,
             ask.NewSession: sessions.new,
             ask.ResumeSession: sessions.resume,
             ask.ForkSession: sessions.fork,
@@ -412,6 +413,27 @@ class ClientConnection:
             raise RequestFailed(INVALID_PARAMS, "This cannot be cancelled", {"id": echo(id)})
         stop()
         return Done()
+
+    def _rewind(self, request: ask.RewindSession) -> Awaitable[Reply]:
+        core = self._open_session(request.session_id)
+        handler = self._agent.rewind_handler
+        if handler is None:
+            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        if core.turn is not None or (core.replay_task is not None and not core.replay_task.done()):
+            raise session_is_busy()
+
+        async def rewind() -> Reply:
+            with client_errors(core.id):
+                if core.journal is not None:
+                    await core.journal.repair()
+                return await handler(core.session, request)
+
+        # As behind a replay: a prompt that comes meanwhile waits for its end (`RunningTurn.run`). It goes on if the
+        # request is cancelled: half a rewind is no answer to that.
+        work = asyncio.get_running_loop().create_task(rewind())
+        work.add_done_callback(retrieve_exception)
+        core.replay_task = work
+        return asyncio.shield(work)
 
     # -- extensions --------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from dragoman.agent.permission import NOTE as PERMISSION_NOTE
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import Log
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
+from dragoman.store.log_places import counting, rewind_in
 from dragoman.vocabulary import events
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.content import Text
@@ -178,8 +179,10 @@ async def read_settings(log: Log) -> StoredSettings:
     options: dict[str, object] = {}
     servers: object = None
     permissions: list[object] = []
+    has_rewinds = False
     async for records in log.read():
         entries = [record.entry for record in records]
+        has_rewinds = has_rewinds or any(rewind_in(entry) is not None for entry in entries)
         history.apply(entries)
         for entry in entries:
             if isinstance(entry, NoteEntry) and entry.kind == OPTIONS_NOTE and isinstance(entry.value, dict):
@@ -188,6 +191,11 @@ async def read_settings(log: Log) -> StoredSettings:
                 servers = entry.value
             elif isinstance(entry, NoteEntry) and entry.kind == PERMISSION_NOTE:
                 permissions.append(entry.value)
+    if has_rewinds:
+        # A second reading, and only here: what no longer counts cannot be taken out of a state again.
+        history = History()
+        async for records in counting(log.read):
+            history.apply(record.entry for record in records)
     return StoredSettings(history, options, servers, permissions)
 
 

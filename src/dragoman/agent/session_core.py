@@ -7,7 +7,7 @@ fails the former options come back, unless something else has set options meanwh
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -90,9 +90,9 @@ class SessionCore:
         self.answers: Final = RememberedAnswers(id)
         # What the client may stop without stopping the turn, by the id of the tool call or terminal.
         self.stoppable: Final[dict[str, Callable[[], object]]] = {}
-        # The history being sent behind the answer that opened the session. A turn waits for its end: on a wire without
-        # message ids the client could not tell the two apart.
-        self.replay_task: asyncio.Task[None] | None = None
+        # The history being sent behind the answer that opened the session, or a rewind. A turn waits for its end: on a
+        # wire without message ids the client could not tell the two apart.
+        self.replay_task: asyncio.Task[Any] | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._text: TextSink | None = None  # the message that the next piece of text continues
         self._text_kind = ""

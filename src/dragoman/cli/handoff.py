@@ -19,6 +19,7 @@ from dragoman.cli.errors import CommandError
 from dragoman.cli.text_width import harmless_line, harmless_output
 from dragoman.store.contract import Record, SessionMeta, StoreFailed
 from dragoman.store.entries import NoteEntry
+from dragoman.store.log_places import counting
 from dragoman.store.recording import FULL, GAP, ORIGIN
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Content, Resource, Text, TextResource, text_of
@@ -90,7 +91,7 @@ async def find_record(given: str, folder: str = ".") -> SessionRecord:
     stores = (open_store(), open_recordings())
     try:
         store, session_id = await find_in(stores, given, folder)
-        return await record_of(store.read(session_id), await store.read_meta(session_id))
+        return await record_of(counting(lambda: store.read(session_id)), await store.read_meta(session_id))
     except StoreFailed as failure:
         raise CommandError(f"session {given}: {failure}") from None
     finally:

@@ -26,7 +26,7 @@ from dragoman.coder.decision_log import DECISION
 from dragoman.dialects.event_json import info_json, update_json
 from dragoman.store.contract import ArchiveFilter, Record, SessionMeta, Store, StoreFailed
 from dragoman.store.entries import NoteEntry, events_of
-from dragoman.store.log_places import end_of_message
+from dragoman.store.log_places import counting, end_of_message
 from dragoman.store.recording import recorded_agent
 from dragoman.store.session_list import info_of
 
@@ -170,7 +170,7 @@ async def _sessions(
 
 async def _show(task: _Task) -> int:
     store, session_id = await _resolved(task, task.arguments.id)
-    log = _log(task, store, session_id)
+    log = counting(lambda: _log(task, store, session_id))
     if task.arguments.json:
         await task.output.array(_updates(log))
         return 0
@@ -188,6 +188,7 @@ async def _export(task: _Task) -> int:
     store, session_id = await _resolved(task, task.arguments.id)
     log = _log(task, store, session_id)
     if task.arguments.format == "markdown":
+        log = counting(lambda: _log(task, store, session_id))
         task.output.write(markdown_heading(await store.read_meta(session_id)))
         used = UsedTotals(is_recorded=store is task.recordings)
         async for part in parts(used.read(log)):
@@ -344,6 +345,15 @@ async def read_line() -> str:
     return sys.stdin.readline()
 
 
+async def _rewind(task: _Task) -> int:
+    from dragoman.cli.session_rewind import rewind
+
+    store, session_id = await _resolved(task, task.arguments.id)
+    if store is task.recordings:
+        raise CommandError(f"{session_id} is a session of another agent, which has no checkpoints")
+    return await rewind(store, session_id, task.arguments, task.output, task.progress)
+
+
 async def _finish(task: _Task) -> int:
     from dragoman.cli.worktrees import finish, worktree_meant
 
@@ -358,6 +368,7 @@ _ACTIONS: Final[dict[str, Callable[[_Task], Awaitable[int]]]] = {
     "export": _export,
     "audit": _audit,
     "fork": _fork,
+    "rewind": _rewind,
     "delete": _delete,
     "finish": _finish,
 }

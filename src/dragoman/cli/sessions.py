@@ -1,4 +1,4 @@
-"""`dragoman sessions`: the stored sessions; list, show, export, audit, fork, delete and finish them."""
+"""`dragoman sessions`: the stored sessions; list, show, export, audit, fork, rewind, delete and finish them."""
 
 import argparse
 from typing import Any
@@ -20,13 +20,18 @@ _EPILOG = """\
   dragoman sessions show sess_1f0c
   dragoman sessions export sess_1f0c --format markdown --output talk.md
   dragoman sessions audit sess_1f0c
+  dragoman sessions rewind sess_1f0c --to 3 --files
 """
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
     parser = add_command(
-        commands, "sessions", "list, show, export, fork, delete, finish stored sessions", _DESCRIPTION, epilog=_EPILOG
+        commands,
+        "sessions",
+        "list, show, export, fork, rewind, delete, finish stored sessions",
+        _DESCRIPTION,
+        epilog=_EPILOG,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
     listing = add_action(
@@ -63,6 +68,21 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     _take_words_behind_options(going_on)
     add_target(going_on)
+    rewind = add_action(
+        actions,
+        "rewind",
+        "go back to before a prompt: files, conversation or both",
+        as_json="a JSON object with what was done",
+    )
+    rewind.add_argument("id", metavar="ID")
+    rewind.add_argument(
+        "--to", metavar="N", type=_count, help="to before prompt N, counted from 1; the last by default"
+    )
+    scopes = rewind.add_mutually_exclusive_group()
+    for scope in ("files", "conversation"):
+        scopes.add_argument(f"--{scope}", dest="scope", action="store_const", const=scope, help=f"only {scope}")
+    rewind.add_argument("--undo", action="store_true", help="take the last rewind back")
+    rewind.add_argument("-y", "--yes", action="store_true", help="do not ask; needed where there is no terminal")
     delete = add_action(
         actions, "delete", "delete sessions for good", as_json="a JSON object with the ids of the deleted sessions"
     )
@@ -126,6 +146,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.action == "export" and arguments.json and arguments.format == "markdown":
         return print_error("--json and --format markdown are two different things; choose one")
+    if arguments.action == "rewind" and arguments.undo and arguments.to is not None:
+        return print_error("--undo takes the last rewind back, whichever prompt that was to; leave --to out")
     try:
         return background.run(perform(arguments))
     except (CommandError, StoreFailed) as failure:

@@ -18,7 +18,7 @@ from dragoman.vocabulary.hello import AgentCapabilities
 if TYPE_CHECKING:
     from dragoman.coder.session import CodingSession
     from dragoman.store.contract import Store
-    from dragoman.vocabulary.requests import AuthStatus
+    from dragoman.vocabulary.requests import AuthStatus, RewindSession, SessionRewound
 
 _MEMORY: Final = "coder"
 _CAPABILITIES: Final = AgentCapabilities(
@@ -78,6 +78,10 @@ def coding_agent(
     core.folders = WorktreeFolders(setup.environment, setup.worktree, setup.worktrees)
     core.option_checks.append(lambda session, config_id, value: _coder(session).option_refused(config_id, str(value)))
 
+    async def rewind(session: Session, request: "RewindSession") -> "SessionRewound":
+        return await _coder(session).rewind(request)
+
+    core.rewind_handler = rewind
     core.prompt_checks.append(lambda session, prompt: _check_media(prompt))
     core.option_setters["model"] = lambda session, value: _coder(session).options.with_model(value)
 

@@ -18,7 +18,9 @@ import msgspec
 
 from dragoman.agent.client_services import check_turn
 from dragoman.agent.session import Session, session_core
+from dragoman.store.contract import Record
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry, decode_extras
+from dragoman.store.log_places import timeline_of
 from dragoman.vocabulary.content import Audio, BlobResource, Content, Image, Resource, Text
 from dragoman.vocabulary.events import BROKEN_OFF, AnyEvent, Notice, UserMessage
 
@@ -151,12 +153,13 @@ class Context:
 
 async def load(session: Session) -> Context:
     """Return the context of a session, as its log has it; an empty one where nothing is kept."""
-    entries: list[Entry] = []
+    records: list[Record] = []
     journal = session_core(session).journal
     if journal is not None:
-        async for records in journal.log.read():
-            entries += [record.entry for record in records]
-    items, streamed = _replayed(entries)
+        async for some in journal.log.read():
+            records += some
+    timeline = timeline_of(records)
+    items, streamed = _replayed(entry for sequence, entry in records if timeline.counts(sequence))
     context = Context(items, partial(session_core(session).record_note, NOTE))
     context.streamed = streamed
     await context.settle()

@@ -17,6 +17,7 @@ from dragoman.agent.session import Prompt, Session, new_id, session_core
 from dragoman.coder import loop, slash_actions, slash_commands
 from dragoman.coder.briefing import SessionBriefing
 from dragoman.coder.changes import Changes
+from dragoman.coder.checkpoints.session_checkpoints import SessionCheckpoints
 from dragoman.coder.compaction import ContextBudget
 from dragoman.coder.context import Context, ContextToolCall, ContextToolResult, ContextUserMessage, load
 from dragoman.coder.execution import DirectExecution
@@ -154,6 +155,10 @@ class SessionRuntime:
         self._has_waited_for_servers = False
         self._rule_book: Final = rule_book(self.managed, self._roots)
         self._results: Final = KeptResults(home, self.session.id) if home else None
+        own = (*self._own_folders(), *self._private())
+        self.checkpoints: Final = SessionCheckpoints(
+            self.session, home, lambda: self._roots().real, self._command_environment(), own, self._warn
+        )
         self._briefing: Final = self._make_briefing(lambda: self.coding_session.prompt_files.skills)
 
     def __repr__(self) -> str:
@@ -249,6 +254,7 @@ class SessionRuntime:
         model = self.model
         turn_hooks = self.hooks.of_turn()
         toolbox.begin_turn(self.tool_context(), self.hooks.of_calls())
+        self.checkpoints.begin_turn(message_id)
         self._briefing.begin_turn()
         if self._language_servers is not None:
             self._language_servers.begin_turn()
@@ -297,6 +303,7 @@ class SessionRuntime:
                         if self._sandbox is not None:
                             await self._sandbox.settle()
                             await self._report_sandbox(context)
+                        await self.checkpoints.end_turn()
                         await self.coding_session.refresh_commands(self._identity)
                     yield event
         finally:
@@ -307,6 +314,7 @@ class SessionRuntime:
             if self._sandbox is not None:
                 self._sandbox.stop()
                 await self._report_sandbox(context)
+            await self.checkpoints.end_turn()
 
     async def _open(self, typed: TypedCommand) -> OpenedCommand:
         """Read the file of a slash command, and choose its model for this turn."""
@@ -480,6 +488,7 @@ class SessionRuntime:
                 log=self.decision_log,
                 touched=self._briefing.touch,
                 questions=self._questions,
+                before_change=self.checkpoints.before_call,
             )
             calls = await self._load_calls()
             above = self._setup.compact_above
@@ -490,6 +499,10 @@ class SessionRuntime:
             for problem in self._fallbacks.problems():
                 await self._warn(problem)
         return self._loaded
+
+    def unload(self) -> None:
+        """Have the log read again for the next turn: the conversation is another now."""
+        self._loaded = None
 
     async def _load_calls(self) -> ModelCalls:
         """Return what makes the session's model calls: its costs so far, its caps, and how long a call waits."""
@@ -604,8 +617,8 @@ class SessionRuntime:
 
         gate, log = self._loaded.gate, self.decision_log
         kind_name = PLAIN if kind is None else kind.name
-        hooks = self.hooks.of_calls(label, kind_name)
-        toolbox = Toolbox(tools, gate, self.tool_context(), label, log, briefing.touch, self._questions, hooks)
+        hooks, keep = self.hooks.of_calls(label, kind_name), self.checkpoints.before_call
+        toolbox = Toolbox(tools, gate, self.tool_context(), label, log, briefing.touch, self._questions, hooks, keep)
         turn_hooks = self.hooks.of_turn(kind_name)
 
         async def answer_with(other: Model) -> Answering:

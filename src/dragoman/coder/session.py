@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dragoman.coder.mcp import McpServers
     from dragoman.coder.runtime import SessionRuntime
     from dragoman.permissions.decision import Decision
-    from dragoman.vocabulary.requests import McpServer
+    from dragoman.vocabulary.requests import McpServer, RewindSession, SessionRewound
 
 
 _log = logging.getLogger(__name__)
@@ -219,11 +219,21 @@ class CodingSession:
 
     def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
         """Return the events of one prompt, to the end of its turn."""
+        return self.runtime().turn(prompt)
+
+    async def rewind(self, request: "RewindSession") -> "SessionRewound":
+        """Go back to the state before a prompt. No turn runs meanwhile."""
+        from dragoman.coder.checkpoints.requests import answer_rewind
+
+        return await answer_rewind(self.runtime(), request)
+
+    def runtime(self) -> "SessionRuntime":
+        """Return what runs the prompts, made now if there was none."""
         if self._runtime is None:
             from dragoman.coder.runtime import SessionRuntime
 
             self._runtime = SessionRuntime(self)
-        return self._runtime.turn(prompt)
+        return self._runtime
 
     def _commands(self) -> list[AnyCommand]:
         if self._servers is None:

@@ -135,6 +135,12 @@ class SessionControls:
         undo = self._runtime.changes.undo
         return await asyncio.to_thread(undo, lambda place: confined and writing(place, context).guarded)
 
+    async def rewind(self, arguments: str) -> str:
+        """Go back to before a prompt, after the user has seen what that does and said yes; return what came of it."""
+        from dragoman.coder.checkpoints.command import rewind_command
+
+        return await rewind_command(arguments, self._runtime)
+
     async def servers_text(self) -> str:
         """Return the state of the MCP servers, a line each. Waits for servers that are being started."""
         return await self._runtime.coding_session.servers_text()

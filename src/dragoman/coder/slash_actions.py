@@ -60,6 +60,10 @@ async def run(name: str, arguments: str, controls: SessionControls) -> AsyncGene
             text = await _sandbox(arguments, controls)
         case "undo":
             text = await _undo(controls)
+        case "rewind":
+            text = await controls.rewind(arguments)
+            if usage := await _usage(controls):
+                yield usage
         case "clear":
             await controls.forget()
             if usage := await _usage(controls):

@@ -36,6 +36,10 @@ BUILT_IN: Final[dict[str, tuple[str, str]]] = {
         "apply or discard",
     ),
     "undo": ("Take back the file changes of the last turn that made any", ""),
+    "rewind": (
+        "Go back to before a prompt, with files and conversation; shows what would happen first",
+        "N files|conversation, or undo",
+    ),
     "clear": ("Let the model forget the conversation; the transcript stays", ""),
 }
 

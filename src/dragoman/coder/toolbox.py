@@ -40,6 +40,7 @@ from dragoman.coder.tools.result_text import cut, shown_text, title_text
 from dragoman.errors import LinkClosed
 from dragoman.host.text import visible
 from dragoman.permissions.decision import Decision
+from dragoman.permissions.facts import Action
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.identity import Identity, Needs
@@ -82,9 +83,12 @@ class Toolbox:
         touched: Callable[[str], None] = lambda path: None,
         questions: asyncio.Lock | None = None,
         hooks: "CallHooks | None" = None,
+        before_change: Callable[[Sequence[Action]], Awaitable[None]] | None = None,
     ) -> None:
         # What runs around each call; None: there are no hooks.
         self._hooks = hooks
+        # Called with what an approved call would do, before it runs: what it may change is kept first.
+        self._before_change = before_change
         # Held while a question is open: the user is asked one thing at a time, also by helpers that run together.
         self._questions = questions or asyncio.Lock()
         # Where every decision is kept.
@@ -278,6 +282,8 @@ class Toolbox:
         for act in verdict.call.acts:
             if act.kind in ("read", "edit"):
                 self._touched(act.subject)
+        if self._before_change is not None:
+            await self._before_change(verdict.call.acts)
         work = self._run(tool, verdict, shown)
         return await (work if self._hooks is None else self._hooks.run(verdict.call, shown, work))
 

@@ -37,6 +37,7 @@ _NAMES: Final[dict[type[Request], str]] = {
     ask.SetOption: "session/set_config_option",
     ask.PromptRequest: "session/prompt",
     ask.SteerTurn: "session/steering",
+    ask.RewindSession: "session/rewind",
 }
 
 

@@ -116,7 +116,7 @@ def git_programs(folder: str, roots: Sequence[str], environment: Mapping[str, st
         nested = [path for repository in _nested(roots) for path in _configs(repository)]
     except (OSError, ScanFailed) as error:
         return f"the configuration of git cannot be read: {error}"
-    if reason := _elsewhere(folder):
+    if reason := leads_elsewhere(folder):
         return reason
     keys = (*(_DIFF_KEYS if diffs else ()), *_OTHER_KEYS)
     for path in own:
@@ -132,7 +132,7 @@ def git_programs(folder: str, roots: Sequence[str], environment: Mapping[str, st
     return ""
 
 
-def _elsewhere(folder: str) -> str:
+def leads_elsewhere(folder: str) -> str:
     """Return why the repository that git finds from a folder may be that of another one, in words.
 
     Empty: it is its own.

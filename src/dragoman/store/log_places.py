@@ -5,7 +5,7 @@ what counts behind a rewind is what counted at that number, and what comes after
 back to the entry before its note, so both are the same entry, and every one of them can be undone.
 """
 
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -97,6 +97,27 @@ class Timeline:
 def counts_always(entry: Entry) -> bool:
     """Return whether an entry counts wherever the conversation has gone back to: settings, and notes about them."""
     return isinstance(entry, EventEntry) and isinstance(entry.event, _SETTINGS)
+
+
+def timeline_of(records: Iterable[Record], timeline: Timeline | None = None) -> Timeline:
+    """Return which entries of a log count, by its rewinds; `timeline` is that of the records before these."""
+    timeline = Timeline() if timeline is None else timeline
+    for sequence, entry in records:
+        rewind = rewind_in(entry)
+        if rewind is not None and rewind.rewinds_conversation:
+            timeline.add(sequence, rewind)
+    return timeline
+
+
+async def counting(read: Callable[[], AsyncIterable[Sequence[Record]]]) -> AsyncIterator[Sequence[Record]]:
+    """Yield the entries of a log that count; `read` begins to read it, and is called twice."""
+    timeline = Timeline()
+    async for records in read():
+        timeline_of(records, timeline)
+    async for records in read():
+        counted = [record for record in records if timeline.counts(record.sequence) or counts_always(record.entry)]
+        if counted:
+            yield counted
 
 
 async def end_of_message(log: AsyncIterable[Sequence[Record]], message_id: str) -> int | None:

@@ -67,6 +67,7 @@ class AgentCapabilities(Word, frozen=True, gc=False):
     auth_status: bool = False
     providers: bool = False
     steering: bool = False
+    rewind: bool = False
 
 
 class AgentAuth(Word, frozen=True, gc=False, tag_field="type", tag="agent"):

@@ -1,6 +1,6 @@
 """Own the requests of a client to an agent, and the agent's replies to them."""
 
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -226,6 +226,22 @@ class SteerTurn(Request["Steered"], frozen=True, gc=False):
         return isinstance(steering, dict) and steering.get("idleBehavior") == PROMPT_REQUIRED
 
 
+RewindScope = Literal["both", "files", "conversation"]
+
+
+class RewindSession(Request["SessionRewound"], frozen=True, gc=False):
+    """Go back to the state before a prompt: files, conversation or both. Without a message id it is the last prompt.
+
+    `preview`: only say what would happen. `undo`: take the last rewind back, and name no prompt.
+    """
+
+    session_id: str
+    message_id: str | UnsetType = UNSET
+    scope: str | UnsetType = UNSET
+    preview: bool | UnsetType = UNSET
+    undo: bool | UnsetType = UNSET
+
+
 class CancelToolCall(Request[Done], frozen=True, gc=False):
     """Stop one tool call; the turn goes on."""
 
@@ -317,6 +333,34 @@ class Steered(Reply, frozen=True, gc=False):
     outcome: str
     reason: str | UnsetType = UNSET
     message_id: str | UnsetType = UNSET
+
+
+class RewoundFile(Word, frozen=True, gc=False):
+    """One file of a rewind. `action`: restore, delete or change. `trouble`: why it is left alone; empty: it is not.
+
+    `diff` is a unified diff of what happens to it, where it is text and not too long.
+    """
+
+    path: str
+    action: str
+    trouble: str = ""
+    diff: str = ""
+
+
+class SessionRewound(Reply, frozen=True, gc=False):
+    """What a rewind has done, or would do: its files, and how many prompts count no more.
+
+    `applied` False: it was a preview. `message_id` is the prompt that it goes back before, `number` its number from 1;
+    `not_covered` says in sentences what no rewind brings back.
+    """
+
+    applied: bool
+    scope: str
+    files: list[RewoundFile]
+    prompts: int
+    message_id: str | UnsetType = UNSET
+    number: int | UnsetType = UNSET
+    not_covered: list[str] | UnsetType = UNSET
 
 
 class PromptAccepted(Reply, frozen=True, gc=False):

@@ -28,6 +28,7 @@ SessionMessage = (
     | requests.RecordNote
     | requests.PromptRequest
     | requests.SteerTurn
+    | requests.RewindSession
     | requests.CancelToolCall
     | requests.CancelTerminal
     | requests.CancelTurn

@@ -151,8 +151,8 @@ def encode_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     """Encode the result of `initialize`."""
     methods = offered_methods(hello.auth_methods, client.capabilities)
     body = _agent_hello_1(hello, methods) if version == 1 else _agent_hello_2(hello, methods)
-    if hello.capabilities.steering:
-        hello = msgspec.structs.replace(hello, meta={_STEERING: _STEERS, **(hello.meta or {})})
+    if marks := {name: _SUPPORTED for name in _EXTENSIONS if getattr(hello.capabilities, name)}:
+        hello = msgspec.structs.replace(hello, meta={**marks, **(hello.meta or {})})
     if version == 1 and (meta := advertised_to(client.capabilities, hello)):
         hello = msgspec.structs.replace(hello, meta={**meta, **(hello.meta or {})})
     return msgspec.json.encode(with_unknown_fields(body, hello))
@@ -365,7 +365,7 @@ def decode_agent_1(body: JsonDict) -> AgentHello:
         logout=has_marker(auth, "logout"),
         auth_status=has_marker(auth, "status"),
         providers=has_marker(known, "providers"),
-        steering=_steers(body),
+        **{name: _supports(body, name) for name in _EXTENSIONS},
         meta=meta_of(known),
         extras=extras_of(known, _AGENT_1),
     )
@@ -398,7 +398,7 @@ def _decode_agent_2(body: JsonDict) -> AgentHello:
         logout=bool(methods),  # required of every agent that has a way to log in
         auth_status=has_marker(auth, "status"),
         providers=has_marker(known, "providers"),
-        steering=_steers(body),
+        **{name: _supports(body, name) for name in _EXTENSIONS},
         meta=meta_of(known),
         extras=extras_of(known, _AGENT_2),
     )
@@ -406,21 +406,23 @@ def _decode_agent_2(body: JsonDict) -> AgentHello:
     return AgentHello(info, capabilities, methods, meta=_hello_meta(body), extras=extras_of(body, _HELLO))
 
 
-# An extension that both adapters advertise so, beside the capabilities (`codec/steering`).
-_STEERING: Final = "steering"
-_STEERS: Final = {"supported": True}
+# Extensions that stand beside the capabilities, each by its capability's own name. Both adapters advertise steering so
+# (`codec/steering`); rewinding is ours (`codec/rewinding`).
+_EXTENSIONS: Final = ("steering", "rewind")
+_SUPPORTED: Final = {"supported": True}
 
 
-def _steers(body: JsonDict) -> bool:
-    return object_field(object_field(body, "_meta"), _STEERING).get("supported") is True
+def _supports(body: JsonDict, extension: str) -> bool:
+    return object_field(object_field(body, "_meta"), extension).get("supported") is True
 
 
 def _hello_meta(body: JsonDict) -> JsonDict | msgspec.UnsetType:
-    """Return `_meta` of an agent's answer, without what the capability `steering` says."""
+    """Return `_meta` of an agent's answer, without what capabilities say."""
     meta = object_field(body, "_meta")
-    if meta.get(_STEERING) != _STEERS:
+    said = [name for name in _EXTENSIONS if meta.get(name) == _SUPPORTED]
+    if not said:
         return meta_of(body)
-    return {key: value for key, value in meta.items() if key != _STEERING} or msgspec.UNSET
+    return {key: value for key, value in meta.items() if key not in said} or msgspec.UNSET
 
 
 # Below: the fields that each object is known to have. What is not among them is unknown, and is kept.

@@ -22,6 +22,7 @@ from dragoman.dialects.codec.dialect_base import (
     text_frame_head,
     with_login,
 )
+from dragoman.dialects.codec.rewinding import rewind_routes
 from dragoman.dialects.codec.steering import steering_routes
 from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_outer
 from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, RequestMessage, ResultMessage
@@ -107,6 +108,7 @@ class AgentV1(DialectBase):
                 *with_login(routes.CLIENT_REQUESTS, agent, requests.Login),
                 *(routes.LOAD, routes.RESUME),
                 *steering_routes(agent, w.PromptRequest),
+                *rewind_routes(agent),
             ],
             outgoing=[permissions.PERMISSION, *routes.AGENT_REQUESTS],
             incoming_notes=routes.CLIENT_NOTES,

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.dialects.codec.dialect_base import DialectBase, Route, busy_error, not_offered, null_as_object, with_login
+from dragoman.dialects.codec.rewinding import REWIND
 from dragoman.dialects.codec.steering import steering_route
 from dragoman.dialects.codec.text_chunks import text_chunk
 from dragoman.dialects.codec.transcriber import decode_extras, decode_outer, encode_extras
@@ -113,7 +114,11 @@ class ClientV1(DialectBase):
         super().__init__(
             v1.CODEC,
             incoming=[permissions.PERMISSION, *routes.AGENT_REQUESTS],
-            outgoing=[*with_login(routes.CLIENT_REQUESTS, agent, requests.Login), steering_route(w.PromptRequest)],
+            outgoing=[
+                *with_login(routes.CLIENT_REQUESTS, agent, requests.Login),
+                steering_route(w.PromptRequest),
+                REWIND,
+            ],
             incoming_notes=routes.AGENT_NOTES,
             outgoing_notes=routes.CLIENT_NOTES,
             offered=client.capabilities,

@@ -11,6 +11,7 @@ from dragoman.dialects.codec.dialect_base import (
     text_frame_head,
     with_login,
 )
+from dragoman.dialects.codec.rewinding import rewind_routes
 from dragoman.dialects.codec.steering import steering_routes
 from dragoman.dialects.codec.transcriber import encode_outer, plain
 from dragoman.dialects.contract import Id, NotificationMessage, Out
@@ -33,7 +34,8 @@ class AgentV2(DialectBase):
             CODEC,
             # An agent may offer no sessions at all in this version; then only logins are left.
             incoming=with_login(CLIENT_REQUESTS if agent.capabilities.sessions else LOGIN_REQUESTS, agent)
-            + steering_routes(agent, w.PromptRequest),
+            + steering_routes(agent, w.PromptRequest)
+            + rewind_routes(agent),
             outgoing=AGENT_REQUESTS,
             incoming_notes=CLIENT_NOTES,
             outgoing_notes=AGENT_NOTES,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from dragoman.dialects.codec.dialect_base import DialectBase, null_as_object, with_login
+from dragoman.dialects.codec.rewinding import REWIND
 from dragoman.dialects.codec.steering import steering_route
 from dragoman.dialects.codec.text_chunks import text_chunk
 from dragoman.dialects.codec.transcriber import decode_outer, plain
@@ -47,6 +48,7 @@ class ClientV2(DialectBase):
             outgoing=[
                 *with_login(CLIENT_REQUESTS if agent.capabilities.sessions else LOGIN_REQUESTS, agent),
                 steering_route(w.PromptRequest),
+                REWIND,
             ],
             incoming_notes=AGENT_NOTES,
             outgoing_notes=CLIENT_NOTES,

@@ -242,7 +242,7 @@ def limited_agent(agent: AgentHello, **capabilities: bool) -> AgentHello:
 _NO_METHODS: Final = dict.fromkeys(
     (
         *("resume", "list", "close", "delete", "fork", "archive", "status", "title", "additional_directories"),
-        *("logout", "auth_status", "providers", "steering"),
+        *("logout", "auth_status", "providers", "steering", "rewind"),
     ),
     False,
 )

@@ -1,0 +1,1 @@
+"""Checkpoints: what files were before each turn that changed any, and the way back to it."""

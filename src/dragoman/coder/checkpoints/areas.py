@@ -1,0 +1,271 @@
+"""Where the files of a session are looked at and kept: the repositories that its roots are in, and touched files.
+
+`GitArea` covers everything of a repository below the roots, whoever changes it. Beyond repositories, `TouchedFiles`
+covers what the file tools write: a file has its content kept before the first of them writes it. Both keep contents in
+our data folder, by their hashes; a file `ids` for each session says which of them it needs (`cleaning` reads it).
+"""
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from dragoman.coder.checkpoints.records import CheckpointStep, ids_in
+from dragoman.host.paths import PathRefused, Place, is_inside, read_bytes
+from dragoman.host.private_file import replaced_file
+from dragoman.host.shadow_git import (
+    FILE_BYTES,
+    TOO_LARGE,
+    FileImage,
+    ImageChange,
+    Look,
+    ShadowFailed,
+    ShadowGit,
+    find_repository,
+)
+
+# Below our data folder.
+CHECKPOINTS: Final = "checkpoints"
+# Of the folder of touched files; those of repositories have hashes.
+TOUCHED: Final = "touched"
+SESSIONS: Final = "sessions"
+OBJECTS: Final = "objects"
+IDS: Final = "ids"
+_LINK: Final = 0o120000
+_SHARED: Final = "sharedindex."
+
+
+class SessionPlace:
+    """The folder of one session in an area: its indexes, and the names of the contents that it needs."""
+
+    def __init__(self, area_folder: str, session_id: str) -> None:
+        self.folder: Final = os.path.join(area_folder, SESSIONS, session_id)
+
+    def make(self) -> None:
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+
+    def new_index(self) -> str:
+        """Return a name for an index that no run of git has used; one that was killed may still write its own."""
+        return f"index.{os.urandom(6).hex()}"
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def note_ids(self, ids: Iterable[str]) -> None:
+        """Add names to those that are needed; they are on disk when this returns."""
+        data = "".join(f"{id}\n" for id in ids).encode()
+        if data:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            with open(os.open(self.path(IDS), flags, 0o600), "ab") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def indexes(self) -> list[str]:
+        """Return the names of all indexes, the larger parts of split ones too, and what git has left beside them."""
+        return [name for name in os.listdir(self.folder) if name.startswith(("index.", _SHARED))]
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files of this folder."""
+        for name in names:
+            with suppress(OSError):
+                os.unlink(self.path(name))
+
+
+class GitArea:
+    """The files of a repository below the roots of a session."""
+
+    def __init__(self, shadow: ShadowGit, place: SessionPlace) -> None:
+        self.top: Final = shadow.repository.top
+        self._shadow: Final = shadow
+        self._place: Final = place
+
+    def __repr__(self) -> str:
+        return f"<GitArea {self.top}>"
+
+    def look(self, index: str, only: Mapping[str, FileImage | None] | None = None) -> Look:
+        """Return what has changed since the index, by path from the top; empty: see everything for the first time.
+
+        Blocks. Raises `ShadowFailed` and `OSError`. The changes count when `accept` is called.
+        """
+        new = self._place.new_index()
+        if not index or not os.path.exists(self._place.path(index)):
+            self._place.make()
+            self._shadow.prepare()
+            return self._shadow.first_look(self._place.path(new))._replace(index_file=new)
+        found = self._shadow.look(self._place.path(index), self._place.path(new), only)
+        return found._replace(index_file=os.path.basename(found.index_file))
+
+    def sync(self) -> None:
+        """Wait until everything that was kept is on the disk. Blocks."""
+        self._shadow.sync()
+
+    def note_ids(self, steps: Sequence[CheckpointStep]) -> None:
+        """Keep the contents that the steps need, as long as the session. Blocks."""
+        self._place.note_ids(ids_in(steps))
+
+    def accept(self, index: str) -> None:
+        """Forget every index but this one, which the log names now. Blocks."""
+        names = set(self._place.indexes()) - {index}
+        shared = {name for name in names if name.startswith(_SHARED)}
+        if len(shared) > 1:
+            shared = {self._shadow.shared_index(self._place.path(index))}
+        self._place.remove(names - shared)
+
+    def read(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Return contents by name; what is not kept any more is left out. Blocks. Raises `ShadowFailed`."""
+        return self._shadow.read(ids)
+
+    def image_of(self, data: bytes, mode: int) -> FileImage:
+        """Return the image of a content."""
+        return FileImage(mode, self._shadow.id_of(data))
+
+
+class TouchedFiles:
+    """Files that tools write where no repository covers them."""
+
+    top: Final = ""
+
+    def __init__(self, folder: str, session_id: str) -> None:
+        self._folder: Final = folder
+        self._place: Final = SessionPlace(folder, session_id)
+
+    def __repr__(self) -> str:
+        return f"<TouchedFiles in {self._folder}>"
+
+    def look(self, known: Mapping[str, FileImage | None]) -> Look:
+        """Return what has changed of the known files, and keep it. Blocks. Raises `OSError`."""
+        changes = {}
+        for path in known:
+            now = self.keep(path)
+            if now != known.get(path):
+                changes[path] = ImageChange(known.get(path), now)
+        return Look("", changes, ())
+
+    def keep(self, path: str) -> FileImage | None:
+        """Keep what stands at a path and return its image; None: no file. Blocks. Raises `OSError`."""
+        mode, data = content_at(path)
+        if not mode:
+            return None
+        if data is None:
+            status = os.lstat(path)
+            return FileImage(mode, f"{TOO_LARGE}{status.st_size}:{status.st_mtime_ns}")
+        image = self.image_of(data, mode)
+        target = self._path(image.id)
+        if not os.path.exists(target):
+            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            with replaced_file(target) as file:
+                file.write(data)
+        return image
+
+    def note_ids(self, steps: Sequence[CheckpointStep]) -> None:
+        """Keep the contents that the steps need, as long as the session. Blocks."""
+        self._place.make()
+        self._place.note_ids(ids_in(steps))
+
+    def accept(self, index: str) -> None:
+        """Do nothing: the log alone says what touched files were."""
+
+    def read(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Return contents by name; what is not kept any more is left out. Blocks."""
+        found = {}
+        for id in ids:
+            with suppress(OSError), open(self._path(id), "rb") as file:
+                found[id] = file.read()
+        return found
+
+    def image_of(self, data: bytes, mode: int) -> FileImage:
+        """Return the image of a content."""
+        return FileImage(mode, hashlib.sha256(data).hexdigest())
+
+    def _path(self, id: str) -> str:
+        return os.path.join(self._folder, OBJECTS, id[:2], id[2:])
+
+
+Area = GitArea | TouchedFiles
+
+
+def content_at(path: str) -> tuple[int, bytes | None]:
+    """Return git's mode of what stands at a whole path, 0 for no file, and its content, None for one too large."""
+    folder, name = os.path.split(path)
+    try:
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
+            return _LINK, os.fsencode(os.readlink(path))
+        if not stat.S_ISREG(status.st_mode):
+            return 0, None
+        data, has_more = read_bytes(Place(os.path.realpath(folder), (name,)), FILE_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0, None
+    except PathRefused as error:
+        raise OSError(str(error)) from None
+    return 0o100755 if status.st_mode & stat.S_IXUSR else 0o100644, None if has_more else data
+
+
+class Areas:
+    """The areas of one session: `git` by their top folders, and `touched`."""
+
+    def __init__(self, git: Mapping[str, GitArea], touched: TouchedFiles) -> None:
+        self.git: Final = git
+        self.touched: Final = touched
+
+    def __repr__(self) -> str:
+        return f"<Areas git={list(self.git)}>"
+
+    @classmethod
+    def find(
+        cls,
+        home: str,
+        session_id: str,
+        roots: Sequence[str],
+        environment: Mapping[str, str],
+        leave_out: Sequence[str] = (),
+    ) -> "Areas":
+        """Find the repositories of real roots. Blocks: runs git for each."""
+        folder = os.path.join(home, CHECKPOINTS)
+        tops: dict[str, GitArea] = {}
+        if shutil.which("git", path=environment.get("PATH", os.defpath)) is not None:
+            for root in roots:
+                repository = find_repository(root, environment)
+                # A root that is ignored in a repository above it would be one that nothing is seen of.
+                if repository is not None and repository.top not in tops:
+                    own = [one for one in roots if is_inside(one, repository.top)]
+                    name = hashlib.sha256(os.fsencode(repository.top)).hexdigest()[:32]
+                    area = os.path.join(folder, name)
+                    place = SessionPlace(area, session_id)
+                    objects = os.path.join(area, OBJECTS)
+                    shadow = ShadowGit(repository, place.folder, objects, own, environment, leave_out)
+                    tops[repository.top] = GitArea(shadow, place)
+        return cls(tops, TouchedFiles(os.path.join(folder, TOUCHED), session_id))
+
+    def of(self, top: str) -> Area | None:
+        """Return the area with this top folder; None: it is not there any more."""
+        return self.git.get(top) if top else self.touched
+
+    def touches(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the paths that no repository covers."""
+        for path in paths:
+            top = next((top for top in self.git if is_inside(path, top)), None)
+            if top is None or _is_in_inner_repository(path, top):
+                yield path
+
+
+def _is_in_inner_repository(path: str, top: str) -> bool:
+    folder = os.path.dirname(path)
+    while folder != top and is_inside(folder, top):
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return True
+        folder = os.path.dirname(folder)
+    return False
+
+
+@contextmanager
+def failures_named() -> Iterator[None]:
+    """Raise `ShadowFailed` for what the disk refuses as well."""
+    try:
+        yield
+    except OSError as error:
+        raise ShadowFailed((error.strerror or str(error) or "the disk refuses").lower()) from error

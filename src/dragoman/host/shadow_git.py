@@ -1,0 +1,468 @@
+"""Keep what files looked like with git, in a git folder of our own: the project's `.git` is read and never written.
+
+A shadow has objects of its own, which all sessions of a repository share by content, and takes those of the project
+as alternates: a file that is tracked and clean costs nothing. Each session has a git folder beside them, with an index
+that says what every file looked like when it was looked at last; so a look costs what `git status` costs. The index is
+a split one: what a look writes is as small as what has changed. Blobs are kept and nothing else, no trees and commits:
+what a look has found is the caller's to remember.
+
+A kill leaves the index of the look before. Of a power cut the same is true of what `sync` has returned for.
+
+Files are kept byte by byte. The shadow's own attributes, which count before those of the project, turn off filters
+and conversions of line ends; so no program of the project's is run, and what is put back is what was there. A file
+that the project's own index has converted is found by its size and kept anew.
+
+Not seen are ignored files, submodules and repositories inside of this one, what is marked `skip-worktree` or
+`assume-unchanged`, and files that are larger than `FILE_BYTES`. Everything here blocks: it is for a thread.
+"""
+
+import hashlib
+import os
+import stat
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from dragoman.errors import WorldError
+from dragoman.host.paths import is_inside
+from dragoman.host.private_file import replaced_file
+from dragoman.host.programs import path_outside
+from dragoman.host.safe_git import leads_elsewhere, safe_git_environment
+
+# A file of more is not kept, nor more than so many files and bytes at one look.
+FILE_BYTES: Final = 64 * 1024 * 1024
+LOOK_FILES: Final = 50_000
+LOOK_BYTES: Final = 1024 * 1024 * 1024
+# Git is killed after so long: what takes longer holds every turn up.
+GIT_SECONDS: Final = 60.0
+_LINK: Final = 0o120000
+_SUBMODULE: Final = "160000"
+# Raw bytes: no filter, no line ends, no keywords, no other encoding.
+_ATTRIBUTES: Final = "* -text !eol -filter -ident !working-tree-encoding\n"
+_CONVERTING: Final = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
+
+
+class ShadowFailed(WorldError):
+    """Git could not keep files or give them back. The text is a reason, for the middle of a sentence."""
+
+
+class FileImage(NamedTuple):
+    """What one file was: a mode of git's, and the name of its content; of one that was not kept, its size and time."""
+
+    mode: int
+    id: str
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a content under the name."""
+        return not self.id.startswith(TOO_LARGE)
+
+
+# How the id of a file begins that is too large to be kept.
+TOO_LARGE: Final = "large:"
+
+
+class ImageChange(NamedTuple):
+    """A file that is not what it was. None: there is no file."""
+
+    before: FileImage | None
+    after: FileImage | None
+
+
+class Look(NamedTuple):
+    """What one look has found, by path from the top, and the index that has it."""
+
+    index_file: str
+    changes: Mapping[str, ImageChange]
+    # What is not kept, in sentences for the user.
+    left_out: Sequence[str]
+
+
+class Repository(NamedTuple):
+    """A repository of the user's, by whole paths: its top folder, its objects, its index and its list of exclusions."""
+
+    top: str
+    objects: str
+    index_file: str
+    exclude: str
+    object_format: str
+
+
+def find_repository(folder: str, environment: Mapping[str, str]) -> Repository | None:
+    """Return the repository that a folder is in; None: in none, or git is not installed, or it leads elsewhere."""
+    if leads_elsewhere(folder):
+        return None
+    paths = ("--git-path", "objects", "--git-path", "index", "--git-path", "info/exclude")
+    words = ["rev-parse", "--path-format=absolute", "--show-object-format", "--show-toplevel", *paths]
+    try:
+        lines = _run(words, folder, safe_environment(environment, [folder])).decode("utf-8").splitlines()
+    except (ShadowFailed, UnicodeDecodeError):
+        return None
+    if len(lines) != 5 or not os.path.isdir(lines[1]):
+        return None
+    object_format, top, objects, index, exclude = lines
+    return Repository(os.path.realpath(top), objects, index, exclude, object_format)
+
+
+def safe_environment(environment: Mapping[str, str], roots: Sequence[str]) -> dict[str, str]:
+    """Return the environment in which git starts nothing of these folders."""
+    path = path_outside(environment.get("PATH", os.defpath), roots)
+    return {**safe_git_environment({**environment, "PATH": path}), "LC_ALL": "C.UTF-8", "GIT_LITERAL_PATHSPECS": "1"}
+
+
+class ShadowGit:
+    """Looks at the files of one repository below `roots`, for one session: its git folder is `folder`."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        folder: str,
+        objects: str,
+        roots: Sequence[str],
+        environment: Mapping[str, str],
+        leave_out: Sequence[str] = (),
+    ) -> None:
+        """`objects`: the folder of contents. `roots`: real paths, each the top of the repository or below it.
+        `leave_out`: real paths that are not looked at, with what is in them."""
+        self.repository: Final = repository
+        self.folder: Final = folder
+        self._objects: Final = objects
+        # Contents that may not have reached the disk yet.
+        self._unsynced: list[str] = []
+        self._pathspecs: Final = self._inside(roots)
+        self._left_out: Final = [f"{path}/" for path in self._inside(leave_out) if path != "."]
+        self._environment: Final = {
+            **safe_environment(environment, [repository.top]),
+            "GIT_DIR": folder,
+            "GIT_OBJECT_DIRECTORY": objects,
+            "GIT_WORK_TREE": repository.top,
+        }
+        # For what only reads. A git that writes an object which an alternate has gives that one a new time, and that
+        # would be a change in the project's own folder.
+        self._reading: Final = {
+            **self._environment,
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(repository.objects),
+        }
+
+    def __repr__(self) -> str:
+        return f"<ShadowGit of {self.repository.top} in {self.folder}>"
+
+    def _inside(self, paths: Sequence[str]) -> list[str]:
+        top = self.repository.top
+        return [os.path.relpath(path, top) for path in paths if is_inside(path, top)]
+
+    def prepare(self) -> None:
+        """Make the shadow, or bring it up to date with the repository. Raises `OSError`."""
+        for path in (self._objects, os.path.join(self.folder, "refs"), os.path.join(self.folder, "info")):
+            os.makedirs(path, mode=0o700, exist_ok=True)
+        is_plain = self.repository.object_format == "sha1"
+        version, extension = (
+            (0, "") if is_plain else (1, f"[extensions]\n\tobjectformat = {self.repository.object_format}\n")
+        )
+        _write(f"{self.folder}/HEAD", "ref: refs/heads/none\n")
+        _write(
+            f"{self.folder}/config",
+            f"[core]\n\trepositoryformatversion = {version}\n\tbare = false\n\tsharedRepository = 0600\n"
+            f"\tuntrackedCache = false\n\tfsync = none\n\tcompression = 1\n\tsplitIndex = true\n"
+            f"[splitIndex]\n\tsharedIndexExpire = never\n{extension}",
+        )
+        _write(f"{self.folder}/info/attributes", _ATTRIBUTES)
+        with suppress(OSError), open(self.repository.exclude, encoding="utf-8", errors="surrogateescape") as file:
+            _write(f"{self.folder}/info/exclude", file.read(FILE_BYTES))
+
+    def first_look(self, index: str) -> Look:
+        """Keep what no object of the project has, and make an index of all files. Its changes are none."""
+        try:
+            self._copy_index(index)
+            self._drop_converted(index)
+            found = self._compare(index)
+        except ShadowFailed:
+            # An index that git reads in its own folder only: a split one, or one that is not whole.
+            with suppress(FileNotFoundError):
+                os.unlink(index)
+            self._git(index, "read-tree", self._head() or "--empty")
+            with suppress(ShadowFailed):  # it fails where a file has changed
+                self._git(index, "update-index", "-q", "--refresh")
+            found = self._compare(index)
+        look = self._keep(index, found, _sort_out(self.repository.top, found))
+        return look._replace(changes={})
+
+    def look(self, before: str, after: str, only: Mapping[str, FileImage | None] | None = None) -> Look:
+        """Find what has changed since the index `before`, keep it, and make the index `after`.
+
+        `only`: look at these paths and no others; it says what the index has of them. Where nothing has changed the
+        index of the result is `before`.
+        """
+        found = self._compare(before) if only is None else dict(only)
+        if not found:
+            return Look(before, {}, ())
+        sorted_out = _sort_out(self.repository.top, found)
+        if not sorted_out.kept and all(found[path] is None for path in sorted_out.large):
+            return Look(before, {}, sorted_out.sentences)
+        _copy(before, after)
+        return self._keep(after, found, sorted_out)
+
+    def sync(self) -> None:
+        """Wait until what was kept is on the disk."""
+        ids, self._unsynced = self._unsynced, []
+        for id in ids:
+            with suppress(OSError):
+                fd = os.open(os.path.join(self._objects, id[:2], id[2:]), os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+
+    def shared_index(self, index: str) -> str:
+        """Return the name of the larger part of a split index; empty: it is whole."""
+        return os.path.basename(self._git(index, "rev-parse", "--shared-index-path").decode().strip())
+
+    def read(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """Return contents by their names; what is not there any more is left out."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        data = self._git("", "cat-file", "--batch", input="".join(f"{id}\n" for id in wanted).encode())
+        found: dict[str, bytes] = {}
+        at = 0
+        for id in wanted:
+            end = data.index(b"\n", at)
+            words = data[at:end].split()
+            at = end + 1
+            if len(words) == 3 and words[1] == b"blob":
+                size = int(words[2])
+                found[id] = data[at : at + size]
+                at += size + 1
+        return found
+
+    def id_of(self, data: bytes) -> str:
+        """Return the name that git gives to a content."""
+        digest = hashlib.new(self.repository.object_format, usedforsecurity=False)
+        digest.update(b"blob %d\0" % len(data))
+        digest.update(data)
+        return digest.hexdigest()
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def _copy_index(self, index: str) -> None:
+        source = os.path.dirname(self.repository.index_file)
+        try:
+            for name in os.listdir(source):
+                if name.startswith("sharedindex."):
+                    with suppress(FileExistsError):
+                        _copy(os.path.join(source, name), os.path.join(self.folder, name))
+            _copy(self.repository.index_file, index)
+        except FileNotFoundError:  # nothing was ever added
+            self._git(index, "read-tree", "--empty")
+        self._git(index, "update-index", "--split-index")
+
+    def _head(self) -> str:
+        try:
+            environment = safe_environment(self._environment, [self.repository.top])
+            words = ["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]
+            return _run(words, self.repository.top, environment).decode().strip()
+        except ShadowFailed:
+            return ""
+
+    def _drop_converted(self, index: str) -> None:
+        """Take files out of a copied index whose content in it may not be what stands on the disk, byte by byte."""
+        converted = self._converted(index)
+        if converted:
+            paths = b"".join(os.fsencode(path) + b"\0" for path in converted)
+            self._git(index, "update-index", "--force-remove", "-z", "--stdin", input=paths)
+
+    def _converted(self, index: str) -> list[str]:
+        """Return the tracked files that git converts, where their sizes are not those of what it has stored."""
+        listed = self._listed(index)
+        top = self.repository.top
+        # With the project's own attributes: those of the shadow say that nothing is converted.
+        environment = safe_environment(self._environment, [top])
+        names = b"".join(os.fsencode(path) + b"\0" for path in listed)
+        said = _run(["check-attr", "--stdin", "-z", *_CONVERTING], top, environment, names).split(b"\0")
+        values = zip(said[::3], said[2::3], strict=False)
+        suspects = {os.fsdecode(path) for path, value in values if value != b"unspecified"}
+        try:
+            if _run(["config", "--get", "core.autocrlf"], top, environment).strip() not in (b"", b"false"):
+                suspects = set(listed)
+        except ShadowFailed:
+            pass  # git fails where there is no such setting
+        sizes = self._sizes([listed[path].id for path in suspects])
+        return [path for path in suspects if sizes.get(listed[path].id) != _size(os.path.join(top, path))]
+
+    def _sizes(self, ids: Sequence[str]) -> dict[str, int]:
+        asked = "".join(f"{id}\n" for id in dict.fromkeys(ids)).encode()
+        found: dict[str, int] = {}
+        for line in self._git("", "cat-file", "--batch-check=%(objectname) %(objectsize)", input=asked).splitlines():
+            name, _, size = line.partition(b" ")
+            if size.isdigit():
+                found[name.decode()] = int(size)
+        return found
+
+    def _listed(self, index: str, only: Sequence[str] | None = None) -> dict[str, FileImage]:
+        """Return what an index has, of `only` these paths."""
+        found: dict[str, FileImage] = {}
+        for line in self._git(index, "ls-files", "-s", "-z", "--", *(only or self._pathspecs)).split(b"\0")[:-1]:
+            facts, _, path = line.partition(b"\t")
+            mode, id, _ = facts.decode().split(" ")
+            if mode != _SUBMODULE:
+                found[os.fsdecode(path)] = FileImage(int(mode, 8), id)
+        return found
+
+    def _compare(self, index: str) -> dict[str, FileImage | None]:
+        """Return the files that are not what the index says, with what it says; None: it has none of that name."""
+        with ThreadPoolExecutor(2) as both:
+            others = both.submit(self._git, index, "ls-files", "-z", "-o", "--exclude-standard", "--", *self._pathspecs)
+            said = self._git(index, "diff-files", "--raw", "-z", "--no-renames", "--", *self._pathspecs).split(b"\0")
+            found: dict[str, FileImage | None] = {}
+            for facts, path in zip(said[::2], said[1::2], strict=False):
+                words = facts.decode().removeprefix(":").split(" ")
+                if _SUBMODULE not in words[:2]:
+                    known = FileImage(int(words[0], 8), words[2])
+                    # An entry of a merge that has conflicts has no content of its own yet.
+                    found[os.fsdecode(path)] = known if words[4] != "U" else None
+            for path in others.result().split(b"\0")[:-1]:
+                if not path.endswith(b"/"):  # a repository inside of this one
+                    found[os.fsdecode(path)] = None
+        return {path: image for path, image in found.items() if self._is_looked_at(path)}
+
+    def _is_looked_at(self, path: str) -> bool:
+        return not any(path.startswith(folder) for folder in self._left_out)
+
+    def _keep(self, index: str, found: Mapping[str, FileImage | None], sorted_out: "_SortedOut") -> Look:
+        """Put the files into the index, and their contents among the objects; return what has become of them."""
+        paths = b"".join(os.fsencode(path) + b"\0" for path in sorted_out.kept)
+        self._git(index, "update-index", "--add", "--remove", "-z", "--stdin", input=paths)
+        large = [path for path, image in sorted_out.large.items() if found[path] is not None]
+        if large:  # what it was is known; what it is cannot be
+            gone = b"".join(os.fsencode(path) + b"\0" for path in large)
+            self._git(index, "update-index", "--force-remove", "-z", "--stdin", input=gone)
+        now: dict[str, FileImage] = {}
+        if sorted_out.kept:
+            now = self._entries(index, sorted_out.kept)
+            self._unsynced += [image.id for image in now.values()]
+        changes = {path: ImageChange(found[path], now.get(path)) for path in sorted_out.kept}
+        changes |= {path: ImageChange(found[path], sorted_out.large[path]) for path in large}
+        return Look(index, {path: c for path, c in changes.items() if c.before != c.after}, sorted_out.sentences)
+
+    def _entries(self, index: str, paths: Mapping[str, int]) -> dict[str, FileImage]:
+        """Return what an index has of these paths, whose modes are known; looked up one by one, in one run of git."""
+        plain = [path for path in paths if "\n" not in path]
+        asked = b"".join(b":" + os.fsencode(path) + b"\n" for path in plain)
+        said = self._git(index, "cat-file", "--batch-check=%(objectname)", input=asked).splitlines()
+        found: dict[str, FileImage] = {}
+        for path, name in zip(plain, said, strict=True):
+            if b" " not in name and paths[path]:
+                found[path] = FileImage(paths[path], name.decode())
+        odd = [path for path in paths if "\n" in path]
+        return found | (self._listed(index, odd) if odd else {})
+
+    def _git(self, index: str, *words: str, input: bytes = b"") -> bytes:
+        environment = self._environment if words[0] in _WRITING else self._reading
+        environment = {**environment, "GIT_INDEX_FILE": index} if index else environment
+        return _run(words, self.repository.top, environment, input)
+
+
+# What puts objects into the shadow.
+_WRITING: Final = ("update-index",)
+
+
+class _SortedOut(NamedTuple):
+    """Paths that are kept, with their modes, 0 for a file that is gone; those that are too large, as far as known."""
+
+    kept: dict[str, int]
+    large: dict[str, FileImage]
+    sentences: list[str]
+
+
+def _sort_out(top: str, found: Iterable[str]) -> _SortedOut:
+    """Look at files before git does, which fails at what it cannot read and has no bound."""
+    kept: dict[str, int] = {}
+    large: dict[str, FileImage] = {}
+    unreadable, total, count = 0, 0, 0
+    for path in found:
+        whole = os.path.join(top, path)
+        try:
+            status = os.lstat(whole)
+        except OSError:
+            kept[path] = 0
+            continue
+        mode = _mode(status)
+        if not mode:
+            kept[path] = 0  # a folder, a pipe: for git there is no file
+        elif mode != _LINK and not os.access(whole, os.R_OK):
+            unreadable += 1
+        elif status.st_size > FILE_BYTES or total + status.st_size > LOOK_BYTES or count >= LOOK_FILES:
+            large[path] = FileImage(mode, f"{TOO_LARGE}{status.st_size}:{status.st_mtime_ns}")
+        else:
+            kept[path] = mode
+            total += status.st_size
+            count += 1
+    sentences = [f"{unreadable} files cannot be read"] if unreadable else []
+    if large:
+        names = ", ".join(sorted(large)[:3]) + (", …" if len(large) > 3 else "")
+        sentences.append(f"{len(large)} files are too large or too many to be kept: {names}")
+    return _SortedOut(kept, large, sentences)
+
+
+def _quoted(path: str) -> str:
+    """Return a path for a list of paths: git reads one in quotes as it stands."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _mode(status: os.stat_result) -> int:
+    """Return git's mode of what stands there; 0: git has none for it."""
+    if stat.S_ISLNK(status.st_mode):
+        return _LINK
+    if not stat.S_ISREG(status.st_mode):
+        return 0
+    return 0o100755 if status.st_mode & stat.S_IXUSR else 0o100644
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return -1
+
+
+def _copy(source: str, target: str) -> None:
+    with open(source, "rb") as read, open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as write:
+        while data := read.read(1 << 20):
+            write.write(data)
+
+
+def _write(path: str, text: str) -> None:
+    """Write a file of the shadow, unless it is so already: git of another session may read it now."""
+    data = text.encode("utf-8", "surrogateescape")
+    with suppress(OSError), open(path, "rb") as file:
+        if file.read() == data:
+            return
+    with replaced_file(path) as new:
+        new.write(data)
+
+
+def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], input: bytes = b"") -> bytes:
+    """Run git and return its output. Raises `ShadowFailed` with what it says."""
+    try:
+        done = subprocess.run(
+            ["git", "--no-pager", *words],
+            cwd=folder,
+            env=dict(environment),
+            input=input,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ShadowFailed(f"git was not done after {GIT_SECONDS:.0f} s") from None
+    except OSError:
+        raise ShadowFailed("git is not installed, or the folder is gone") from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").splitlines()
+        telling = (line for line in said if line.startswith(("fatal:", "error:")))
+        reason = next(telling, said[0] if said else "git failed")
+        raise ShadowFailed(reason.removeprefix("fatal: ").removeprefix("error: "))
+    return done.stdout

@@ -1,0 +1,217 @@
+"""Rewinding a session of the coding agent: files and conversation, by the wire, with real git and a real store."""
+
+import os
+import stat
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from msgspec import UNSET
+
+from dragoman.client.connect import Client
+from dragoman.client.conversation import Conversation
+from dragoman.coder.context import ContextUserMessage
+from dragoman.errors import RequestFailed
+from dragoman.store.sqlite import SqliteStore
+from dragoman.vocabulary.content import text_of
+from dragoman.vocabulary.events import AgentMessage, AnyEvent, ToolCallUpdate, UserMessage
+from dragoman.vocabulary.requests import RewindSession, SessionRewound
+from tests.support.git_repository import git, repository
+from tests.support.scripted_turns import RecordingModel, bash, call
+from tests.support.whole_agent import User, whole
+
+pytestmark = pytest.mark.anyio
+
+
+class Desk(NamedTuple):
+    """A session in a repository, with the folder that it works in."""
+
+    folder: Path
+    client: Client
+    conversation: Conversation
+    model: RecordingModel
+    heard: list[AnyEvent]
+
+    async def rewind(self, message_id: str = "", scope: str = "both", **more: Any) -> SessionRewound:
+        return await self.client.ask(RewindSession(self.conversation.id, message_id or UNSET, scope, **more))
+
+    async def say(self, *words: str) -> None:
+        for word in words:
+            await self.conversation.prompt(word).read()
+
+    async def loaded(self) -> list[tuple[type[AnyEvent], str, str]]:
+        """The messages that a client sees which loads the session: kind, id and words of each."""
+        self.heard.clear()
+        await self.client.load_session(self.conversation.id, str(self.folder))
+        messages = [event for event in self.heard if isinstance(event, UserMessage | AgentMessage)]
+        return [(type(one), one.message_id, text_of(one.content or []).strip()) for one in messages]
+
+    async def shown(self) -> list[str]:
+        """The words of each message."""
+        return [words for _, _, words in await self.loaded()]
+
+    async def ids(self) -> list[str]:
+        """The ids of the prompts."""
+        return [id for kind, id, _ in await self.loaded() if kind is UserMessage]
+
+    def known(self) -> list[str]:
+        """What the model was told by the user in its last call."""
+        items = [item for item in self.model.prompts if isinstance(item, ContextUserMessage) and not item.source]
+        return [text_of(item.content) for item in items]
+
+    def names(self, done: SessionRewound) -> set[tuple[str, str, str]]:
+        return {(file.path.removeprefix(f"{self.folder}/"), file.action, file.trouble) for file in done.files}
+
+
+@asynccontextmanager
+async def desk(tmp_path: Path, *turns: Sequence[Any], folder: Path | None = None, **more: Any) -> AsyncIterator[Desk]:
+    folder = folder or repository(tmp_path / "project")
+    store = SqliteStore(tmp_path / "home" / "sessions")
+    model = RecordingModel(*turns)
+    heard: list[AnyEvent] = []
+    options: dict[str, Any] = {"mode": "full-access", "user": User("allow_once"), **more}
+    try:
+        async with whole(
+            folder,
+            lambda _: model,
+            store=store,
+            home=tmp_path / "home",
+            on_event=lambda _, event: heard.append(event),
+            **options,
+        ) as (client, conversation):
+            yield Desk(folder, client, conversation, model, heard)
+    finally:
+        await store.close()
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Every file but git's own: its mode and content, or where a link leads."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if ".git" in name.split("/") or (path.is_dir() and not path.is_symlink()):
+            continue
+        if path.is_symlink():
+            found[name] = f"-> {os.readlink(path)}"
+        else:
+            found[name] = f"{'x' if path.stat().st_mode & stat.S_IXUSR else '-'} {path.read_text()}"
+    return found
+
+
+async def test_what_tools_and_commands_have_changed_is_as_before_the_prompt(tmp_path: Path) -> None:
+    async with desk(
+        tmp_path,
+        [call("write_file", path="new.txt", content="mine\n"), {"say": "one"}],
+        [bash("echo two > file; mkdir -p a/b; echo deep > a/b/c; chmod +x new.txt; ln -s file link"), {"say": "two"}],
+        [bash("rm file; rm -r a"), {"say": "three"}],
+    ) as it:
+        states = [tree(it.folder)]
+        for words in ("first", "second", "third"):
+            await it.say(words)
+            states.append(tree(it.folder))
+        done = await it.rewind(scope="files")
+        assert (tree(it.folder), done.applied, done.number) == (states[2], True, 3)
+        assert it.names(done) == {("file", "restore", ""), ("a/b/c", "restore", "")}
+        await it.rewind(scope="files", undo=True)
+        assert tree(it.folder) == states[3]
+        await it.rewind((await it.ids())[0], scope="files")
+        assert tree(it.folder) == states[0]
+        assert git(it.folder, "status", "--porcelain") == ""
+
+
+async def test_the_conversation_is_as_before_the_prompt_for_the_model_and_for_who_loads_it(tmp_path: Path) -> None:
+    async with desk(tmp_path, *([{"say": word}] for word in ("uno", "dos", "tres", "cuatro"))) as it:
+        await it.say("one", "two", "three")
+        done = await it.rewind((await it.ids())[1], scope="conversation")
+        assert (done.prompts, done.number) == (2, 2)
+        assert await it.shown() == ["one", "uno"]
+        await it.say("other")
+        assert it.known() == ["one", "other"]
+        assert await it.shown() == ["one", "uno", "other", "cuatro"]
+
+
+async def test_a_rewind_of_the_conversation_can_be_undone_until_it_goes_on(tmp_path: Path) -> None:
+    async with desk(tmp_path, *([{"say": word}] for word in ("uno", "dos", "tres"))) as it:
+        await it.say("one", "two")
+        await it.rewind(scope="conversation")
+        await it.rewind(scope="conversation", undo=True)
+        assert await it.shown() == ["one", "uno", "two", "dos"]
+        await it.rewind(scope="conversation")
+        await it.say("other")
+        with pytest.raises(RequestFailed, match="has gone on since"):
+            await it.rewind(scope="conversation", undo=True)
+        assert await it.shown() == ["one", "uno", "other", "tres"]
+
+
+async def test_what_others_have_changed_since_is_shown_and_left_alone(tmp_path: Path) -> None:
+    async with desk(tmp_path, [bash("echo mine > file; echo mine > other"), {"say": "done"}]) as it:
+        await it.say("write")
+        (it.folder / "file").write_text("the user's\n")
+        shown = await it.rewind(scope="files", preview=True)
+        assert it.names(shown) == {("file", "change", "changed since"), ("other", "delete", "")}
+        assert not shown.applied and tree(it.folder)["other"] == "- mine\n"
+        await it.rewind(scope="files")
+        assert tree(it.folder) == {"file": "- the user's\n"}
+
+
+async def test_a_preview_shows_a_diff_of_what_would_happen(tmp_path: Path) -> None:
+    async with desk(tmp_path, [bash("echo mine > file"), {"say": "done"}]) as it:
+        await it.say("write")
+        shown = await it.rewind(preview=True)
+        path = it.folder / "file"
+        assert [file.diff for file in shown.files] == [f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-mine\n+one\n"]
+        assert tree(it.folder) == {"file": "- mine\n"}
+
+
+async def test_what_was_dirty_and_untracked_before_comes_back(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "project")
+    (folder / "file").write_text("not committed\n")
+    (folder / "draft").write_text("never added\n")
+    async with desk(tmp_path, [bash("echo x > file; rm draft"), {"say": "done"}], folder=folder) as it:
+        before = tree(folder)
+        await it.say("break it")
+        await it.rewind(scope="files")
+        assert tree(folder) == before
+
+
+async def test_beyond_every_repository_what_file_tools_wrote_comes_back(tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    (folder / "old").write_text("before\n")
+    writes = [call("write_file", path=name, content="after\n") for name in ("old", "new/deep")]
+    async with desk(tmp_path, [*writes, {"say": "done"}], folder=folder) as it:
+        await it.say("write")
+        await it.rewind(scope="files")
+        assert tree(folder) == {"old": "- before\n"}
+        assert not (folder / "new").exists()
+
+
+async def test_a_rewind_works_after_a_restart(tmp_path: Path) -> None:
+    async with desk(tmp_path, [bash("echo mine > file"), {"say": "done"}]) as it:
+        await it.say("write")
+        session_id = it.conversation.id
+    async with desk(tmp_path, [{"say": "."}], folder=it.folder) as other:
+        await other.client.load_session(session_id, str(it.folder))
+        await other.client.ask(RewindSession(session_id))
+        assert tree(it.folder) == {"file": "- one\n"}
+
+
+async def test_a_running_session_is_not_rewound(tmp_path: Path) -> None:
+    async with desk(tmp_path, [bash("sleep 30"), {"say": "never"}]) as it:
+        turn = it.conversation.prompt("wait")
+        async for event in turn:
+            if isinstance(event, ToolCallUpdate) and event.status == "in_progress":
+                with pytest.raises(RequestFailed, match="busy"):
+                    await it.rewind()
+                await turn.cancel()
+
+
+async def test_nothing_is_written_in_the_git_folder_of_the_project(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "project")
+    async with desk(tmp_path, [bash("echo x > file; echo y > new"), {"say": "done"}], folder=folder) as it:
+        before = {path: path.stat().st_mtime_ns for path in (folder / ".git").rglob("*")}
+        await it.say("write")
+        await it.rewind()
+        assert {path: path.stat().st_mtime_ns for path in (folder / ".git").rglob("*")} == before
