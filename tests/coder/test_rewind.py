@@ -17,9 +17,10 @@ from dragoman.errors import RequestFailed
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.events import AgentMessage, AnyEvent, ToolCallUpdate, UserMessage
-from dragoman.vocabulary.requests import RewindSession, SessionRewound
-from tests.support.git_repository import git, repository
+from dragoman.vocabulary.requests import DeleteSession, RewindSession, SessionRewound
+from tests.support.git_repository import git, program, repository
 from tests.support.scripted_turns import RecordingModel, bash, call
+from tests.support.waiting import until
 from tests.support.whole_agent import User, whole
 
 pytestmark = pytest.mark.anyio
@@ -215,3 +216,99 @@ async def test_nothing_is_written_in_the_git_folder_of_the_project(tmp_path: Pat
         await it.say("write")
         await it.rewind()
         assert {path: path.stat().st_mtime_ns for path in (folder / ".git").rglob("*")} == before
+
+
+async def test_a_cancelled_turn_has_its_checkpoint(tmp_path: Path) -> None:
+    async with desk(tmp_path, [bash("echo mine > file; sleep 30"), {"say": "never"}]) as it:
+        turn = it.conversation.prompt("wait")
+        async for event in turn:
+            if isinstance(event, ToolCallUpdate) and event.status == "in_progress":
+                await until(lambda: (it.folder / "file").read_text() == "mine\n", "the command has written")
+                await turn.cancel()
+        (it.folder / "file").write_text("the user's\n")
+        shown = await it.rewind(scope="files", preview=True)
+        assert it.names(shown) == {("file", "change", "changed since")}
+
+
+async def test_a_submodule_and_a_nested_repository_are_left_alone(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "project")
+    repository(folder / "inner")
+    async with desk(tmp_path, [bash("echo x > inner/file; echo y > file"), {"say": "done"}], folder=folder) as it:
+        await it.say("write")
+        await it.rewind(scope="files")
+        assert tree(folder)["file"] == "- one\n"
+        assert tree(folder)["inner/file"] == "- x\n"
+
+
+async def test_files_that_git_converts_come_back_byte_by_byte(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "project")
+    (folder / ".gitattributes").write_text("*.txt text eol=crlf\n")
+    (folder / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "crlf")
+    async with desk(tmp_path, [bash("printf 'x' > dos.txt"), {"say": "done"}], folder=folder) as it:
+        await it.say("write")
+        await it.rewind(scope="files")
+        assert (folder / "dos.txt").read_bytes() == b"one\r\ntwo\r\n"
+
+
+async def test_names_that_are_no_text_and_files_that_are_no_text_come_back(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "project")
+    odd = folder / os.fsdecode(b"b\xffd\nname")
+    odd.write_bytes(bytes(range(256)))
+    async with desk(tmp_path, [bash("rm b*; ln -sf /nowhere file"), {"say": "done"}], folder=folder) as it:
+        await it.say("write")
+        assert not odd.exists() and (folder / "file").is_symlink()
+        await it.rewind(scope="files")
+        assert odd.read_bytes() == bytes(range(256))
+        assert (folder / "file").read_text() == "one\n" and not (folder / "file").is_symlink()
+
+
+async def test_a_program_of_the_repository_is_not_started(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "project")
+    trap = program(tmp_path / "trap", f"touch {tmp_path}/sprung", "cat")
+    for key in ("core.fsmonitor", "filter.x.clean", "filter.x.smudge", "core.pager"):
+        git(folder, "config", key, str(trap))
+    (folder / ".gitattributes").write_text("* filter=x\n")
+    program(folder / ".git" / "hooks" / "post-index-change", f"touch {tmp_path}/sprung")
+    async with desk(tmp_path, [bash("echo x > file"), {"say": "done"}], folder=folder) as it:
+        await it.say("write")
+        await it.rewind(scope="files")
+        assert (folder / "file").read_text() == "one\n"
+        assert not (tmp_path / "sprung").exists()
+
+
+async def test_what_is_kept_is_for_the_user_alone(tmp_path: Path) -> None:
+    async with desk(tmp_path, [bash("echo x > file; echo y > new"), {"say": "done"}]) as it:
+        await it.say("write")
+        kept = list((tmp_path / "home" / "checkpoints").rglob("*"))
+        assert [path for path in kept if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
+        assert len(kept) > 5
+
+
+async def test_with_the_session_its_checkpoints_are_deleted(tmp_path: Path) -> None:
+    async with desk(tmp_path, [bash("echo x > file; echo y > new"), {"say": "done"}]) as it:
+        await it.say("write")
+        await it.client.ask(DeleteSession(it.conversation.id))
+        kept = (tmp_path / "home" / "checkpoints").rglob("*")
+        assert {path.name for path in kept if path.is_file()} <= {"lock", "cleaned"}
+
+
+async def test_a_fork_can_be_rewound_when_its_source_is_deleted(tmp_path: Path) -> None:
+    async with desk(tmp_path, [bash("echo mine > new"), {"say": "done"}], [{"say": "."}]) as it:
+        await it.say("write")
+        fork = await it.conversation.fork()
+        shown = await it.client.ask(RewindSession(fork.id, preview=True))
+        await it.client.ask(DeleteSession(it.conversation.id))
+        assert [file.trouble for file in shown.files] == [""]
+        await it.client.ask(RewindSession(fork.id))
+        assert not (it.folder / "new").exists()
+
+
+async def test_two_sessions_of_one_project_see_each_others_work_as_that_of_others(tmp_path: Path) -> None:
+    async with desk(tmp_path, [bash("echo a > file"), {"say": "."}], [bash("echo b > file"), {"say": "."}]) as it:
+        await it.say("write")
+        other = await it.client.new_session(str(it.folder))
+        await other.prompt("write").read()
+        shown = await it.rewind(preview=True)
+        assert it.names(shown) == {("file", "change", "changed since")}

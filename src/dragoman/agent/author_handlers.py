@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     PromptHandler = Callable[[Session, Prompt], Work]
     SessionHandler = Callable[[Session], Awaitable[None]]
+    DeletionHandler = Callable[[str], Awaitable[None]]
     OptionHandler = Callable[[Session, str, str | bool | UnknownValue], Awaitable[None]]
     PromptCheck = Callable[[Session, Prompt], None]
     OptionCheck = Callable[[Session, str, str | bool | UnknownValue], Awaitable[NoReturn] | None]
@@ -106,6 +107,8 @@ class AgentCore:
         self.commands: Final[dict[str, tuple[Command, PromptHandler]]] = {}
         self.session_handlers: Final[list[SessionHandler]] = []
         self.closing_handlers: Final[list[SessionHandler]] = []
+        # Called with the id of a session that was deleted, whether it was open or not.
+        self.deletion_handlers: Final[list[DeletionHandler]] = []
         self.option_handlers: Final[list[OptionHandler]] = []
         # Asked before a new value counts for anything that runs: None, or what refuses it when it is awaited.
         self.option_checks: Final[list[OptionCheck]] = []

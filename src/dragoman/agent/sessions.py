@@ -382,6 +382,8 @@ class OpenSessions:
                 raise client_error(session_id, SessionOpenHere())
             with client_errors(session_id):
                 await store.delete(session_id)
+            for handler in self._agent.deletion_handlers:
+                await handler(session_id)
         return Done()
 
     async def close_all(self, deadline: Deadline) -> None:

@@ -15,13 +15,14 @@ from dragoman.agent.session import new_session_id
 from dragoman.cli.decisions import decisions_of
 from dragoman.cli.errors import CommandError, can_ask_user, discard_typed_input, print_error
 from dragoman.cli.find_session import find_in, find_session
-from dragoman.cli.home import open_recordings, open_store
+from dragoman.cli.home import data_folder, open_recordings, open_store
 from dragoman.cli.output import Output
 from dragoman.cli.progress import Progress
 from dragoman.cli.session_table import SessionTable, heading, markdown_heading, summary
 from dragoman.cli.text_width import harmless_line
 from dragoman.cli.transcript import Part, TranscriptText, as_markdown, as_text, decision_text, parts
 from dragoman.cli.used_totals import UsedTotals
+from dragoman.coder.checkpoints.cleaning import forget_session
 from dragoman.coder.decision_log import DECISION
 from dragoman.dialects.event_json import info_json, update_json
 from dragoman.store.contract import ArchiveFilter, Record, SessionMeta, Store, StoreFailed
@@ -307,6 +308,7 @@ async def _delete(task: _Task) -> int:
         what = await summary(store, session_id)
         try:
             if await store.delete(session_id):
+                await asyncio.to_thread(forget_session, data_folder(), session_id)
                 deleted_ids.append(session_id)
                 if not task.arguments.json:
                     task.output.write(f"deleted {what}\n")

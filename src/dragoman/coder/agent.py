@@ -82,6 +82,16 @@ def coding_agent(
         return await _coder(session).rewind(request)
 
     core.rewind_handler = rewind
+
+    async def deleted(session_id: str) -> None:
+        if setup.home:
+            from asyncio import to_thread
+
+            from dragoman.coder.checkpoints.cleaning import forget_session
+
+            await to_thread(forget_session, setup.home, session_id)
+
+    core.deletion_handlers.append(deleted)
     core.prompt_checks.append(lambda session, prompt: _check_media(prompt))
     core.option_setters["model"] = lambda session, value: _coder(session).options.with_model(value)
 

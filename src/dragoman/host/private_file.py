@@ -46,6 +46,17 @@ def write_private(path: Path, content: bytes) -> None:
         _sync_folder(path.parent)
 
 
+def make_private_folder(path: str) -> None:
+    """Make a folder, and those above it that are missing, for the user alone. Raises `OSError`."""
+    missing: list[str] = []
+    while path and not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for folder in reversed(missing):
+        with suppress(FileExistsError):  # another process has made it
+            os.mkdir(folder, 0o700)
+
+
 def check_private(found: os.stat_result) -> None:
     """Raise `OSError` with a sentence if an open file is another user's, or if other users can read or change it."""
     if found.st_uid != os.geteuid():

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 from dragoman.errors import WorldError
 from dragoman.host.paths import is_inside
-from dragoman.host.private_file import replaced_file
+from dragoman.host.private_file import make_private_folder, replaced_file
 from dragoman.host.programs import path_outside
 from dragoman.host.safe_git import leads_elsewhere, safe_git_environment
 
@@ -78,6 +78,8 @@ class Look(NamedTuple):
     changes: Mapping[str, ImageChange]
     # What is not kept, in sentences for the user.
     left_out: Sequence[str]
+    # The names of all contents that were kept.
+    kept: Sequence[str] = ()
 
 
 class Repository(NamedTuple):
@@ -156,7 +158,7 @@ class ShadowGit:
     def prepare(self) -> None:
         """Make the shadow, or bring it up to date with the repository. Raises `OSError`."""
         for path in (self._objects, os.path.join(self.folder, "refs"), os.path.join(self.folder, "info")):
-            os.makedirs(path, mode=0o700, exist_ok=True)
+            make_private_folder(path)
         is_plain = self.repository.object_format == "sha1"
         version, extension = (
             (0, "") if is_plain else (1, f"[extensions]\n\tobjectformat = {self.repository.object_format}\n")
@@ -344,7 +346,8 @@ class ShadowGit:
             self._unsynced += [image.id for image in now.values()]
         changes = {path: ImageChange(found[path], now.get(path)) for path in sorted_out.kept}
         changes |= {path: ImageChange(found[path], sorted_out.large[path]) for path in large}
-        return Look(index, {path: c for path, c in changes.items() if c.before != c.after}, sorted_out.sentences)
+        changed = {path: change for path, change in changes.items() if change.before != change.after}
+        return Look(index, changed, sorted_out.sentences, [image.id for image in now.values()])
 
     def _entries(self, index: str, paths: Mapping[str, int]) -> dict[str, FileImage]:
         """Return what an index has of these paths, whose modes are known; looked up one by one, in one run of git."""

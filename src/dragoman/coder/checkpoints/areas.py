@@ -5,6 +5,7 @@ covers what the file tools write: a file has its content kept before the first o
 our data folder, by their hashes; a file `ids` for each session says which of them it needs (`cleaning` reads it).
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -15,7 +16,7 @@ from typing import Final
 
 from dragoman.coder.checkpoints.records import CheckpointStep, ids_in
 from dragoman.host.paths import PathRefused, Place, is_inside, read_bytes
-from dragoman.host.private_file import replaced_file
+from dragoman.host.private_file import make_private_folder, replaced_file
 from dragoman.host.shadow_git import (
     FILE_BYTES,
     TOO_LARGE,
@@ -38,14 +39,30 @@ _LINK: Final = 0o120000
 _SHARED: Final = "sharedindex."
 
 
+@contextmanager
+def area_lock(folder: str, *, alone: bool = False) -> Iterator[bool]:
+    """Hold an area: many may keep contents in it at once, and only one `alone` takes some away. False: others hold it.
+
+    Blocks while contents are taken away.
+    """
+    with open(os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "rb") as file:
+        try:
+            fcntl.flock(file, (fcntl.LOCK_EX | fcntl.LOCK_NB) if alone else fcntl.LOCK_SH)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
 class SessionPlace:
     """The folder of one session in an area: its indexes, and the names of the contents that it needs."""
 
     def __init__(self, area_folder: str, session_id: str) -> None:
+        self.area_folder: Final = area_folder
         self.folder: Final = os.path.join(area_folder, SESSIONS, session_id)
 
     def make(self) -> None:
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        make_private_folder(self.folder)
 
     def new_index(self) -> str:
         """Return a name for an index that no run of git has used; one that was killed may still write its own."""
@@ -63,6 +80,12 @@ class SessionPlace:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+
+    def adopt(self, steps: Sequence[CheckpointStep]) -> None:
+        """Begin with the names that these steps need, if nothing was ever kept here."""
+        if steps and not os.path.isdir(self.folder):
+            self.make()
+            self.note_ids(ids_in(steps))
 
     def indexes(self) -> list[str]:
         """Return the names of all indexes, the larger parts of split ones too, and what git has left beside them."""
@@ -82,6 +105,7 @@ class GitArea:
         self.top: Final = shadow.repository.top
         self._shadow: Final = shadow
         self._place: Final = place
+        self._folder: Final = place.area_folder
 
     def __repr__(self) -> str:
         return f"<GitArea {self.top}>"
@@ -92,20 +116,23 @@ class GitArea:
         Blocks. Raises `ShadowFailed` and `OSError`. The changes count when `accept` is called.
         """
         new = self._place.new_index()
-        if not index or not os.path.exists(self._place.path(index)):
-            self._place.make()
-            self._shadow.prepare()
-            return self._shadow.first_look(self._place.path(new))._replace(index_file=new)
-        found = self._shadow.look(self._place.path(index), self._place.path(new), only)
+        self._place.make()
+        with area_lock(self._folder):
+            if not index or not os.path.exists(self._place.path(index)):
+                self._shadow.prepare()
+                found = self._shadow.first_look(self._place.path(new))
+            else:
+                found = self._shadow.look(self._place.path(index), self._place.path(new), only)
+            self._place.note_ids(found.kept)
         return found._replace(index_file=os.path.basename(found.index_file))
 
     def sync(self) -> None:
         """Wait until everything that was kept is on the disk. Blocks."""
         self._shadow.sync()
 
-    def note_ids(self, steps: Sequence[CheckpointStep]) -> None:
-        """Keep the contents that the steps need, as long as the session. Blocks."""
-        self._place.note_ids(ids_in(steps))
+    def adopt(self, steps: Sequence[CheckpointStep]) -> None:
+        """Keep what these steps of a log need: they are those of the session that this one is a fork of. Blocks."""
+        self._place.adopt([step for step in steps if step.area == self.top])
 
     def accept(self, index: str) -> None:
         """Forget every index but this one, which the log names now. Blocks."""
@@ -155,16 +182,18 @@ class TouchedFiles:
             return FileImage(mode, f"{TOO_LARGE}{status.st_size}:{status.st_mtime_ns}")
         image = self.image_of(data, mode)
         target = self._path(image.id)
-        if not os.path.exists(target):
-            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-            with replaced_file(target) as file:
-                file.write(data)
+        self._place.make()
+        with area_lock(self._folder):
+            if not os.path.exists(target):
+                make_private_folder(os.path.dirname(target))
+                with replaced_file(target) as file:
+                    file.write(data)
+            self._place.note_ids([image.id])
         return image
 
-    def note_ids(self, steps: Sequence[CheckpointStep]) -> None:
-        """Keep the contents that the steps need, as long as the session. Blocks."""
-        self._place.make()
-        self._place.note_ids(ids_in(steps))
+    def adopt(self, steps: Sequence[CheckpointStep]) -> None:
+        """Keep what these steps of a log need: they are those of the session that this one is a fork of. Blocks."""
+        self._place.adopt([step for step in steps if not step.area and step.kind != "rewinding"])
 
     def accept(self, index: str) -> None:
         """Do nothing: the log alone says what touched files were."""

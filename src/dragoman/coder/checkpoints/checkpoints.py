@@ -124,8 +124,11 @@ class Checkpoints:
     async def _load(self) -> tuple[CheckpointState, Areas]:
         if self._state is None or self._areas is None:
             state = CheckpointState()
-            state.apply(step for record in await self._log.read() if (step := step_in(record)) is not None)
-            self._areas, self._state = await asyncio.to_thread(self._find_areas), state
+            steps = [step for record in await self._log.read() if (step := step_in(record)) is not None]
+            state.apply(steps)
+            areas = await asyncio.to_thread(self._find_areas)
+            await asyncio.to_thread(_adopt, areas, steps)
+            self._areas, self._state = areas, state
         return self._state, self._areas
 
     async def _look(self, kind: StepKind, only: Mapping[str, FileImage | None] | None = None) -> None:
@@ -159,11 +162,10 @@ class Checkpoints:
         await self._record(steps_of("first", "", "", Look("", changes, ())))
 
     async def _record(self, steps: Sequence[CheckpointStep]) -> None:
-        """Write steps to the log, behind the names of the contents that they need."""
+        """Write steps to the log. What they name is kept by now."""
         if not steps:
             return
         state, areas = await self._load()
-        await asyncio.to_thread(_note_ids, areas, steps)
         await self._log.write([entry_of(step) for step in steps])
         state.apply(steps)
         await asyncio.to_thread(_accept, areas, steps)
@@ -208,12 +210,11 @@ def _keep_all(areas: Areas, paths: Sequence[str]) -> dict[str, FileImage | None]
         return {path: areas.touched.keep(path) for path in paths}
 
 
-def _note_ids(areas: Areas, steps: Sequence[CheckpointStep]) -> None:
+def _adopt(areas: Areas, steps: Sequence[CheckpointStep]) -> None:
     with failures_named():
-        for top in {step.area for step in steps if step.changes and step.kind != "rewinding"}:
-            area = areas.of(top)
-            if area is not None:
-                area.note_ids([step for step in steps if step.area == top])
+        for area in areas.git.values():
+            area.adopt(steps)
+        areas.touched.adopt(steps)
 
 
 def _accept(areas: Areas, steps: Sequence[CheckpointStep]) -> None:

@@ -9,6 +9,7 @@ from dragoman.coder.checkpoints.texts import heading, outcome_lines, plan_lines,
 from dragoman.coder.identity_limits import may_answer
 from dragoman.errors import RequestFailed
 from dragoman.store.log_places import Scope
+from dragoman.surrogates import replace_lone_surrogates
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.identity import Needs
 from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Location
@@ -53,13 +54,15 @@ async def _ask_and_do(runtime: "SessionRuntime", rewinder: Rewinder, plan: Rewin
     session, identity = runtime.session, runtime.identity()
     needs = Needs(runtime.mode())
     title, lines = heading(plan), plan_lines(plan)
+    # A name that is no text cannot be in a diff; it is in the list, spelled out.
+    named = [file for file in plan.files if _is_text(file.target.path)][:_DIFFS]
     shown = session.tool(
         title,
         kind="edit",
         name="rewind",
         status="pending",
-        content=[ContentItem(Text("\n".join(lines))), *(_diff(file) for file in plan.files[:_DIFFS] if file.is_text)],
-        locations=[Location(file.target.path) for file in plan.files[:_DIFFS]],
+        content=[ContentItem(Text("\n".join(lines))), *(_diff(file) for file in named if file.is_text)],
+        locations=[Location(file.target.path) for file in named],
     )
     async with shown:
         answer = await session.ask_permission(title, tool=shown, options=_ONCE, needs=needs)
@@ -78,6 +81,10 @@ async def _prompts(runtime: "SessionRuntime") -> list[str]:
         return ["", *prompt_lines(await rewinder.prompts())]
     except RequestFailed:
         return []
+
+
+def _is_text(path: str) -> bool:
+    return replace_lone_surrogates(path) == path
 
 
 def _diff(file: ShownFile) -> Diff:

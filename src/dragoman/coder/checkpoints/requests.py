@@ -4,6 +4,7 @@ Files are put back with the rights of the identity that asks: one that may write
 a confined one protected files stay as they are.
 """
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, get_args
 
@@ -14,9 +15,10 @@ from dragoman.coder.checkpoints.rewinding import Rewinder, RewindOutcome, Rewind
 from dragoman.coder.identity_limits import check_folders, may_write
 from dragoman.coder.tools.files import writing
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
-from dragoman.host.paths import PathRefused
+from dragoman.host.paths import Place, is_inside
 from dragoman.permissions.decision import Decision
 from dragoman.store.log_places import Scope
+from dragoman.surrogates import replace_lone_surrogates
 from dragoman.vocabulary.events import Notice
 from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.requests import RewindSession, RewoundFile, SessionRewound
@@ -62,10 +64,11 @@ def rewinder_for(runtime: "SessionRuntime", identity: Identity, scope: Scope) ->
     context = runtime.tool_context()
 
     def is_refused(path: str) -> bool:
-        try:
-            place = context.roots.place(path)
-        except PathRefused:
+        root = next((root for root in context.roots.real if is_inside(path, root)), None)
+        if root is None or any(is_inside(path, private) for private in (*context.private, *context.own_folders)):
             return True
+        # By its own name, which may be that of a link: what is put back takes the link's place.
+        place = Place(root, tuple(os.path.relpath(path, root).split("/")))
         return identity.confined and writing(place, context).guarded
 
     return runtime.checkpoints.rewinder(is_refused)
@@ -96,11 +99,11 @@ def _answer(plan: RewindPlan, outcome: RewindOutcome | None) -> SessionRewound:
     left_alone = plan.troubled if outcome is None else outcome.left_alone
     lost = {target.path for target in left_alone}
     files = [
-        RewoundFile(shown.target.path, shown.target.deed, diff=diff)
+        RewoundFile(replace_lone_surrogates(shown.target.path), shown.target.deed, diff=replace_lone_surrogates(diff))
         for shown, diff in zip(plan.files, _diffs(plan), strict=True)
         if shown.target.path not in lost
     ]
-    files += [RewoundFile(target.path, target.deed, target.trouble) for target in left_alone]
+    files += [RewoundFile(replace_lone_surrogates(target.path), target.deed, target.trouble) for target in left_alone]
     return SessionRewound(
         outcome is not None,
         plan.scope,

@@ -114,7 +114,9 @@ class SessionCheckpoints:
 
     def _find_areas(self) -> "Areas":
         from dragoman.coder.checkpoints.areas import Areas
+        from dragoman.coder.checkpoints.cleaning import clean_sometimes
 
+        clean_sometimes(self._home)
         return Areas.find(self._home, self._session.id, self._roots(), self._environment, self._leave_out)
 
     async def _is_unsaved(self, path: str, now: bytes | None) -> bool:
