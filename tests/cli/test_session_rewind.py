@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.chat_pane import ASKED, PROMPT, Step, chat, ready, scripted
 from tests.support.command import Called, call
 from tests.support.editor import HELLO, Editor, turns
@@ -40,6 +42,7 @@ BEFORE_SECOND = {"file": "first\n", "first": "first\n"}
 AFTER_ALL = {"file": "third\n", "first": "first\n", "second": "second\n", "third": "third\n"}
 
 
+@pytest.mark.requirement("RW8")
 def test_a_session_goes_back_to_before_a_prompt_and_forth_again(tmp_path: Path) -> None:
     worked = Worked(tmp_path)
     code, out, error = worked.run("rewind", worked.id, "--to", "2", "--yes")
@@ -54,6 +57,7 @@ def test_a_session_goes_back_to_before_a_prompt_and_forth_again(tmp_path: Path) 
     assert "Did third." in worked.run("show", worked.id).out
 
 
+@pytest.mark.requirement("RW8")
 def test_without_a_terminal_nothing_happens_before_a_yes(tmp_path: Path) -> None:
     worked = Worked(tmp_path)
     code, out, error = worked.run("rewind", worked.id)
@@ -61,6 +65,7 @@ def test_without_a_terminal_nothing_happens_before_a_yes(tmp_path: Path) -> None
     assert "delete" in out and worked.files() == AFTER_ALL
 
 
+@pytest.mark.requirement("RW8")
 def test_the_files_alone_go_back_and_the_conversation_stays(tmp_path: Path) -> None:
     worked = Worked(tmp_path)
     code, out, _ = worked.run("rewind", worked.id, "--to", "2", "--files", "--yes", "--json")
@@ -75,6 +80,7 @@ def test_the_files_alone_go_back_and_the_conversation_stays(tmp_path: Path) -> N
     assert "Did third." in worked.run("show", worked.id).out
 
 
+@pytest.mark.requirement("RW2")
 def test_the_conversation_alone_goes_back_and_the_files_stay(tmp_path: Path) -> None:
     worked = Worked(tmp_path)
     assert worked.run("rewind", worked.id, "--to", "1", "--conversation", "--yes").code == 0
@@ -84,6 +90,7 @@ def test_the_conversation_alone_goes_back_and_the_files_stay(tmp_path: Path) -> 
     assert "Did first." in lines  # the log keeps all
 
 
+@pytest.mark.requirement("RW8")
 def test_a_number_without_a_prompt_names_the_prompts(tmp_path: Path) -> None:
     worked = Worked(tmp_path)
     code, _, error = worked.run("rewind", worked.id, "--to", "9", "--yes")
@@ -91,6 +98,7 @@ def test_a_number_without_a_prompt_names_the_prompts(tmp_path: Path) -> None:
     assert "There is no prompt 9: prompts are counted from 1 to 3\n  1. one\n  2. two\n  3. three" in error
 
 
+@pytest.mark.requirement("RW7")
 def test_a_session_that_is_open_elsewhere_is_not_rewound(tmp_path: Path) -> None:
     project = repository(tmp_path / "shop")
     with Editor(tmp_path, turns(*TURNS), "--mode", "full-access") as editor:
@@ -102,6 +110,7 @@ def test_a_session_that_is_open_elsewhere_is_not_rewound(tmp_path: Path) -> None
         assert (project / "first").exists()
 
 
+@pytest.mark.requirement("RW7")
 @both_versions
 def test_an_editor_rewinds_by_the_extension_that_is_advertised(version: int, tmp_path: Path) -> None:
     worked = Worked(tmp_path, version)
@@ -125,6 +134,7 @@ def test_an_editor_rewinds_by_the_extension_that_is_advertised(version: int, tmp
         assert editor.ask("_session/rewind", {**wish, "messageId": "msg_none"})[-1]["error"]["code"] == -32602
 
 
+@pytest.mark.requirement("RW8")
 def test_in_a_chat_the_command_shows_the_change_asks_and_does_it(tmp_path: Path) -> None:
     folder = repository(tmp_path / "work")
     with chat(tmp_path, *scripted(tmp_path, *TURNS), "--mode", "full-access") as pane:

@@ -101,6 +101,7 @@ def tree(folder: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.requirement("RW1")
 async def test_what_tools_and_commands_have_changed_is_as_before_the_prompt(tmp_path: Path) -> None:
     async with desk(
         tmp_path,
@@ -122,6 +123,7 @@ async def test_what_tools_and_commands_have_changed_is_as_before_the_prompt(tmp_
         assert git(it.folder, "status", "--porcelain") == ""
 
 
+@pytest.mark.requirement("RW2")
 async def test_the_conversation_is_as_before_the_prompt_for_the_model_and_for_who_loads_it(tmp_path: Path) -> None:
     async with desk(tmp_path, *([{"say": word}] for word in ("uno", "dos", "tres", "cuatro"))) as it:
         await it.say("one", "two", "three")
@@ -133,6 +135,7 @@ async def test_the_conversation_is_as_before_the_prompt_for_the_model_and_for_wh
         assert await it.shown() == ["one", "uno", "other", "cuatro"]
 
 
+@pytest.mark.requirement("RW4")
 async def test_a_rewind_of_the_conversation_can_be_undone_until_it_goes_on(tmp_path: Path) -> None:
     async with desk(tmp_path, *([{"say": word}] for word in ("uno", "dos", "tres"))) as it:
         await it.say("one", "two")
@@ -146,6 +149,7 @@ async def test_a_rewind_of_the_conversation_can_be_undone_until_it_goes_on(tmp_p
         assert await it.shown() == ["one", "uno", "other", "tres"]
 
 
+@pytest.mark.requirement("RW3")
 async def test_what_others_have_changed_since_is_shown_and_left_alone(tmp_path: Path) -> None:
     async with desk(tmp_path, [bash("echo mine > file; echo mine > other"), {"say": "done"}]) as it:
         await it.say("write")
@@ -157,6 +161,7 @@ async def test_what_others_have_changed_since_is_shown_and_left_alone(tmp_path: 
         assert tree(it.folder) == {"file": "- the user's\n"}
 
 
+@pytest.mark.requirement("RW4")
 async def test_a_preview_shows_a_diff_of_what_would_happen(tmp_path: Path) -> None:
     async with desk(tmp_path, [bash("echo mine > file"), {"say": "done"}]) as it:
         await it.say("write")
@@ -166,6 +171,7 @@ async def test_a_preview_shows_a_diff_of_what_would_happen(tmp_path: Path) -> No
         assert tree(it.folder) == {"file": "- mine\n"}
 
 
+@pytest.mark.requirement("RW1")
 async def test_what_was_dirty_and_untracked_before_comes_back(tmp_path: Path) -> None:
     folder = repository(tmp_path / "project")
     (folder / "file").write_text("not committed\n")
@@ -177,6 +183,7 @@ async def test_what_was_dirty_and_untracked_before_comes_back(tmp_path: Path) ->
         assert tree(folder) == before
 
 
+@pytest.mark.requirement("RW1")
 async def test_beyond_every_repository_what_file_tools_wrote_comes_back(tmp_path: Path) -> None:
     folder = tmp_path / "plain"
     folder.mkdir()
@@ -189,6 +196,7 @@ async def test_beyond_every_repository_what_file_tools_wrote_comes_back(tmp_path
         assert not (folder / "new").exists()
 
 
+@pytest.mark.requirement("RW1")
 async def test_a_rewind_works_after_a_restart(tmp_path: Path) -> None:
     async with desk(tmp_path, [bash("echo mine > file"), {"say": "done"}]) as it:
         await it.say("write")
@@ -199,6 +207,7 @@ async def test_a_rewind_works_after_a_restart(tmp_path: Path) -> None:
         assert tree(it.folder) == {"file": "- one\n"}
 
 
+@pytest.mark.requirement("RW7")
 async def test_a_running_session_is_not_rewound(tmp_path: Path) -> None:
     async with desk(tmp_path, [bash("sleep 30"), {"say": "never"}]) as it:
         turn = it.conversation.prompt("wait")
@@ -209,6 +218,7 @@ async def test_a_running_session_is_not_rewound(tmp_path: Path) -> None:
                 await turn.cancel()
 
 
+@pytest.mark.requirement("RW5")
 async def test_nothing_is_written_in_the_git_folder_of_the_project(tmp_path: Path) -> None:
     folder = repository(tmp_path / "project")
     async with desk(tmp_path, [bash("echo x > file; echo y > new"), {"say": "done"}], folder=folder) as it:
@@ -218,6 +228,7 @@ async def test_nothing_is_written_in_the_git_folder_of_the_project(tmp_path: Pat
         assert {path: path.stat().st_mtime_ns for path in (folder / ".git").rglob("*")} == before
 
 
+@pytest.mark.requirement("RW1")
 async def test_a_cancelled_turn_has_its_checkpoint(tmp_path: Path) -> None:
     async with desk(tmp_path, [bash("echo mine > file; sleep 30"), {"say": "never"}]) as it:
         turn = it.conversation.prompt("wait")
@@ -230,6 +241,7 @@ async def test_a_cancelled_turn_has_its_checkpoint(tmp_path: Path) -> None:
         assert it.names(shown) == {("file", "change", "changed since")}
 
 
+@pytest.mark.requirement("RW3")
 async def test_a_submodule_and_a_nested_repository_are_left_alone(tmp_path: Path) -> None:
     folder = repository(tmp_path / "project")
     repository(folder / "inner")
@@ -240,6 +252,7 @@ async def test_a_submodule_and_a_nested_repository_are_left_alone(tmp_path: Path
         assert tree(folder)["inner/file"] == "- x\n"
 
 
+@pytest.mark.requirement("RW5")
 async def test_files_that_git_converts_come_back_byte_by_byte(tmp_path: Path) -> None:
     folder = repository(tmp_path / "project")
     (folder / ".gitattributes").write_text("*.txt text eol=crlf\n")
@@ -252,6 +265,7 @@ async def test_files_that_git_converts_come_back_byte_by_byte(tmp_path: Path) ->
         assert (folder / "dos.txt").read_bytes() == b"one\r\ntwo\r\n"
 
 
+@pytest.mark.requirement("RW1")
 async def test_names_that_are_no_text_and_files_that_are_no_text_come_back(tmp_path: Path) -> None:
     folder = repository(tmp_path / "project")
     odd = folder / os.fsdecode(b"b\xffd\nname")
@@ -264,6 +278,7 @@ async def test_names_that_are_no_text_and_files_that_are_no_text_come_back(tmp_p
         assert (folder / "file").read_text() == "one\n" and not (folder / "file").is_symlink()
 
 
+@pytest.mark.requirement("RW5")
 async def test_a_program_of_the_repository_is_not_started(tmp_path: Path) -> None:
     folder = repository(tmp_path / "project")
     trap = program(tmp_path / "trap", f"touch {tmp_path}/sprung", "cat")
@@ -278,6 +293,7 @@ async def test_a_program_of_the_repository_is_not_started(tmp_path: Path) -> Non
         assert not (tmp_path / "sprung").exists()
 
 
+@pytest.mark.requirement("RW6")
 async def test_what_is_kept_is_for_the_user_alone(tmp_path: Path) -> None:
     async with desk(tmp_path, [bash("echo x > file; echo y > new"), {"say": "done"}]) as it:
         await it.say("write")
@@ -286,6 +302,7 @@ async def test_what_is_kept_is_for_the_user_alone(tmp_path: Path) -> None:
         assert len(kept) > 5
 
 
+@pytest.mark.requirement("RW6")
 async def test_with_the_session_its_checkpoints_are_deleted(tmp_path: Path) -> None:
     async with desk(tmp_path, [bash("echo x > file; echo y > new"), {"say": "done"}]) as it:
         await it.say("write")
@@ -294,6 +311,7 @@ async def test_with_the_session_its_checkpoints_are_deleted(tmp_path: Path) -> N
         assert {path.name for path in kept if path.is_file()} <= {"lock", "cleaned"}
 
 
+@pytest.mark.requirement("RW6")
 async def test_a_fork_can_be_rewound_when_its_source_is_deleted(tmp_path: Path) -> None:
     async with desk(tmp_path, [bash("echo mine > new"), {"say": "done"}], [{"say": "."}]) as it:
         await it.say("write")
@@ -305,6 +323,7 @@ async def test_a_fork_can_be_rewound_when_its_source_is_deleted(tmp_path: Path) 
         assert not (it.folder / "new").exists()
 
 
+@pytest.mark.requirement("RW3")
 async def test_two_sessions_of_one_project_see_each_others_work_as_that_of_others(tmp_path: Path) -> None:
     async with desk(tmp_path, [bash("echo a > file"), {"say": "."}], [bash("echo b > file"), {"say": "."}]) as it:
         await it.say("write")

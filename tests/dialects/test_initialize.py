@@ -236,7 +236,7 @@ def test_the_answer_in_version_1() -> None:
             "providers": {},
         },
         "authMethods": [{"id": "a", "name": "A", "description": "how"}],
-        "_meta": {"m": 1, "steering": {"supported": True}},
+        "_meta": {"m": 1, "steering": {"supported": True}, "rewind": {"supported": True}},
     }
 
 
@@ -255,7 +255,7 @@ def test_the_answer_in_version_2() -> None:
             "providers": {},
         },
         "authMethods": [{"type": "agent", "methodId": "a", "name": "A"}],
-        "_meta": {"steering": {"supported": True}},
+        "_meta": {"steering": {"supported": True}, "rewind": {"supported": True}},
     }
 
 

@@ -22,7 +22,7 @@ from dragoman.agent.permission import NOTE as PERMISSION_NOTE
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import Log
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
-from dragoman.store.log_places import counting, rewind_in
+from dragoman.store.log_places import REWIND, counting
 from dragoman.vocabulary import events
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.content import Text
@@ -182,7 +182,7 @@ async def read_settings(log: Log) -> StoredSettings:
     has_rewinds = False
     async for records in log.read():
         entries = [record.entry for record in records]
-        has_rewinds = has_rewinds or any(rewind_in(entry) is not None for entry in entries)
+        has_rewinds = has_rewinds or any(isinstance(entry, NoteEntry) and entry.kind == REWIND for entry in entries)
         history.apply(entries)
         for entry in entries:
             if isinstance(entry, NoteEntry) and entry.kind == OPTIONS_NOTE and isinstance(entry.value, dict):

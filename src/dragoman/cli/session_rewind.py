@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class StoredLog:
-    """The log of a session that nobody else has open."""
+    """The log of a session whose lease this process holds."""
 
     def __init__(self, log: Log) -> None:
         self._log = log

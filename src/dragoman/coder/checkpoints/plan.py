@@ -46,7 +46,7 @@ def targets_of(steps: Iterable[PlacedStep], owner: str) -> list[FileTarget]:
     steps = list(steps)
     own = [step for step in steps if step.step.owner == owner]
     begin = own[0].sequence if own else 0
-    # What anybody does after it is a change since, also the agent.
+    # Every later step is a change since, also one of the agent's.
     return _targets((step for step in steps if step.sequence >= begin), owner)
 
 

@@ -1,0 +1,28 @@
+"""kill -9 in every phase of a checkpoint and of a rewind: no file is half restored, and nothing is lost."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def killed(folder: Path, kills: int, seed: int) -> str:
+    """What `tests.support.rewind_kills` says. It forks, so it is a process of its own with one thread."""
+    words = [sys.executable, "-m", "tests.support.rewind_kills", str(folder), str(kills), str(seed)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.requirement("RW9")
+def test_after_a_kill_every_file_is_whole_and_the_next_rewind_does_the_rest(tmp_path: Path) -> None:
+    assert killed(tmp_path, 12, 1).startswith("12 kills")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.requirement("RW9")
+@pytest.mark.parametrize("seed", range(4))
+def test_after_two_thousand_kills_every_file_is_whole(tmp_path: Path, seed: int) -> None:
+    assert killed(tmp_path, 500, seed).startswith("500 kills")
