@@ -30,7 +30,7 @@ async def test_commands_are_announced_and_the_users_own_are_among_them(tmp_path:
         await events_of(session, "/greet the world")
         assert "`/greet` Say hello" in text(await events_of(session, "/help"))
         entries = [record.entry async for records in store.read(session.id) for record in records]
-    expected = "help compact context cost permissions mode model mcp tasks plan sandbox undo clear greet"
+    expected = "help compact context cost permissions mode model mcp tasks plan sandbox undo rewind clear greet"
     assert names == expected.split()
     (said, _) = conversation(read(entries))
     assert isinstance(said, ContextUserMessage)

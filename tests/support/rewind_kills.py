@@ -208,7 +208,8 @@ class Killed:
         wanted = {str(path.relative_to(self.folder)): text for path, text in self.changes()}
         self.child(_NEVER, self.prompt)
         self.killed(self.work)
-        self.check(before, {**before, **{name: text and text.encode() for name, text in wanted.items()}})
+        written = {name: None if text is None else text.encode() for name, text in wanted.items()}
+        self.check(before, {**before, **written})
         self.child(_NEVER, self.end)
         changed = tree(self.folder)
         was_killed = self.killed(self.rewind)

@@ -1,8 +1,9 @@
 """Where the files of a session are looked at and kept: the repositories that its roots are in, and touched files.
 
-`GitArea` covers everything of a repository below the roots, changed by a tool or not. Beyond repositories, `TouchedFiles`
-covers what the file tools write: a file has its content kept before the first of them writes it. Both keep contents in
-our data folder, by their hashes; a file `ids` for each session says which of them it needs (`cleaning` reads it).
+`GitArea` covers everything of a repository below the roots, changed by a tool or not. Beyond repositories,
+`TouchedFiles` covers what the file tools write: a file has its content kept before the first of them writes it. Both
+keep contents in our data folder, by their hashes; a file `ids` for each session says which of them it needs
+(`cleaning` reads it).
 """
 
 import fcntl
