@@ -29,7 +29,8 @@ function repeats(line, paths) {
   return name !== undefined && (name === "/dev/null" || paths.some((path) => path === name || path.endsWith(`/${name}`)));
 }
 
-function patchView(text, paths) {
+/** The lines of a patch of files at these paths. */
+export function patchView(text, paths) {
   const lines = text.replace(/\n$/, "").split("\n");
   const shown = make("pre", { class: "patch" });
   let inside = false; // before the first place a line names files

@@ -6,6 +6,7 @@ import { answered, chooseAgent, chosenAgent, draft, forget, forgetPageKey, keepD
 import { recall, remember, rememberAnswer } from "./memory.js";
 import { forgetNewOptions, keepNext, newOptions, next, rememberNewOptions } from "./memory.js";
 import { Questions } from "./question.js";
+import { RewindPanel } from "./rewind.js";
 import { Story } from "./story.js";
 import { drawOptions, drawPlan, redrawOptions, usageText } from "./surroundings.js";
 import { post, Wire } from "./wire.js";
@@ -151,7 +152,7 @@ const listener = {
     const current = shown;
     stories.clear();
     forget();
-    remember({ deletes: Boolean(hello.capabilities?.session?.delete) });
+    remember({ deletes: Boolean(hello.capabilities?.session?.delete), rewinds: Boolean(hello._meta?.rewind?.supported) });
     await list();
     if (current) await open({ sessionId: current.id, cwd: current.cwd, title: current.title });
     else if (named()) await openNamed(named());
@@ -177,6 +178,15 @@ const questions = new Questions(find("question"), {
   name: (id) => (id === undefined || id === shown?.id ? "" : stories.get(id)?.title || known.get(id)?.title || "another session"),
   call: (sessionId, callId) => stories.get(sessionId)?.calls.get(callId)?.seen,
   answered: focusPrompt,
+});
+
+const rewinding = new RewindPanel(find("rewind"), {
+  ask: (params) => wire.request("_session/rewind", params),
+  done(sessionId) {
+    const story = stories.get(sessionId);
+    if (story) reopen(story);
+  },
+  closed: focusPrompt,
 });
 
 // -- sessions --------------------------------------------------------------------------------------------------------
@@ -371,6 +381,7 @@ function storyOf(id) {
 }
 
 function show(story) {
+  rewinding.close();
   shown = story;
   stories.delete(story.id);
   stories.set(story.id, story);
@@ -478,6 +489,7 @@ function drawFrame(story) {
   }
   document.title = `${story.running ? "● " : ""}${title} – Dragoman`;
   find("transcript").dataset.state = story.state;
+  find("transcript").classList.toggle("rewinds", Boolean(recall()?.rewinds) && me.scopes.includes("prompt"));
   find("stop").hidden = !story.running;
   drawScopes();
   find("usage").textContent = usageText(story);
@@ -586,6 +598,9 @@ for (const kind of ["wheel", "touchmove", "keydown"]) find("transcript").addEven
 find("transcript").addEventListener("pointerdown", (event) => event.target === event.currentTarget && handMoved()); // its bar
 find("transcript").addEventListener("pointermove", (event) => event.buttons && handMoved());
 new ResizeObserver(() => follow()).observe(find("transcript")); // a question takes some of its room
+find("transcript").addEventListener("click", ({ target }) => {
+  if (target.matches?.(".back") && shown) rewinding.open(shown.id, target.dataset.message);
+});
 find("prompt").addEventListener("input", ({ target }) => {
   keepDraft(me.name, target.value);
 });

@@ -130,7 +130,7 @@ export class Story {
   // -- what there is -------------------------------------------------------------------------------------------------
 
   message(id, kind) {
-    return this.items.get(`${kind} ${id}`) ?? this.put(`${kind} ${id}`, new Message(this, kind));
+    return this.items.get(`${kind} ${id}`) ?? this.put(`${kind} ${id}`, new Message(this, kind, id));
   }
 
   call(id) {
@@ -190,13 +190,13 @@ class Line {
 }
 
 class Message {
-  constructor(story, kind) {
+  constructor(story, kind, id) {
     this.story = story;
     this.kind = kind;
     this.body = make("div", { class: kind === "user" ? "text plain" : "text" });
     this.element = kind === "thought"
       ? make("details", { class: "item message thought", open: true }, make("summary", {}, "Thought"), this.body)
-      : make("div", { class: `item message ${kind}` }, this.body);
+      : make("div", { class: `item message ${kind}` }, kind === "user" ? backButton(id) : null, this.body);
     this.size = 0;
     this.writer = null; // of the text that grows
   }
@@ -235,6 +235,9 @@ class Message {
     if (this.kind === "thought") this.element.open = false;
   }
 }
+
+/** What goes back to before a prompt; the page listens for it. */
+const backButton = (id) => make("button", { type: "button", class: "back", "data-message": id, "aria-label": "Go back to before this prompt" });
 
 class Plain {
   constructor(parent) {
