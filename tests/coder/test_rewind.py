@@ -331,3 +331,32 @@ async def test_two_sessions_of_one_project_see_each_others_work_as_that_of_other
         await other.prompt("write").read()
         shown = await it.rewind(preview=True)
         assert it.names(shown) == {("file", "change", "changed since")}
+
+
+@pytest.mark.requirement("RW1")
+async def test_changes_of_a_sandbox_that_were_applied_come_back(tmp_path: Path) -> None:
+    steps = [call("sandbox_write_file", path="file", content="mine\n"), {"say": "done"}]
+    async with desk(tmp_path, steps, mode="sandbox", user=User("allow_once")) as it:
+        await it.say("write")
+        assert tree(it.folder) == {"file": "- mine\n"}
+        await it.rewind(scope="files")
+        assert tree(it.folder) == {"file": "- one\n"}
+
+
+@pytest.mark.requirement("RW1")
+async def test_in_a_folder_that_its_repository_ignores_what_file_tools_wrote_comes_back(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "project") / "scratch"
+    (folder.parent / ".gitignore").write_text("scratch/\n")
+    folder.mkdir()
+    async with desk(tmp_path, [call("write_file", path="new", content="x\n"), {"say": "done"}], folder=folder) as it:
+        await it.say("write")
+        await it.rewind(scope="files")
+        assert tree(folder) == {}
+
+
+@pytest.mark.requirement("RW5")
+async def test_before_a_call_that_may_change_files_git_is_not_started(tmp_path: Path) -> None:
+    reads = [call("read_file", path="file"), bash("cat file"), {"say": "done"}]
+    async with desk(tmp_path, reads) as it:
+        await it.say("look")
+        assert not (tmp_path / "home" / "checkpoints").exists()

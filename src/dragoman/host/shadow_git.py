@@ -93,7 +93,10 @@ class Repository(NamedTuple):
 
 
 def find_repository(folder: str, environment: Mapping[str, str]) -> Repository | None:
-    """Return the repository that a folder is in; None: in none, or git is not installed, or it leads elsewhere."""
+    """Return the repository that a folder is in; None: in none that says anything about it.
+
+    Git may not be installed, the repository may be that of another folder, or it may ignore this one.
+    """
     if leads_elsewhere(folder):
         return None
     paths = ("--git-path", "objects", "--git-path", "index", "--git-path", "info/exclude")
@@ -105,6 +108,11 @@ def find_repository(folder: str, environment: Mapping[str, str]) -> Repository |
     if len(lines) != 5 or not os.path.isdir(lines[1]):
         return None
     object_format, top, objects, index, exclude = lines
+    inner = os.path.relpath(os.path.realpath(folder), os.path.realpath(top))
+    if inner != ".":
+        with suppress(ShadowFailed):  # it fails where the folder is not ignored
+            _run(["check-ignore", "-q", "--", inner], top, safe_environment(environment, [folder]))
+            return None
     return Repository(os.path.realpath(top), objects, index, exclude, object_format)
 
 
@@ -352,7 +360,7 @@ class ShadowGit:
     def _entries(self, index: str, paths: Mapping[str, int]) -> dict[str, FileImage]:
         """Return what an index has of these paths, whose modes are known; looked up one by one, in one run of git."""
         plain = [path for path in paths if "\n" not in path]
-        asked = b"".join(b":" + os.fsencode(path) + b"\n" for path in plain)
+        asked = b"".join(b":0:" + os.fsencode(path) + b"\n" for path in plain)
         said = self._git(index, "cat-file", "--batch-check=%(objectname)", input=asked).splitlines()
         found: dict[str, FileImage] = {}
         for path, name in zip(plain, said, strict=True):
@@ -435,6 +443,10 @@ def _copy(source: str, target: str) -> None:
     with open(source, "rb") as read, open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as write:
         while data := read.read(1 << 20):
             write.write(data)
+        write.flush()
+        # Git tells by the time of an index which files may have changed in the same moment.
+        status = os.fstat(read.fileno())
+        os.utime(write.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _write(path: str, text: str) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 from dragoman.coder.checkpoints.areas import Areas, failures_named
@@ -219,5 +220,10 @@ def _adopt(areas: Areas, steps: Sequence[CheckpointStep]) -> None:
 
 def _accept(areas: Areas, steps: Sequence[CheckpointStep]) -> None:
     for step in steps:
-        if step.index and (area := areas.of(step.area)) is not None:
-            area.accept(step.index)
+        with suppress(OSError, ShadowFailed):  # what is not removed now is removed with the next step
+            _accept_one(areas, step)
+
+
+def _accept_one(areas: Areas, step: CheckpointStep) -> None:
+    if step.index and (area := areas.of(step.area)) is not None:
+        area.accept(step.index)

@@ -13,13 +13,14 @@ from msgspec import UNSET
 from dragoman.agent.session import caller, session_core
 from dragoman.coder.checkpoints.rewinding import Rewinder, RewindOutcome, RewindPlan, failures_answered
 from dragoman.coder.identity_limits import check_folders, may_write
+from dragoman.coder.session_controls import SessionControls
 from dragoman.coder.tools.files import writing
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
 from dragoman.host.paths import Place, is_inside
 from dragoman.permissions.decision import Decision
 from dragoman.store.log_places import Scope
 from dragoman.surrogates import replace_lone_surrogates
-from dragoman.vocabulary.events import Notice
+from dragoman.vocabulary.events import Notice, UsageChanged
 from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.requests import RewindSession, RewoundFile, SessionRewound
 
@@ -43,8 +44,17 @@ async def answer_rewind(runtime: "SessionRuntime", request: RewindSession) -> Se
         if request.preview:
             return _answer(plan, None)
         outcome = await carry_out(runtime, rewinder, plan, identity)
+        await _report_usage(runtime)
     await session_core(runtime.session).record(Notice("info", _notice(plan)))
     return _answer(plan, outcome)
+
+
+async def _report_usage(runtime: "SessionRuntime") -> None:
+    """Tell the client how full the window is now. What was spent stays spent."""
+    controls = SessionControls(runtime)
+    used, window, _ = await controls.fullness()
+    if window is not None:
+        await session_core(runtime.session).record(UsageChanged(used, window, await controls.cost() or UNSET))
 
 
 def scope_in(request: RewindSession) -> Scope:
