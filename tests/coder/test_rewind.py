@@ -360,3 +360,13 @@ async def test_before_a_call_that_may_change_files_git_is_not_started(tmp_path: 
     async with desk(tmp_path, reads) as it:
         await it.say("look")
         assert not (tmp_path / "home" / "checkpoints").exists()
+
+
+@pytest.mark.requirement("RW3")
+async def test_a_command_that_still_runs_is_named(tmp_path: Path) -> None:
+    server = bash("echo x > file; sleep 60", background=True)
+    async with desk(tmp_path, [server, {"say": "done"}]) as it:
+        await it.say("serve")
+        await until(lambda: (it.folder / "file").read_text() == "x\n", "the command has written")
+        shown = await it.rewind(preview=True)
+        assert shown.not_covered and "still runs, and may change files again" in shown.not_covered[0]

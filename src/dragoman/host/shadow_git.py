@@ -111,7 +111,9 @@ def find_repository(folder: str, environment: Mapping[str, str]) -> Repository |
     inner = os.path.relpath(os.path.realpath(folder), os.path.realpath(top))
     if inner != ".":
         with suppress(ShadowFailed):  # it fails where the folder is not ignored
-            _run(["check-ignore", "-q", "--", inner], top, safe_environment(environment, [folder]))
+            # The one command here that takes no literal paths.
+            plain = {**safe_environment(environment, [folder]), "GIT_LITERAL_PATHSPECS": "0"}
+            _run(["check-ignore", "-q", "--", f"./{inner}"], top, plain)
             return None
     return Repository(os.path.realpath(top), objects, index, exclude, object_format)
 

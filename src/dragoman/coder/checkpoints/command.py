@@ -77,7 +77,7 @@ async def _ask_and_do(runtime: "SessionRuntime", rewinder: Rewinder, plan: Rewin
 
 async def _prompts(runtime: "SessionRuntime") -> list[str]:
     try:
-        rewinder = runtime.checkpoints.rewinder(lambda path: True)
+        rewinder = runtime.checkpoints.rewinder(lambda path: True, tuple)
         return ["", *prompt_lines(await rewinder.prompts())]
     except RequestFailed:
         return []

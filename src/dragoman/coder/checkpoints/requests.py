@@ -81,7 +81,7 @@ def rewinder_for(runtime: "SessionRuntime", identity: Identity, scope: Scope) ->
         place = Place(root, tuple(os.path.relpath(path, root).split("/")))
         return identity.confined and writing(place, context).guarded
 
-    return runtime.checkpoints.rewinder(is_refused)
+    return runtime.checkpoints.rewinder(is_refused, runtime.background.running_lines)
 
 
 async def carry_out(

@@ -103,7 +103,10 @@ class Rewinder:
         roots: Sequence[str],
         refusal: Refusal,
         new_id: Callable[[], str],
+        running: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        """`running`: a line for each command of the session that goes on, and may change files again."""
+        self._running = running
         self._log = log
         self._checkpoints = checkpoints
         self._roots = roots
@@ -138,7 +141,7 @@ class Rewinder:
             [] if scope == "files" else [one for one in prompts if one.sequence >= prompt.turn],
             files,
             troubled,
-            left_out_since(steps, prompt.turn) if areas is not None else [],
+            self._left_out(left_out_since(steps, prompt.turn)) if areas is not None else [],
         )
 
     async def plan_undo(self, scope: Scope | None = None) -> RewindPlan:
@@ -179,6 +182,9 @@ class Rewinder:
     def restoring(self, areas: Areas, rewind_id: str) -> Restoring:
         """Return what restores files; a test puts a kill into it."""
         return Restoring(areas, self._roots, rewind_id)
+
+    def _left_out(self, sentences: Sequence[str]) -> list[str]:
+        return [*sentences, *(f"{line} still runs, and may change files again" for line in self._running())]
 
     async def _settle(self, scope: Scope) -> Areas | None:
         return None if scope == "conversation" else await self._checkpoints.settle()

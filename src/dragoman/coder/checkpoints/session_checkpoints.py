@@ -83,8 +83,8 @@ class SessionCheckpoints:
         if self._made is not None:
             await self._made.end_turn()
 
-    def rewinder(self, is_refused: Callable[[str], bool]) -> "Rewinder":
-        """Return what rewinds the session; `is_refused` says which files may not be changed.
+    def rewinder(self, is_refused: Callable[[str], bool], running: Callable[[], Sequence[str]]) -> "Rewinder":
+        """Return what rewinds the session; `is_refused` says which files may not be changed, `running` what goes on.
 
         Raises `RequestFailed` for a session that is not stored.
         """
@@ -99,7 +99,7 @@ class SessionCheckpoints:
                 return "protected"
             return "unsaved in the editor" if await self._is_unsaved(target.path, now) else None
 
-        return Rewinder(log, checkpoints, self._roots(), refusal, lambda: new_id("rw"))
+        return Rewinder(log, checkpoints, self._roots(), refusal, lambda: new_id("rw"), running)
 
     def _log(self) -> JournalLog | None:
         journal = session_core(self._session).journal

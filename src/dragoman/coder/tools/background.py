@@ -223,6 +223,10 @@ class BackgroundCommands:
         if tasks or self._telling:
             await asyncio.wait([*tasks, *self._telling])
 
+    def running_lines(self) -> list[str]:
+        """Return a line for each command that runs."""
+        return [one.line for one in self._running()]
+
     def _running(self) -> list[BackgroundCommand]:
         return [one for one in self._commands.values() if not one.has_ended]
 
