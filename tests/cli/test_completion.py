@@ -41,7 +41,7 @@ OFFERED = {
     "run --format ": ["text", "json"],
     "run --agent gem": ["gemini"],
     "run hello -- so": [FILES],
-    "sessions ": ["list", "show", "export", "audit", "fork", "continue", "delete", "finish"],
+    "sessions ": ["list", "show", "export", "audit", "fork", "continue", "rewind", "delete", "finish"],
     "sessions export --format m": ["markdown"],
     "sessions export --output ": [FILES],
     "agents remove drag": ["dragoman"],
