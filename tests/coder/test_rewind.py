@@ -370,3 +370,13 @@ async def test_a_command_that_still_runs_is_named(tmp_path: Path) -> None:
         await until(lambda: (it.folder / "file").read_text() == "x\n", "the command has written")
         shown = await it.rewind(preview=True)
         assert shown.not_covered and "still runs, and may change files again" in shown.not_covered[0]
+
+
+@pytest.mark.requirement("RW1")
+async def test_what_undo_has_put_back_is_no_work_of_others(tmp_path: Path) -> None:
+    writes = [[call("write_file", path="file", content=f"{word}\n"), {"say": word}] for word in ("a", "b")]
+    async with desk(tmp_path, *writes) as it:
+        await it.say("write a", "write b", "/undo")
+        assert tree(it.folder) == {"file": "- a\n"}
+        await it.rewind((await it.ids())[0], scope="files")
+        assert tree(it.folder) == {"file": "- one\n"}

@@ -71,6 +71,7 @@ from dragoman.coder.typed_prompts import OpenedCommand, TypedCommand, open_comma
 from dragoman.errors import RequestFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
+from dragoman.permissions.facts import Action
 from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Notice
 from dragoman.vocabulary.identity import LOCAL, Identity
@@ -214,7 +215,7 @@ class SessionRuntime:
         elif name in files:
             return self._work(prompt.message_id, attached, TypedCommand(files[name], arguments), words=words)
         elif name in slash_commands.BUILT_IN:
-            return slash_actions.run(name, arguments, SessionControls(self))
+            return self._command(prompt.message_id, name, arguments)
         elif name.startswith(MCP_PREFIX) and self.coding_session.servers is not None:
             return self._work(prompt.message_id, attached, of_server=ServerCommand(name, arguments), words=words)
         return self._work(prompt.message_id, content, words=words)
@@ -315,6 +316,17 @@ class SessionRuntime:
                 self._sandbox.stop()
                 await self._report_sandbox(context)
             await self.checkpoints.end_turn()
+
+    async def _command(self, message_id: str, name: str, arguments: str) -> AsyncGenerator[AnyEvent, None]:
+        """Run a command of ours. What one changes of files is kept, as that of a turn."""
+        if name in slash_commands.CHANGING:
+            self.checkpoints.begin_turn(message_id)
+            await self.checkpoints.before_call([Action("other")])
+        async with aclosing(slash_actions.run(name, arguments, SessionControls(self))) as events:
+            async for event in events:
+                if isinstance(event, Idle):
+                    await self.checkpoints.end_turn()
+                yield event
 
     async def _open(self, typed: TypedCommand) -> OpenedCommand:
         """Read the file of a slash command, and choose its model for this turn."""

@@ -43,6 +43,9 @@ BUILT_IN: Final[dict[str, tuple[str, str]]] = {
     "clear": ("Let the model forget the conversation; the transcript stays", ""),
 }
 
+# Those that change files of the workspace.
+CHANGING: Final = frozenset({"undo", "sandbox"})
+
 
 def available_commands(
     files: PromptFiles, prompts: "Iterable[TypedPrompt]" = (), mentions: Sequence[tuple[str, str]] = ()
