@@ -21,7 +21,10 @@ class RewindRequest(wire.MetaWire, frozen=True, kw_only=True):
     """The params."""
 
     session_id: str
+    # The prompt to go back before, as a replay of the session names it. Absent: the last one; a client of version 1
+    # is told no ids of its own prompts before it loads the session.
     message_id: str | UnsetType = UNSET
+    # both, files or conversation. Not a closed type: the agent names those that it knows in its refusal.
     scope: str | UnsetType = UNSET
     preview: bool | UnsetType = UNSET
     undo: bool | UnsetType = UNSET
@@ -30,8 +33,11 @@ class RewindRequest(wire.MetaWire, frozen=True, kw_only=True):
 class RewindResponseFile(wire.MetaWire, frozen=True, kw_only=True):
     """One file of the answer."""
 
+    # A name that is no text has its odd bytes replaced: JSON has no way to say them.
     path: str
+    # restore, delete or change.
     action: str
+    # Why the file is left alone; empty: it is not.
     trouble: str = ""
     diff: str = ""
 
@@ -46,6 +52,9 @@ class RewindResponse(wire.MetaWire, frozen=True, kw_only=True):
     message_id: str | UnsetType = UNSET
     number: int | UnsetType = UNSET
     not_covered: list[str] | UnsetType = UNSET
+
+
+# By hand in both directions: the files are objects of no schema, which the transcriber of a version does not know.
 
 
 def _encode(reply: SessionRewound) -> RewindResponse:
