@@ -32,6 +32,7 @@ OTHER: dict[str, object] = {
     "url": "https://other.test/",
     "token": "$OTHER",
     "token_file": "/other",
+    "ca_file": "/other",
     "key_variables": ("OTHER_KEY",),
 }
 PLAIN = AgentEntry("x", "program")

@@ -172,12 +172,13 @@ def test_what_a_known_agent_is_lent_can_be_changed_in_part() -> None:
 
 def test_an_agent_behind_an_address() -> None:
     servers = {
-        "a": {"url": "https://x.example", "tokenFile": "token", "description": "far"},
+        "a": {"url": "https://x.example", "tokenFile": "token", "caFile": "own.pem", "description": "far"},
         "b": {"url": "$WHERE", "token": "$TOKEN", "capabilities": {"fs": True}},
     }
     found = read({"servers": servers}).entries
     assert found["a"].command_line() == ["https://x.example"]
     assert (found["a"].token_file, found["a"].offered) == ("/home/me/token", FORMS_ONLY)
+    assert found["a"].expanded({}).ca_file == "/home/me/own.pem"
     assert found["b"].offered == OfferedCapabilities(terminal=False)
     filled = found["b"].expanded({"WHERE": "wss://y.example", "TOKEN": "secret"})
     assert (filled.url, filled.token) == ("wss://y.example", "secret")

@@ -18,6 +18,13 @@ def make_certificate(folder: Path, name: str = "example.com") -> Path:
     return both
 
 
+def certificate_files(folder: Path, name: str = "localhost") -> tuple[Path, Path]:
+    """Return a certificate for a host, which is its own authority, and its key; a folder has one of them."""
+    folder.mkdir(exist_ok=True)
+    make_certificate(folder, name)
+    return folder / "cert.pem", folder / "key.pem"
+
+
 def server_side(certificate: Path, *protocols: str) -> ssl.SSLContext:
     """Return the context of a server that has this certificate and speaks these protocols (ALPN)."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -77,6 +77,7 @@ async def gateway(
     ceilings: Ceilings | None = None,
     on_permission: OnPermission | None = None,
     beside: Mapping[str, Agent] | None = None,
+    certificate: tuple[Path, Path] | tuple[None, None] = (None, None),
 ) -> AsyncIterator[Served]:
     """The agent behind a gateway; with others `beside` it, by their names, it is called `main`."""
     tokens = TokenStore(folder / "tokens.json")
@@ -104,6 +105,8 @@ async def gateway(
         logins=logins,
         host=host,
         allowed_hosts=allowed,
+        certificate=certificate[0],
+        key=certificate[1],
     )
     await server.start()
     try:

@@ -7,9 +7,11 @@ import time
 from typing import Any
 
 import pytest
+from h2.exceptions import ProtocolError
 
 from dragoman import limits
 from dragoman.errors import LinkClosed, UsageError
+from dragoman.transports import http as http_module
 from dragoman.transports import remote as remote_module
 from dragoman.transports.remote import QUEUE_BYTES, transport_for
 from tests.support.waiting import settled, until
@@ -163,6 +165,26 @@ async def test_where_no_server_was_reached_closing_waits_for_nothing(
     async with asyncio.timeout(30):
         await transport.close()
     assert receiver.losses == [None]
+
+
+async def test_a_mistake_of_ours_or_of_a_library_ends_the_connection_with_a_sentence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(remote_module.RemoteTransport):
+        async def _run(self) -> None:
+            raise RuntimeError("what is this")
+
+    transport, receiver = Broken("http://127.0.0.1:9/acp", None), Recorder()
+    transport.start(receiver)
+    await until(lambda: receiver.losses)
+    assert [str(loss) for loss in receiver.losses] == ["the connection to http://127.0.0.1:9 failed: what is this"]
+    assert "the connection to http://127.0.0.1:9 failed" in caplog.text
+    await transport.close()
+
+
+def test_what_the_library_of_http2_raises_is_a_broken_connection() -> None:
+    assert issubclass(ProtocolError, http_module._http2_errors("https://x.example/acp"))
+    assert http_module._http2_errors("http://127.0.0.1:9/acp") == ()
 
 
 async def test_a_connection_that_is_just_being_made_is_ended_as_well() -> None:

@@ -59,7 +59,7 @@ def add_agent(arguments: argparse.Namespace) -> int:
     if not name.isprintable() or not name.strip() or name.startswith("-"):
         return print_error(f"{name!r} is no name for an agent")
     try:
-        entry = _entry(command, arguments.token_file)
+        entry = _entry(command, arguments.token_file, arguments.ca_file)
     except UsageError as error:
         return print_error(str(error))
     if arguments.description is not None:
@@ -71,14 +71,16 @@ def add_agent(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _entry(command: list[str], token_file: str | None) -> dict[str, object]:
+def _entry(command: list[str], token_file: str | None, ca_file: str | None) -> dict[str, object]:
     """Return what is written about an agent: how it is started, or where it is."""
     if is_address(command[0]) and len(command) == 1:
-        connect(command[0])  # nothing is sent yet; it says what is wrong with the address
-        token_fields: dict[str, object] = {} if token_file is None else {"tokenFile": os.path.abspath(token_file)}
-        return {"url": command[0], **token_fields}
-    if token_file is not None:
-        raise UsageError("--token-file goes with an address, such as https://agents.example.org")
+        # Nothing is sent yet; it says what is wrong with the address, or with the authorities.
+        connect(command[0], ca_file=ca_file)
+        files = {"tokenFile": token_file, "caFile": ca_file}
+        return {"url": command[0], **{key: os.path.abspath(file) for key, file in files.items() if file is not None}}
+    for option, given in (("--token-file", token_file), ("--ca-file", ca_file)):
+        if given is not None:
+            raise UsageError(f"{option} goes with an address, such as https://agents.example.org")
     return {"command": command[0], "args": command[1:]}
 
 

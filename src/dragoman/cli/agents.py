@@ -33,6 +33,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     adding.add_argument("agent_command", metavar="CMD", nargs="+", help="how it is started, after --; or its address")
     adding.add_argument("--description", metavar="TEXT", help="what it is, in a few words")
     adding.add_argument("--token-file", metavar="F", help="where the token for the address is kept")
+    adding.add_argument("--ca-file", metavar="F", help="the authorities, in PEM, that its certificate is checked by")
     removing = add_action(actions, "remove", "take an agent out of acp.json")
     removing.add_argument("name", metavar="NAME")
     return parser

@@ -93,3 +93,11 @@ def add_action(
     parser.add_argument("--log-level", choices=LOG_LEVELS, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help=argparse.SUPPRESS)
     return parser
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Declare whom a connection to an address believes."""
+    parser.add_argument(
+        "--ca-file", metavar="F", help="believe a server by the authorities in this PEM file alone, such as your own"
+    )
+    parser.add_argument("--insecure", action="store_true", help="do not warn where a token is sent without encryption")

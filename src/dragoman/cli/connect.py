@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from dragoman import background
-from dragoman.cli.common_options import Commands, add_command
+from dragoman.cli.common_options import Commands, add_command, add_trust
 from dragoman.cli.errors import print_error, warn_about_plain_http
 
 _DESCRIPTION = """\
@@ -29,6 +29,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     parser.add_argument("url", metavar="URL", help="where `dragoman serve` listens; without a path it is /acp")
     parser.add_argument("--token-file", metavar="F", help="a file with the token; only you may be able to read it")
+    add_trust(parser)
     return parser
 
 
@@ -48,11 +49,12 @@ def run(arguments: argparse.Namespace) -> int:
             token: str | None = read_token(Path(arguments.token_file).expanduser())
         else:
             token = os.environ.get("DRAGOMAN_TOKEN") or None
-        open_agent = remote_opener(arguments.url, token, _tell)
+        ca_file = os.path.expanduser(arguments.ca_file or "")
+        open_agent = remote_opener(arguments.url, token, _tell, ca_file=ca_file)
     except UsageError as error:
         return print_error(str(error))
     if token is not None:
-        warn_about_plain_http(arguments.url)
+        warn_about_plain_http(arguments.url, insecure=arguments.insecure)
     for library in ("httpx2", "websockets"):
         if find_spec(library) is None:
             return print_error(f"connecting needs {library}, which is not installed: {how_to_install('serve')}")

@@ -41,14 +41,17 @@ def print_warning(sentence: str) -> None:
     print_error(f"warning: {sentence}")
 
 
-def warn_about_plain_http(url: str) -> None:
-    """Say on stderr that a token for this address is sent where others can read it; nothing where they cannot."""
+def warn_about_plain_http(url: str, *, insecure: bool = False) -> None:
+    """Say on stderr that a token for this address is sent where others can read it; nothing where they cannot.
+
+    `insecure`: the user knows, and nothing is said.
+    """
     from dragoman.client.targets import is_readable_on_the_way
 
-    if is_readable_on_the_way(url):
+    if not insecure and is_readable_on_the_way(url):
         print_warning(
             f"{url} is not encrypted: others on the network can read the token and the whole conversation. "
-            "Use https:// or wss://, or an SSH tunnel to a port of this machine."
+            "Use https:// or wss://, or an SSH tunnel to a port of this machine; --insecure silences this."
         )
 
 

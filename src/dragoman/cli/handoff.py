@@ -148,7 +148,15 @@ async def record_of(log: AsyncIterable[Sequence[Record]], meta: SessionMeta) -> 
 
 def successor_arguments(arguments: argparse.Namespace, name: str, session_id: str) -> argparse.Namespace:
     """Return the command line of a chat in which the agent `name` goes on with a stored session."""
-    own = {"agent": name, "command_given": None, "token_file": None, "model": None, "mode": None, "resume": None}
+    own = {
+        "agent": name,
+        "command_given": None,
+        "token_file": None,
+        "ca_file": None,
+        "model": None,
+        "mode": None,
+        "resume": None,
+    }
     return argparse.Namespace(**{**vars(arguments), **own, "worktree": None, "from_session": session_id})
 
 

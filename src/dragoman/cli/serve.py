@@ -44,6 +44,9 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser.add_argument("--certificate", metavar="FILE", help="TLS: the certificate chain")
     parser.add_argument("--key", metavar="FILE", help="TLS: its private key")
     parser.add_argument(
+        "--insecure", action="store_true", help="do not warn that others can read what is sent without TLS"
+    )
+    parser.add_argument(
         "--agent",
         metavar="NAME",
         action="append",

@@ -77,7 +77,7 @@ def registry_agent(name: str) -> ServedAgent:
     entry = registry.entry(name).expanded(os.environ)
     if entry.url:
         token = entry.token or (read_token(Path(entry.token_file).expanduser()) if entry.token_file else None)
-        opened = remote_opener(entry.url, token)
+        opened = remote_opener(entry.url, token, ca_file=os.path.expanduser(entry.ca_file))
     elif find_program(entry.command, os.environ) is None:
         raise UsageError(f"{entry.command} is not installed. {entry.install}".strip())
     else:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dragoman.cli.errors import CommandError
+from dragoman.cli.errors import CommandError, print_warning
 from dragoman.cli.home import own_file, own_folders
 from dragoman.cli.server_output import error_reporter, print_line, print_nothing
 from dragoman.coder.model_registry import DEMO
@@ -104,6 +104,11 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
         raise CommandError(
             f"without a token the server answers only this machine: make one with "
             f"`dragoman tokens create NAME`, then serve on {arguments.host}"
+        )
+    if not is_loopback(arguments.host) and arguments.certificate is None and not arguments.insecure:
+        print_warning(
+            f"without TLS others on the network of {arguments.host} can read tokens and conversations. Give it "
+            "--certificate and --key, or let a proxy on this machine do that; --insecure silences this."
         )
     _check_names(arguments)
     _check_home(arguments, tokens)

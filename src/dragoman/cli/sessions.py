@@ -119,10 +119,11 @@ def _take_words_behind_options(parser: argparse.ArgumentParser) -> None:
 def _as_command_line(arguments: argparse.Namespace) -> list[str]:
     """Return the `run` or the `chat` that `sessions continue` is."""
     words = ["run" if arguments.prompt else "chat", "--from-session", arguments.id]
-    for option in ("cwd", "agent", "token_file", "model", "mode", "protocol", "trace", "log_level"):
+    for option in ("cwd", "agent", "token_file", "ca_file", "model", "mode", "protocol", "trace", "log_level"):
         if getattr(arguments, option) is not None:
             words += [f"--{option.replace('_', '-')}", str(getattr(arguments, option))]
     words += ["--show-stderr"] if arguments.show_stderr else []
+    words += ["--insecure"] if arguments.insecure else []
     words += arguments.prompt
     return words if arguments.command_given is None else [*words, "--", *arguments.command_given]
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dragoman import limits
+from dragoman.cli.common_options import add_trust
 from dragoman.cli.decode_input import decode_input
 from dragoman.cli.errors import CommandError, print_warning, warn_about_plain_http
 from dragoman.cli.managed import check_level, managed_policy
@@ -82,6 +83,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cwd", metavar="DIR", help="the folder to work in; the current one if not given")
     parser.add_argument("--agent", metavar="NAME", help="a name from `dragoman agents list`, or the URL of an agent")
     parser.add_argument("--token-file", metavar="F", help="the token for an address; else it is in DRAGOMAN_TOKEN")
+    add_trust(parser)
     parser.add_argument("--model", metavar="M", help="model to use, where the agent lets you choose")
     parser.add_argument("--mode", metavar="MODE", help="the agent's mode, such as ask, plan or workspace-write")
     parser.add_argument("--thinking", metavar="LEVEL", help="how hard the model thinks, such as off, low or high")
@@ -120,8 +122,9 @@ def chosen_target(arguments: argparse.Namespace) -> Target:
     _hide_keys(for_ours=command is None and name is None)
     if command is not None and name is not None:
         raise CommandError("--agent NAME or -- CMD, not both")
-    if arguments.token_file is not None and not _is_address(arguments.agent):
-        raise CommandError("--token-file goes with an address, such as --agent https://agents.example.org")
+    for option, given in (("--token-file", arguments.token_file), ("--ca-file", arguments.ca_file)):
+        if given is not None and not _is_address(arguments.agent):
+            raise CommandError(f"{option} goes with an address, such as --agent https://agents.example.org")
     if command is not None:
         if not command:
             raise CommandError("which command? Write it after the --, such as: -- gemini --acp")
@@ -229,10 +232,11 @@ def _address_target(arguments: argparse.Namespace) -> Target:
     url: str = arguments.agent
     token = "" if arguments.token_file is not None else os.environ.get("DRAGOMAN_TOKEN", "")
     # What stands there is meant as it is: a $ in it is no variable.
-    exact = [text.replace("$", "$$") for text in (url, token, arguments.token_file or "")]
-    entry = AgentEntry(url, "", url=exact[0], token=exact[1], token_file=exact[2], offered=FORMS_ONLY)
+    given = (url, token, arguments.token_file or "", arguments.ca_file or "")
+    exact = [text.replace("$", "$$") for text in given]
+    entry = AgentEntry(url, "", url=exact[0], token=exact[1], token_file=exact[2], ca_file=exact[3], offered=FORMS_ONLY)
     if token or arguments.token_file is not None:
-        warn_about_plain_http(url)
+        warn_about_plain_http(url, insecure=arguments.insecure)
     return Target(url, (), registry=AgentRegistry(RegistryFile({url: entry}), environment=os.environ))
 
 
@@ -259,5 +263,5 @@ def _registry_target(name: str, arguments: argparse.Namespace) -> Target:
     if entry.built_in and name == "dragoman":
         return _own_target(arguments)
     if entry.url and (entry.token or entry.token_file):
-        warn_about_plain_http(entry.url)
+        warn_about_plain_http(entry.url, insecure=arguments.insecure)
     return Target(name, (), registry=registry)

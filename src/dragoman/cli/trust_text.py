@@ -160,6 +160,9 @@ def agent_rows(entry: AgentEntry) -> Iterator[Row]:
             case "token_file":
                 if value:
                     yield "token file", value
+            case "ca_file":
+                if value:
+                    yield "believes the authorities in", value
             case "key_variables":
                 if value:
                     yield "is given", f"{', '.join(value)} of your environment, where set"

@@ -56,6 +56,7 @@ class AgentEntry:
     url: str = ""
     token: str = field(default="", repr=False)
     token_file: str = ""
+    ca_file: str = ""  # the authorities that its certificate is checked against; empty: those of this machine
     # Where it is written, for people; how to get the program; which of our secrets are its own.
     source: str = ""
     install: str = ""
@@ -72,7 +73,7 @@ class AgentEntry:
 
     def texts(self) -> list[str]:
         """Return the texts in which `expanded` fills in variables."""
-        return [*self.args, *self.env.values(), self.cwd, self.url, self.token, self.token_file]
+        return [*self.args, *self.env.values(), self.cwd, self.url, self.token, self.token_file, self.ca_file]
 
     def secrets_wanted(self, environment: Mapping[str, str]) -> list[str]:
         """Return the secrets of the user that it would get: names of variables, and paths of files outside its project.
@@ -114,6 +115,7 @@ class AgentEntry:
             cwd=put(self.cwd, "cwd"),
             url=put(self.url, "url"),
             token=put(self.token, "token"),
+            ca_file=put(self.ca_file, "caFile"),
             # The path that was judged, links and all.
             token_file=self._token_path(environment) if self.project else token_file,
         )

@@ -43,6 +43,7 @@ def connect(
     env: Mapping[str, str] | None = None,
     token: str | None = None,
     token_file: str | os.PathLike[str] | None = None,
+    ca_file: str | os.PathLike[str] | None = None,
     permission: PermissionCallback | None = None,
     elicitation: ElicitationCallback | None = None,
     read_text_file: ReadCallback | None = None,
@@ -69,9 +70,10 @@ def connect(
 
     What is started or called
         `cwd` and `env` are for a command: its folder, and variables beside our own, from which secrets are removed.
-        `token`, or the first line of `token_file`, is sent to an address. `protocol` is 1 or 2 to speak only that
-        version; `dialect` is the name of a documented dialect, without which the agent's version decides. `info` is
-        our name and version, as the agent gets them.
+        `token`, or the first line of `token_file`, is sent to an address; its certificate is checked against the
+        authorities in `ca_file` alone, if that is given. `protocol` is 1 or 2 to speak only that version; `dialect` is
+        the name of a documented dialect, without which the agent's version decides. `info` is our name and version, as
+        the agent gets them.
 
     Callbacks for what the agent asks for; what has no callback is not offered to it
         `permission` answers a permission request with one of its options, the option's id, or None for a no; without
@@ -117,7 +119,7 @@ def connect(
         on_notification=on_notification,
     )
     settings = ConnectionSettings(
-        resolve_target(target, env=env, token=token, token_file=token_file, on_trouble=on_trouble),
+        resolve_target(target, env=env, token=token, token_file=token_file, ca_file=ca_file, on_trouble=on_trouble),
         cwd=cwd,
         env=env,
         info=info or Implementation("dragoman", VERSION),

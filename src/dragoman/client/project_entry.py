@@ -71,7 +71,7 @@ def limit_entry(
 
 
 def _launch(entry: AgentEntry) -> tuple[object, ...]:
-    where = (entry.url, entry.token, entry.token_file)
+    where = (entry.url, entry.token, entry.token_file, entry.ca_file)
     return (entry.command, entry.args, dict(entry.env), entry.cwd, entry.mcp_servers, *where)
 
 

@@ -275,6 +275,7 @@ class _RegisteredAgent:
         given = {"timeouts": entry.timeouts()} | entry.offered.select(settings)
         given["dialect"] = given.get("dialect") or entry.dialect or None
         if entry.url:
+            given["ca_file"] = given.get("ca_file") or entry.ca_file or None
             return connect(entry.url, token=entry.token or None, token_file=entry.token_file or None, **given)
         if find_program(entry.command, self._environment) is None:
             raise StartFailed(f"{entry.command} is not installed. {entry.install}".strip())

@@ -193,11 +193,11 @@ _ENTRY: Final = frozenset(
     {"name", "command", "args", "env", "cwd", "dialect", "startupTimeoutMs", "requestTimeoutMs", "timeoutMs"}
     | {"promptIdleTimeoutMs", "permissionPolicy", "nonInteractivePolicy", "permissions", "autoStart", "description"}
     | {"maxRecoverableRestarts", "process", "idleTimeoutMs", "defaultAgent", "mcpServers", "capabilities"}
-    | {"url", "token", "tokenFile"}
+    | {"url", "token", "tokenFile", "caFile"}
 )
 # What only an agent has that is started here, and only one that is not.
 OF_COMMANDS: Final = ("command", "args", "env", "cwd")
-OF_ADDRESSES: Final = ("token", "tokenFile")
+OF_ADDRESSES: Final = ("token", "tokenFile", "caFile")
 _LENT: Final = frozenset({"fs", "terminal", "elicitation"})
 _FILES: Final = frozenset({"readTextFile", "writeTextFile"})
 # What files for other clients note about an agent under capabilities; it changes nothing here.
@@ -361,7 +361,8 @@ class _Reader:
             raise table.wrong("url", f"url begins with https://, http://, wss:// or ws://, not {url!r}")
         if token and file:
             raise table.wrong("tokenFile", "token or tokenFile, not both")
-        return AgentEntry(name, "", url=url, token=token, token_file=file, offered=FORMS_ONLY)
+        authorities = self._folder(table.text("caFile")) or ""
+        return AgentEntry(name, "", url=url, token=token, token_file=file, ca_file=authorities, offered=FORMS_ONLY)
 
     def _offered(self, table: ConfigTable, before: OfferedCapabilities) -> OfferedCapabilities:
         """Return what is offered to the agent; what the file does not name stays as it was."""

@@ -29,6 +29,7 @@ class FolderlessSettings(TypedDict, total=False):
     env: Mapping[str, str] | None
     token: str | None
     token_file: str | os.PathLike[str] | None
+    ca_file: str | os.PathLike[str] | None
     permission: PermissionCallback | None
     elicitation: ElicitationCallback | None
     read_text_file: ReadCallback | None

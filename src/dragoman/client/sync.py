@@ -33,8 +33,8 @@ def connect_sync(target: Target, **settings: Unpack[ConnectSettings]) -> "SyncCl
     Callbacks stay the functions that `connect` wants, and run in the thread of the client: `permission`, `elicitation`,
     `ask_user`, `read_text_file`, `write_text_file`, `terminals` and `extensions` are async, `on_event`,
     `on_notification`, `on_noise`, `on_trouble`, `on_stderr` and `trace` are not. `cwd`, `env`, `token`, `token_file`,
-    `info`, `protocol`, `dialect`, `timeouts`, `start_timeout` and `patience` are values. Raise `UsageError` for
-    settings that do not fit each other or the target.
+    `ca_file`, `info`, `protocol`, `dialect`, `timeouts`, `start_timeout` and `patience` are values. Raise `UsageError`
+    for settings that do not fit each other or the target.
     """
     settings["timeouts"] = renamed_timeouts(settings.get("timeouts"), settings.pop("patience", None))
     return SyncClient(connect(target, **settings))

@@ -54,6 +54,7 @@ def resolve_target(
     env: Mapping[str, str] | None,
     token: str | None,
     token_file: str | os.PathLike[str] | None,
+    ca_file: str | os.PathLike[str] | None = None,
     on_trouble: Callable[[str], None] | None = None,
 ) -> Target:
     """Return a transport if `target` is an address, else `target` itself.
@@ -64,6 +65,8 @@ def resolve_target(
     if not isinstance(target, str) or not is_address(target):
         if token is not None or token_file is not None:
             raise UsageError("a token is for an agent behind an address, such as https://agents.example.org")
+        if ca_file is not None:
+            raise UsageError("ca_file is for an agent behind an address, such as https://agents.example.org")
         return target
     if env is not None:
         raise UsageError("env is for an agent that is started here, not for one behind an address")
@@ -77,7 +80,8 @@ def resolve_target(
         token = read_token(os.path.expanduser(token_file))
     elif token is not None:
         token = one_token(token, "token")
-    return transport_for(target, token, on_trouble)
+    trusted = "" if ca_file is None else os.path.expanduser(ca_file)
+    return transport_for(target, token, on_trouble, ca_file=trusted)
 
 
 def open_target(

@@ -18,6 +18,8 @@ from dragoman.errors import StartFailed
 from dragoman.gateway import idle_sockets
 from dragoman.gateway.anonymous import only_this_machine
 from dragoman.gateway.app import Gateway
+from dragoman.gateway.certificate_files import CHECK_SECONDS as CERTIFICATE_SECONDS
+from dragoman.gateway.certificate_files import CertificateFiles
 from dragoman.gateway.dead_peers import find_dead_peers
 from dragoman.gateway.elephant import Elephant
 from dragoman.gateway.guard import Guard
@@ -40,6 +42,8 @@ _H2_PING_MILLISECONDS: Final = 30_000
 _BACKLOG: Final = 1024
 _AT_ONCE: Final = 16_384
 _READY_SECONDS: Final = 10.0
+# With a renewed certificate: for the last answers to clients that have connected with the former one.
+_TAKE_OVER_SECONDS: Final = 0.5
 _STOP_SECONDS: Final = 5.0
 # For the last writes, which have their own bounds; a client that sends its body slowly is not waited for.
 _REPLY_SECONDS: Final = 2.5
@@ -122,11 +126,14 @@ class GatewayServer:
             ssl_cert=certificate,
             ssl_key=key,
         )
+        self._granian.respawn_interval = 0
         # In our own loop: agents, sessions and sockets share one thread, so nothing here needs a lock.
         self._serving = asyncio.create_task(self._granian.serve())
         sweeps = [partial(hub.sweep, self._guard.is_valid, self._guard.is_logged_in) for hub in self.hubs.values()]
         endless: list[Callable[[], Awaitable[None]]] = [*sweeps]
         endless += [self._shut_down_silent, self._guard.logins.save_at_intervals]
+        if certificate is not None and key is not None:
+            endless.append(partial(self._renew_certificate, CertificateFiles(certificate, key)))
         self._background = [asyncio.create_task(self._run_on(work)) for work in endless]
         async with asyncio.timeout(_READY_SECONDS):
             # granian has no event for this, so we connect to ourselves until that succeeds, or its task has failed.
@@ -182,6 +189,30 @@ class GatewayServer:
         while True:
             with self.hub.monitor.reporting():
                 await work()
+
+    async def _renew_certificate(self, files: CertificateFiles) -> None:
+        """Serve new connections with a renewed certificate, for as long as the server runs."""
+        from granian.constants import SSLProtocols
+
+        reported = ""
+        while True:
+            await asyncio.sleep(CERTIFICATE_SECONDS)
+            problem = await asyncio.to_thread(files.renewed)
+            if problem and problem != reported:
+                self.hub.monitor.log.error("certificate", reason=problem)
+            reported = problem or ""
+            if problem == "":
+                # It has the paths behind the links, which now lead elsewhere.
+                self._granian.build_ssl_context(
+                    files.certificate, files.key, None, SSLProtocols.tls13, None, [], client_verify=False
+                )
+                # Another worker listens on the same socket, and the one before accepts no more.
+                self._granian.reload()
+                await asyncio.sleep(_TAKE_OVER_SECONDS)
+                # That one drops its WebSockets without a word to their clients. What is cut off here comes back by
+                # itself, behind the last message that it has received.
+                await asyncio.to_thread(shut_down, self.port, await asyncio.to_thread(connected_to, self.port))
+                self.hub.monitor.log.info("certificate_renewed")
 
     async def _shut_down_silent(self) -> None:
         """Shut down silent sockets, for as long as the server runs."""

@@ -6,6 +6,7 @@ event; a message whose post failed is posted again under its number, so that the
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -41,12 +42,13 @@ _REMEMBERED_REQUESTS: Final = 4096
 class HttpTransport(RemoteTransport):
     """A `Transport` to an agent behind `http://` or `https://`."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        super().__init__(url, token)
+    def __init__(self, url: str, token: str | None = None, ca_file: str = "") -> None:
+        super().__init__(url, token, ca_file)
         self._client: httpx2.AsyncClient | None = None
         self._connection_id: str | None = None
         self._number = 0
         self._streams: dict[str | None, asyncio.Event] = {}
+        self._errors: tuple[type[Exception], ...] = ()  # with which a connection breaks
         self._sessions_by_request: dict[tuple[str, str], str | None] = {}
 
     async def _run(self) -> None:
@@ -54,11 +56,11 @@ class HttpTransport(RemoteTransport):
             import httpx2
         except ImportError:
             raise UsageError(f"HTTP needs an extra: {how_to_install('serve')}") from None
-        self._errors = (httpx2.HTTPError, httpx2.StreamError, OSError)
+        self._errors = (httpx2.HTTPError, httpx2.StreamError, OSError, *_http2_errors(self.url))
         self._client = httpx2.AsyncClient(
             headers=self._headers,
             http2=_has_h2(),
-            verify=verify_for(self.url),
+            verify=verify_for(self.url, self.ca_file),
             timeout=httpx2.Timeout(_POST_SECONDS, read=_SILENT_SECONDS, connect=OPEN_SECONDS),
             limits=httpx2.Limits(max_connections=None),
             follow_redirects=False,
@@ -207,6 +209,19 @@ class HttpTransport(RemoteTransport):
     async def _free(self) -> None:
         if self._client is not None:
             await self._client.aclose()
+
+
+def _http2_errors(url: str) -> tuple[type[Exception], ...]:
+    """Return what the HTTP/2 library raises, which httpx2 passes on as it is.
+
+    Its states end with the GOAWAY by which a server says that it takes no more; what comes behind that is a mistake to
+    it, and to us a connection that is over.
+    """
+    if urlsplit(url).scheme != "https" or not _has_h2():
+        return ()  # only TLS can choose HTTP/2
+    from h2.exceptions import H2Error
+
+    return (H2Error,)
 
 
 def _has_h2() -> bool:

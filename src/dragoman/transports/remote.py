@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from dragoman import limits
 from dragoman.errors import LinkClosed, UsageError
+from dragoman.host.tls import trust_only
 
 if TYPE_CHECKING:
     from dragoman.transports.contract import Receiver, Transport
@@ -39,39 +40,46 @@ _CAUSES: Final = 8
 _log: Final = logging.getLogger(__name__)
 
 
-def transport_for(url: str, token: str | None = None, on_trouble: Callable[[str], None] | None = None) -> "Transport":
+def transport_for(
+    url: str, token: str | None = None, on_trouble: Callable[[str], None] | None = None, *, ca_file: str = ""
+) -> "Transport":
     """Return a transport to an agent behind `http(s)://` or `ws(s)://`. The path is `/acp` unless it is given.
 
-    `on_trouble` is called with a sentence when the server cannot be reached for now, and when it can be again. Raise
-    `UsageError` if `url` is no address.
+    `on_trouble` is called with a sentence when the server cannot be reached for now, and when it can be again. The
+    server's certificate is checked against the authorities in `ca_file`, or against those of this machine without it.
+    Raise `UsageError` if `url` is no address, or the file cannot be used.
     """
     parts = urlsplit(url)
     if parts.username is not None or parts.password is not None:
         raise UsageError("an address has no user or password in it; the token comes from a file or DRAGOMAN_TOKEN")
     if parts.scheme not in ("http", "https", "ws", "wss") or not parts.hostname:
         raise UsageError(f"{url!r} is no address of an agent; it begins with https://, http://, wss:// or ws://")
+    if ca_file:
+        if parts.scheme not in ("https", "wss"):
+            raise UsageError(f"a file of authorities goes with https:// or wss://, not with {parts.scheme}://")
+        trust_only(ca_file)  # what is wrong with it is said before anything is sent
     if parts.path in ("", "/"):
         url = parts._replace(path="/acp").geturl()
     if parts.scheme in ("ws", "wss"):
         from dragoman.transports.websocket import WebSocketTransport
 
-        transport: RemoteTransport = WebSocketTransport(url, token)
+        transport: RemoteTransport = WebSocketTransport(url, token, ca_file)
     else:
         from dragoman.transports.http import HttpTransport
 
-        transport = HttpTransport(url, token)
+        transport = HttpTransport(url, token, ca_file)
     if on_trouble is not None:
         transport.on_trouble = on_trouble
     return transport
 
 
 def remote_opener(
-    url: str, token: str | None, on_trouble: Callable[[str], None] | None = None
+    url: str, token: str | None, on_trouble: Callable[[str], None] | None = None, *, ca_file: str = ""
 ) -> "Callable[[], Transport]":
     """Return a function that makes a transport to `url`, as `transport_for` does. Raise `UsageError` at once if `url`
     is no address, and not only when the first transport is made."""
-    transport_for(url, token)
-    return lambda: transport_for(url, token, on_trouble)
+    transport_for(url, token, ca_file=ca_file)
+    return lambda: transport_for(url, token, on_trouble, ca_file=ca_file)
 
 
 class ServerRefused(Exception):
@@ -85,8 +93,9 @@ class RemoteTransport:
     through all of them; a lost connection is closed for writing too.
     """
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, ca_file: str = "") -> None:
         self.url: Final = url
+        self.ca_file: Final = ca_file  # whom to believe; empty: the authorities of this machine
         # Called with a sentence for people when the server cannot be reached for now, and when it can be again.
         self.on_trouble: Callable[[str], None] = _ignore
         self._is_unreachable = False
@@ -256,6 +265,10 @@ class RemoteTransport:
             await work
         except (ServerRefused, LinkClosed, UsageError) as error:  # the last: an extra that is not installed
             self.lose(str(error))
+        except Exception as error:
+            # A mistake of ours, or of a library. Who waits for an answer would wait for ever.
+            _log.exception("the connection to %s failed", place_of(self.url))
+            self.lose(f"the connection to {place_of(self.url)} failed: {plain_reason(error)}")
 
     async def _leave(self) -> None:
         assert self._receiver is not None

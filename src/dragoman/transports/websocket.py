@@ -15,6 +15,7 @@ import msgspec
 
 from dragoman import limits
 from dragoman.errors import LinkClosed, UsageError, how_to_install
+from dragoman.host.tls import trust_only
 from dragoman.transports.remote import (
     FIRST_SECONDS,
     OPEN_SECONDS,
@@ -50,8 +51,8 @@ class _Greeting(msgspec.Struct):
 class WebSocketTransport(RemoteTransport):
     """A `Transport` to an agent behind `ws://` or `wss://`."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        super().__init__(url, token)
+    def __init__(self, url: str, token: str | None = None, ca_file: str = "") -> None:
+        super().__init__(url, token, ca_file)
         self._socket: ClientConnection | None = None
         self._connection_id: str | None = None
         self._has_id = asyncio.Event()
@@ -98,11 +99,14 @@ class WebSocketTransport(RemoteTransport):
             headers["Cookie"] = "; ".join(f"{name}={cookie.value}" for name, cookie in self._cookies.items())
         if self._connection_id is not None:
             headers |= {"Acp-Connection-Id": self._connection_id, "Last-Event-ID": str(self._received_count)}
+        # Without the argument the library asks the authorities of this machine.
+        trusted: dict[str, Any] = {"ssl": trust_only(self.ca_file)} if self.ca_file else {}
         problem = "no answer"
         async for _ in attempts(FIRST_SECONDS if self._connection_id is None else RETURN_SECONDS):
             try:
                 socket = await Straight(
                     self.url,
+                    **trusted,
                     additional_headers=headers,
                     compression=None,
                     max_size=limits.FRAME_BYTES,
