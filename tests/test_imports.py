@@ -64,7 +64,7 @@ IMPURE_MODULES = {
 
 THIRD_PARTY: dict[str, set[str]] = {
     "vocabulary": {"typing_extensions"},  # for type checkers, which all know it; never imported when it runs
-    "transports": {"httpx2", "websockets"},
+    "transports": {"h2", "httpx2", "websockets"},
     "host": {"brotli", "h2", "httpx2", "lxml"},
     "coder": {"genai_prices", "google", "httpx2", "lsprotocol", "mcp", "pydantic_ai", "pygls"},
     "client": {"mcp"},  # a server of the official SDK that is lent

@@ -54,6 +54,7 @@ REGISTRY_KEYS: Final = {
     "url": "the address of a gateway in its place: `https://`, `http://`, `wss://` or `ws://`",
     "token": "the token for that address, as `$NAME`",
     "tokenFile": "or a file that holds it, which only you can read",
+    "caFile": "the authorities, in PEM, that the server's certificate is checked against, instead of this machine's",
     "args": "its arguments; `$NAME` is taken from your environment",
     "env": "variables for it; secrets of your environment reach it only when they are named here",
     "cwd": "where it is started, relative to the file; if not given where you are, a project's agent in its folder",

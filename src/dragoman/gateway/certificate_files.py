@@ -1,8 +1,8 @@
-"""The certificate and key of a server, read again when they are renewed, so that nobody has to restart it.
+"""The certificate and key of a server, read again when they are renewed: a restart would end running turns.
 
 Programs that renew certificates write two files, or let two links point elsewhere, one after the other; in between they
 do not fit each other. So files that have changed count once they fit, and until then the server goes on with what it
-has. It looks at them at intervals, because a folder on another machine tells no one of a change.
+has. It looks at them at intervals, because a file system of another machine reports no change.
 """
 
 import ssl
