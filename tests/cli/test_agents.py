@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.main import main
-from tests.support.certificates import certificate_files
 from tests.support.rough_command import rough
 
 
@@ -74,13 +73,10 @@ def test_an_agent_behind_an_address_is_added_and_becomes_a_command(
 ) -> None:
     url = "https://agents.example.org"
     assert main(["agents", "add", "far", "--description", "Far", "--", "other", "-x"]) == 0
-    certificate_files(tmp_path)
-    files = ["--token-file", "token", "--ca-file", str(tmp_path / "cert.pem")]
-    assert main(["agents", "add", "far", *files, url]) == 0
+    assert main(["agents", "add", "far", "--token-file", "token", url]) == 0
     said = capsys.readouterr()
     assert said.out.splitlines()[-1] == f"far is changed: {url}"
     kept = {"description": "Far", "url": url, "tokenFile": str(tmp_path / "work" / "token")}
-    kept["caFile"] = str(tmp_path / "cert.pem")
     assert json.loads((home / "acp.json").read_text()) == {"servers": {"far": kept}}
     assert main(["agents", "list"]) == 0
     lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()}

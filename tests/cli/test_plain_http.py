@@ -92,6 +92,14 @@ def test_authorities_that_cannot_be_read_are_named(command: str, tmp_path: Path)
     assert "nowhere.pem: no such file or directory" in done.error
 
 
+def test_authorities_are_kept_with_an_agent_that_is_added(tmp_path: Path) -> None:
+    certificate_files(tmp_path)
+    words = ("agents", "add", "far", "--ca-file", "cert.pem", "https://x.example")
+    assert called.call(*words, cwd=tmp_path, DRAGOMAN_HOME=str(tmp_path)).code == 0
+    kept = {"url": "https://x.example", "caFile": str(tmp_path / "cert.pem")}
+    assert json.loads((tmp_path / "acp.json").read_text()) == {"servers": {"far": kept}}
+
+
 def test_without_a_token_there_is_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.transports.remote.OPEN_SECONDS", 0.1)
     done = called.call("connect", FAR, cwd=tmp_path, DRAGOMAN_HOME=str(tmp_path), DRAGOMAN_TOKEN=None)
