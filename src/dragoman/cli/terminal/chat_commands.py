@@ -41,6 +41,8 @@ _STEM: Final = re.compile(r"/[\w:.-]*\w|/")
 _PUNCTUATION: Final = ".,:;!?)'\""
 # Shown of a list that an agent has made.
 SHOWN: Final = 100
+# What the names of MCP servers' prompts begin with.
+_OF_SERVER: Final = "/mcp__"
 # Our own agent's key, and how many words of it are taken of any agent.
 _MENTIONS: Final = "dragoman/mentions"
 _MOST_MENTIONS: Final = 200
@@ -82,8 +84,13 @@ def is_ours(order: ChatCommand) -> bool:
 
 
 def is_announced(conversation: Conversation, order: ChatCommand) -> bool:
-    """Return whether the agent has a command of that name."""
-    return any(isinstance(one, Command) and f"/{one.name}" == order.name for one in conversation.commands)
+    """Return whether the agent has a command of that name, or will say itself that it has none.
+
+    A prompt of an MCP server may be typed before the server is connected.
+    """
+    return order.name.startswith(_OF_SERVER) or any(
+        isinstance(one, Command) and f"/{one.name}" == order.name for one in conversation.commands
+    )
 
 
 def unknown_order(conversation: Conversation, order: ChatCommand) -> str:
