@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.chat_pane import ASKED, PROMPT, chat, ready, scripted
+from tests.cli.chat_pane import ASKED, PROMPT, Step, chat, ready, scripted
 from tests.support.mcp_servers import RAW_SERVER
 from tests.support.run_command import run
 
@@ -42,7 +42,7 @@ def test_in_a_chat_a_resource_is_completed_asked_about_and_read(tmp_path: Path) 
 
 
 def test_in_a_chat_a_prompt_of_a_server_is_a_command_and_its_question_is_asked(tmp_path: Path) -> None:
-    form = [{"call": "mcp__docs__form", "input": {}}, {"say": "Booked."}]
+    form: list[Step] = [{"call": "mcp__docs__form", "input": {}}, {"say": "Booked."}]
     with chat(tmp_path, *scripted(tmp_path, [{"say": "Reviewed."}], form)) as pane:
         ready(pane)
         pane.say("/mcp")
