@@ -14,6 +14,8 @@ from dragoman.coder.managed_settings import ManagedLanguageServers, ManagedSetti
 from dragoman.coder.models.contract import ModelRequest
 from dragoman.host.trust import trust
 from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
+from dragoman.vocabulary.tools import ContentItem
 from tests.support.language_servers import PATIENT, beside, box_of, results_beside, small
 from tests.support.scripted_turns import RecordingModel, call
 from tests.support.waiting import until
@@ -67,6 +69,24 @@ async def test_ruff_sees_a_name_that_an_edit_has_lost(tmp_path: Path) -> None:
     lines = ["app.py:2:7: error: Undefined name `valeu` (Ruff F821)"]
     assert box_of(edited) == lines
     assert box_of(seen) == lines
+
+
+async def test_the_user_is_shown_new_errors_behind_the_difference_and_programs_get_them_as_values(
+    tmp_path: Path,
+) -> None:
+    file(tmp_path, "a.txt", "fine\n")
+    async with beside(tmp_path, [edit("a.txt", "fine", "BAD")], small()) as (session, _):
+        events = await events_of(session)
+    shown = [event.content for event in events if isinstance(event, ToolCallContentChunk)]
+    assert shown == [ContentItem(Text("New errors:\na.txt:1:1: error: BAD is not good (small BAD1)"))]
+    (raw,) = [one.raw_output for one in events if isinstance(one, ToolCallUpdate) and one.status == "completed"]
+    problem = {"line": 1, "column": 1, "severity": "error", "source": "small", "code": "BAD1"}
+    place = f"{tmp_path}/work/a.txt"
+    assert raw == {
+        "path": place,
+        "replaced": 1,
+        "problems": [{"path": place, **problem, "message": "BAD is not good"}],
+    }
 
 
 async def test_a_patch_of_several_files_names_the_errors_of_all(tmp_path: Path) -> None:

@@ -5,7 +5,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.language_servers.problems import FileEdit, Problem, Seen, edit_report, tool_report
+from dragoman.coder.language_servers.problems import (
+    EDIT_LINES,
+    FileEdit,
+    Problem,
+    Seen,
+    edit_report,
+    problem_lines,
+    tool_report,
+)
 from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.arguments import only_known, schema
 from dragoman.coder.tools.contract import BadInput, Preview, Tool, ToolContext, ToolOutcome
@@ -160,7 +168,10 @@ class Diagnosed:
         problems = await servers.check_edits(edits)
         if not problems:
             return outcome
-        report = edit_report(problems, context.roots.real[0]).rstrip("\n")
+        root = context.roots.real[0]
+        # The user sees what the model is told: else it mends what nothing seems to be wrong with.
+        await shown.add("\n".join(["New errors:", *problem_lines(problems, root, EDIT_LINES)]))
+        report = edit_report(problems, root).rstrip("\n")
         raw = {**outcome.raw, "problems": _raw(problems)} if isinstance(outcome.raw, dict) else outcome.raw
         return outcome._replace(text=outcome.text + report, raw=raw)
 
