@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dragoman.dialects.codec.terminal_display import KEPT_BYTES, TerminalDisplay, without_terminals
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import TerminalOutputChunk, TerminalUpdate
-from dragoman.vocabulary.tools import ContentItem, ExitStatus, TerminalItem, TerminalOutput
+from dragoman.vocabulary.tools import Cancellable, ContentItem, ExitStatus, TerminalItem, TerminalOutput
 
 
 def base(data: bytes) -> str:
@@ -111,3 +111,11 @@ def test_a_command_cannot_hide_what_it_is() -> None:
 def test_a_terminal_without_a_description_shows_nothing() -> None:
     text = ContentItem(Text("a"))
     assert without_terminals([text, TerminalItem("t")], {}) == [text, ContentItem(Text(""))]
+
+
+def test_a_change_that_is_not_drawn_is_not_worth_drawing() -> None:
+    screen = TerminalDisplay("t")
+    assert screen.apply(TerminalUpdate("t", command="make"))
+    screen.draw()
+    assert not screen.apply(TerminalUpdate("t", capabilities=Cancellable()))
+    assert screen.apply(TerminalUpdate("t", exit_status=ExitStatus(1)))

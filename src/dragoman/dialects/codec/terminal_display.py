@@ -44,9 +44,11 @@ class TerminalDisplay:
     def apply(self, event: TerminalUpdate | TerminalOutputChunk) -> bool:
         """Fold an event into the state. Return whether it is worth drawing again: changed, or grown enough."""
         state = self.state
+        before = (state.command, state.exit_status)
         state.apply(event)
         if isinstance(event, TerminalUpdate):
-            return True
+            # What can be done with it, such as to stop it, is not drawn.
+            return event.output is not UNSET or before != (state.command, state.exit_status)
         grown = state.received - self._drawn
         return grown >= STEP_BYTES and grown >= (state.size - grown) // 4
 
