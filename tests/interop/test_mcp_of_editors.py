@@ -17,7 +17,7 @@ from tests.support.sdk_peers import PROGRAMS
 from tests.support.ts_editor import calls, new_session, of_kind, played, said
 
 LIBRARY = {"name": "docs", "command": sys.executable, "args": [*RAW_SERVER, "library"], "env": []}
-both_versions = pytest.mark.parametrize("version", [1, 2])
+both_versions = pytest.mark.parametrize("version", [1, pytest.param(2, marks=pytest.mark.slow)])
 
 
 def library(folder: Path, version: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from tests.support.editor import turns
 from tests.support.git_repository import repository
 from tests.support.ts_editor import calls, new_session, of_kind, played, said
 
-both_versions = pytest.mark.parametrize("version", [1, 2])
+both_versions = pytest.mark.parametrize("version", [1, pytest.param(2, marks=pytest.mark.slow)])
 
 
 def ours(folder: Path, *words: str) -> Called:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.editor import DRAGOMAN
+from tests.support.fork_server.client import fork_server
 from tests.support.needs import need, need_typescript_sdk
 from tests.support.sdk_peers import PROGRAMS, Line
 
@@ -23,7 +23,7 @@ def played(
     """
     need_typescript_sdk()
     (folder / "script.json").write_text(json.dumps(script))
-    ours = [*DRAGOMAN, "acp", "--model", f"script:{folder / 'script.json'}", "--mode", mode]
+    ours = [*fork_server().dragoman(), "acp", "--model", f"script:{folder / 'script.json'}", "--mode", mode]
     task = {"plan": plan, "agent": [*(agent or ours)], "env": {"DRAGOMAN_HOME": str(folder / "home")}}
     done = subprocess.run(
         [need("node"), str(PROGRAMS / "editor.mjs"), str(version)],

@@ -7,7 +7,6 @@ nothing after its answer.
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
-from uuid import uuid4
 
 from dragoman.client.checks import check_async, check_text
 from dragoman.errors import INVALID_PARAMS, LinkClosed, RequestFailed, UsageError
@@ -59,6 +58,8 @@ class LentMcpServers:
     def add(self, name: str, server: object) -> McpAcp:
         """Lend a server under a new id, and return what names it in `mcp_servers`."""
         check_text(name, "the name of an MCP server", _EXAMPLE)
+        from uuid import uuid4  # most clients lend nothing
+
         handler = _handler_of(server)
         lent = McpAcp(name, f"{name}:{uuid4()}")
         self._handlers[lent.server_id] = handler

@@ -225,7 +225,7 @@ class McpServerConnection:
                 return
             if lived and loop.time() - began >= self._bounds.steady:
                 tries = 0
-            if tries == len(self._bounds.pauses) or not (lived or tries):
+            if peer.is_gone() or tries == len(self._bounds.pauses) or not (lived or tries):
                 await self._give_up(reason)
                 return
             self.error = reason

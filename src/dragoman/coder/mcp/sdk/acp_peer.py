@@ -94,6 +94,9 @@ class LentPeer:
     def needs_login(self) -> bool:
         return False
 
+    def is_gone(self) -> bool:
+        return bool(self._ending)
+
     async def _receive(self) -> SessionMessage:
         message = await self._incoming.get()
         if message is None:

@@ -53,6 +53,9 @@ class SdkPeer(Protocol):
     def needs_login(self) -> bool:
         """Return whether it refuses us because it wants a login that only a person can do."""
 
+    def is_gone(self) -> bool:
+        """Return whether it is not there any more, by its own word: it is not connected again."""
+
     @property
     def is_modern(self) -> bool:
         """Whether the newest protocol is spoken, without the handshake of the older ones."""
@@ -124,6 +127,9 @@ class Program:
     def needs_login(self) -> bool:
         return False
 
+    def is_gone(self) -> bool:
+        return False
+
 
 class Address:
     """A server behind a URL."""
@@ -153,6 +159,9 @@ class Address:
 
     def needs_login(self) -> bool:
         return isinstance(self._web.refusal, LoginNeeded)
+
+    def is_gone(self) -> bool:
+        return False
 
 
 def _ending(child: Child) -> str:
