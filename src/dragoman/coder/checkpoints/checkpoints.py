@@ -56,6 +56,8 @@ class Checkpoints:
         # Calls of one turn run together, and helpers as well.
         self._lock: Final = asyncio.Lock()
         self._syncing: asyncio.Future[None] | None = None
+        # The turn that is being ended in this process.
+        self._ending = ""
         # The turn whose first change is covered.
         self._turn = ""
 
@@ -82,6 +84,7 @@ class Checkpoints:
             turn, self._turn = self._turn, ""
             if not turn or self._state is None:
                 return
+            self._ending = turn
             try:
                 await self._look("others")
                 if self._areas is not None:
@@ -145,12 +148,19 @@ class Checkpoints:
         steps: list[CheckpointStep] = []
         for top, look in looks:
             is_first = bool(top) and not state.indexes.get(top)
-            if is_first or look.changes or (top and look.index_file != state.indexes[top]):
-                steps += steps_of("first" if is_first else kind, "" if is_first else owner, top, look)
+            if is_first:
+                steps += steps_of("first", "", top, look)
+            elif look.changes or (top and look.index_file != state.indexes[top]):
+                mine, others = _told_apart(look, top, state.rewinding)
+                if others.changes:
+                    steps += steps_of("others", "", top, others)
+                steps += steps_of(kind, owner, top, mine)
             for sentence in look.left_out:
                 await self._tell(f"A rewind does not cover everything here: {sentence}.")
         if owner:
-            steps.append(CheckpointStep("end", owner))
+            # A turn that this process does not end was killed, and nothing has looked since.
+            is_cut_off = kind == "turn" and owner != self._ending
+            steps.append(CheckpointStep("end", owner, left_out=[_CUT_OFF] if is_cut_off else []))
         await self._record(steps)
 
     async def _touch(self, paths: Sequence[str]) -> None:
@@ -178,6 +188,20 @@ class Checkpoints:
             await self._warn(sentence)
 
 
+def _told_apart(look: Look, top: str, rewinding: Mapping[str, ImageChange] | None) -> tuple[Look, Look]:
+    """Return what a turn or rewind has done, and what other hands have done meanwhile, as far as that is known.
+
+    A rewind does what it has said before; anything else is not its work.
+    """
+    if rewinding is None:
+        return look, look._replace(changes={})
+    mine = {path: one for path, one in look.changes.items() if rewinding.get(os.path.join(top, path)) == one}
+    others = {path: one for path, one in look.changes.items() if path not in mine}
+    # The index counts with the step that is written last.
+    return look._replace(changes=mine), look._replace(changes=others, index_file="", left_out=())
+
+
+_CUT_OFF: Final = "the turn was cut off: what was changed by hand since then counts as its work"
 _NOT_KEPT: Final = "What this turn changes cannot be rewound"
 
 

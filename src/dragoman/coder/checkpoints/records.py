@@ -99,8 +99,8 @@ class CheckpointState:
         self.touched: dict[str, FileImage | None] = {}
         # The turn or rewind that has begun; empty: none.
         self.open_owner = ""
-        # The files that the open rewind is about; None: no rewind is open.
-        self.rewinding: list[str] | None = None
+        # What the open rewind is about to do, by whole path; None: no rewind is open.
+        self.rewinding: dict[str, ImageChange] | None = None
 
     def __repr__(self) -> str:
         return f"<CheckpointState areas={len(self.indexes)} touched={len(self.touched)} open={self.open_owner!r}>"
@@ -114,7 +114,9 @@ class CheckpointState:
                 self.touched.update((path, change.after) for path, change in step.images())
             if step.kind in ("begin", "rewinding"):
                 self.open_owner = step.owner
-                self.rewinding = [path for path, _ in step.images()] if step.kind == "rewinding" else None
+                # A long one has several notes.
+                known = self.rewinding or {}
+                self.rewinding = {**known, **dict(step.images())} if step.kind == "rewinding" else None
             elif step.kind == "end":
                 self.open_owner, self.rewinding = "", None
 

@@ -14,7 +14,7 @@ from dragoman.agent.session import caller, session_core
 from dragoman.coder.checkpoints.rewinding import Rewinder, RewindOutcome, RewindPlan, failures_answered
 from dragoman.coder.identity_limits import check_folders, may_write
 from dragoman.coder.session_controls import SessionControls
-from dragoman.coder.tools.files import writing
+from dragoman.coder.tools.files import is_withheld, writing
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
 from dragoman.host.paths import Place, is_inside
 from dragoman.permissions.decision import Decision
@@ -79,7 +79,7 @@ def rewinder_for(runtime: "SessionRuntime", identity: Identity, scope: Scope) ->
             return True
         # By its own name, which may be that of a link: what is put back takes the link's place.
         place = Place(root, tuple(os.path.relpath(path, root).split("/")))
-        return identity.confined and writing(place, context).guarded
+        return identity.confined and (writing(place, context).guarded or is_withheld(path, context))
 
     return runtime.checkpoints.rewinder(is_refused, runtime.background.running_lines)
 

@@ -35,7 +35,7 @@ def plan_lines(plan: RewindPlan) -> list[str]:
         lines.append(f"take out of the conversation: prompt {prompts}")
     elif plan.undoes and plan.scope != "files":
         lines.append("bring back what the rewind took out of the conversation")
-    return lines + [f"not covered: {visible_line(sentence)}" for sentence in plan.left_out]
+    return lines + [f"note: {visible_line(sentence)}" for sentence in plan.left_out]
 
 
 def outcome_lines(plan: RewindPlan, outcome: RewindOutcome) -> list[str]:

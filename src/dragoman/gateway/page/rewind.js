@@ -56,7 +56,7 @@ export class RewindPanel {
     });
     if (files.length > FILES) rows.push(make("p", { class: "fact" }, `and ${files.length - FILES} more files`));
     if (prompts) rows.push(make("p", { class: "fact" }, `${prompts} prompts are taken out of the conversation`));
-    for (const sentence of notCovered ?? []) rows.push(make("p", { class: "fact" }, `Not covered: ${visible(sentence)}`));
+    for (const sentence of notCovered ?? []) rows.push(make("p", { class: "fact" }, `Note: ${visible(sentence)}`));
     if (!rows.length) rows.push(make("p", { class: "fact" }, "No file is another."));
     return make("div", { class: "subject" }, ...rows);
   }
