@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.editor import DRAGOMAN, turns
+from tests.support.mcp_servers import RAW_SERVER
 from tests.support.needs import need_acpx
 from tests.support.waiting import wait_until
 
@@ -198,6 +199,37 @@ def test_a_turn_is_cancelled_from_another_process_and_the_session_goes_on(acpx: 
     called = [event for event in events if event["sessionUpdate"] == "tool_call_update"]
     assert [item["changes"][0]["operation"] for item in called[0]["content"]] == ["add"]
     assert called[-1]["status"] == "completed"
+
+
+def test_a_prompt_and_a_resource_of_an_mcp_server_are_used_or_refused(acpx: Acpx, tmp_path: Path) -> None:
+    (tmp_path / "dragoman").mkdir()
+    command = [json.dumps(word) for word in (sys.executable, *RAW_SERVER, "library")]
+    (tmp_path / "dragoman" / "config.toml").write_text(
+        f"[mcp.docs]\ncommand = {command[0]}\nargs = [{', '.join(command[1:])}]\n"
+    )
+    acpx.plays(turns([{"say": "Reviewed."}]))
+    acpx.open("t")
+    allowed = acpx("--approve-all", "prompt", "-s", "t", "/mcp__docs__review a.py and @docs:docs://guide")
+    assert (allowed.code, "Reviewed." in allowed.out) == (0, True), allowed
+    assert "[tool] docs: review a.py and @docs:docs://guide (completed)" in allowed.out
+    assert "[tool] docs: docs://guide (completed)" in allowed.out
+    refused = acpx("--deny-all", "prompt", "-s", "t", "/mcp__docs__hello")
+    assert (refused.code, "Permission denied." in refused.out) == (REFUSED, True), refused
+
+
+def test_a_skill_and_a_command_of_the_project_are_typed(acpx: Acpx) -> None:
+    skill, command = acpx.cwd / ".claude/skills/pdf/SKILL.md", acpx.cwd / ".claude/commands/tidy.md"
+    for file in (skill, command):
+        file.parent.mkdir(parents=True)
+    skill.write_text("---\nname: pdf\ndescription: Read PDF files.\n---\n\nRead fields.md.\n")
+    command.write_text("---\ndescription: Tidy up\n---\n\nTidy $ARGUMENTS.\n")
+    acpx.plays(turns([{"say": "Done."}]))
+    session = acpx.open("t")
+    for words in ("/pdf tax.pdf", "/tidy a.py"):
+        done = acpx("prompt", "-s", "t", words)
+        assert (done.code, "Done." in done.out) == (0, True), done
+    acpx.agents_are_gone()
+    assert spoken(acpx.dragoman("show", session), "user_message") == ["/pdf tax.pdf", "/tidy a.py"]
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
