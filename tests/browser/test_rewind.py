@@ -23,6 +23,7 @@ async def test_a_prompt_is_taken_back_with_its_files_and_brought_back_again(
             await prompt(page, f"write {word}")
             await page.click("#question [data-option=allow_once]")
             await page.until_text("#transcript", f"Wrote {word}.")
+            await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
         work = tmp_path / "work"
         assert (work / "two.txt").exists()
         await page.click(".message.user ~ .message.user .back")
