@@ -516,8 +516,9 @@ def test_line_breaks_never_break_an_event() -> None:
 
 @pytest.mark.requirement("K19")
 @pytest.mark.parametrize("garbage", ["x", "-1", "99999999999999999999", "1e3", "\u0661", "", "0x1", "999"])
-async def test_garbage_for_last_event_id_is_ignored(served: Served, garbage: str) -> None:
+async def test_garbage_for_last_event_id_is_ignored_where_gaps_are_told(served: Served, garbage: str) -> None:
     async with raw_http(served) as mine:
+        mine._headers["Dragoman-Resume"] = "gaps"
         session_id = await mine.session()
         await mine.drop(session_id)
         await until(lambda: served.hub.connections[mine.connection].connection.readers == 1)

@@ -119,6 +119,8 @@ async def test_a_reader_that_stops_is_ended_with_a_code_and_can_come_back(
         assert reader.code == TOO_SLOW
         await until(lambda: not served.hub.sessions[session_id].is_running)  # the turn went on without it
         assert kept.size <= BUFFER_BYTES
+        assert await raw.open(session_id, after="3") == 409
+        raw._headers["Dragoman-Resume"] = "gaps"
         assert await raw.open(session_id, after="3") == 200
         await raw.answer(2)
         gaps = [m["params"]["missed"] for m in raw.heard if m.get("method") == "_dragoman/gap"]

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from dragoman.errors import LinkClosed
+from dragoman.gateway.connection_names import CONNECTION, with_query
 from dragoman.gateway.elephant import RPC, SSE, Elephant
-from dragoman.gateway.endpoint import CONNECTION, AcpEndpoint, with_query
+from dragoman.gateway.endpoint import AcpEndpoint
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.headers import Headers, value_of
 from dragoman.gateway.host_check import Refusal

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from dragoman import limits
 from dragoman.dialects.codec.relayed_text import RelayedText
-from dragoman.dialects.contract import Id
+from dragoman.dialects.contract import Id, NotificationMessage
 from dragoman.errors import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -33,6 +33,8 @@ from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.metrics import method_of
 from dragoman.gateway.monitor import BackgroundTasks
 from dragoman.gateway.read_only import hello_to_read, may_read, to_read
+from dragoman.gateway.replay_buffer import ReplayBuffer
+from dragoman.gateway.resuming import notification
 from dragoman.gateway.session_list import SessionLister
 from dragoman.gateway.session_opener import SessionOpener
 from dragoman.gateway.shared_session import SharedSession
@@ -41,7 +43,7 @@ from dragoman.link import Link
 from dragoman.link.text_relay import OutgoingText
 from dragoman.vocabulary import requests
 from dragoman.vocabulary.asking import Done, ExtensionNote, Note, R, Reply, Request
-from dragoman.vocabulary.events import AnyEvent, OptionsChanged
+from dragoman.vocabulary.events import AnyEvent, OptionsChanged, RequiresAction, Running
 from dragoman.vocabulary.hello import AgentHello, ClientHello, for_shared_agent
 from dragoman.vocabulary.identity import Identity, needs_in, with_identity, without_ours
 from dragoman.vocabulary.mcp_messages import MCP_MESSAGE
@@ -165,6 +167,23 @@ class ClientSide:
             self.send_event(session_id, piece.event())
         elif link.can_send and (frame := self._outgoing_text.frame(link.dialect, session_id, piece)):
             self.connection.send_update(session_id, frame)
+
+    @property
+    def turn_state(self) -> str:
+        """Return the state of its turns as one word of the wire."""
+        states = {type(shared.state) for shared in self.sessions.values()}
+        return "requires_action" if RequiresAction in states else "running" if Running in states else "idle"
+
+    def state_frames(self, buffer: ReplayBuffer) -> list[bytes]:
+        """Return an update with the state of each of its sessions whose messages go to `buffer`, without sending it.
+        None in version 1, where the answer to a prompt is the state."""
+        if not self.link.can_send or self.link.replies_to_prompt_at_turn_end:
+            return []
+        # Encoded here and not put into the link's outbox: they stand in no stream, and have no number.
+        streams, encode = self.connection.streams, self.link.dialect.encode_event
+        own = [shared for shared in self.sessions.values() if streams.buffer_of(shared.id) is buffer]
+        outs = [out for shared in own for out in encode(shared.id, shared.state)]
+        return [notification(out.method, out.params) for out in outs if isinstance(out, NotificationMessage)]
 
     def send_notification(self, note: Note) -> None:
         """Send a notification, unless the link is closed or the client has not been initialized."""

@@ -16,12 +16,14 @@ from typing import Final
 
 import msgspec
 
+from dragoman import limits
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed
 from dragoman.gateway.budget import ByteBudget
 from dragoman.gateway.envelope import Envelope
 from dragoman.gateway.logbook import connection_name
 from dragoman.gateway.replay_buffer import ReplayBuffer, StreamReader
+from dragoman.gateway.resuming import with_resumable
 from dragoman.gateway.session_streams import Full, Kind, SessionStreams
 from dragoman.gateway.token_types import TokenIdentity
 from dragoman.transports.contract import Receiver
@@ -200,12 +202,14 @@ class GatewayConnection:
         self.streams.route(line).append(line)
 
     def _on_first_reply(self, line: bytes) -> bytes:
-        """Put the connection's id into the reply to `initialize`, which is the first thing that is sent: granian drops
-        the header of a WebSocket that has it too. An error leaves a WebSocket to try again, and ends a POST."""
+        """Put the connection's id, and how long it can be resumed, into the reply to `initialize`, which is the first
+        thing that is sent: granian drops the header of a WebSocket that has the id too. An error leaves a WebSocket to
+        try again, and ends a POST."""
         reply = msgspec.json.decode(line)
         if isinstance(reply.get("result"), dict):
             self._is_initialized = True
             reply["result"]["connectionId"] = self.id
+            with_resumable(reply["result"], limits.RECONNECT_SECONDS)
             line = msgspec.json.encode(reply)
         if self.kind == "http" and not self.initialize_reply.done():
             self._is_initialized = True

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dragoman.gateway.client_side import ClientSide
-from dragoman.gateway.http_replies import number_in
+from dragoman.gateway.headers import number_in
 from dragoman.gateway.replay_buffer import REPLACED, TOO_SLOW, StreamBatch, StreamReader
 from dragoman.gateway.streaming import Receive, Send, events, head, last_write, part, pump, wait_until_gone
 

@@ -4,35 +4,34 @@
 |---|---|
 | POST `initialize` without `Acp-Connection-Id` | 200, its answer as the body, `Acp-Connection-Id` |
 | any other POST with it | 202; the answer comes on a stream |
-| GET with `Accept: text/event-stream` | 200, the connection's stream, or that of `Acp-Session-Id` |
-| GET with `Upgrade: websocket` | 101; with `Acp-Connection-Id` and `Last-Event-ID` an old connection goes on; \
-a browser, which can set neither, says `?connection=ID&after=NUMBER` |
+| GET with `Accept: text/event-stream` | 200, the connection's stream, or that of `Acp-Session-Id`, from behind \
+`Last-Event-ID` |
+| GET with `Upgrade: websocket` | 101; see `socket_endpoint` |
 | DELETE | 202, the connection and what only it watches are over |
 
 415 not JSON, 413 too large, 408 too slow, 400 an id is missing or does not fit, 404 unknown, 406 not acceptable,
-409 the stream has a reader, 501 a batch, 503 full. The guard stands before all of it.
+409 the stream has a reader, or what is behind `Last-Event-ID` is not held (`resuming`), 501 a batch, 503 full. The
+guard stands before all of it.
 """
 
 import asyncio
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qs
 
 import msgspec
 
 from dragoman import limits
 from dragoman.dialects.handshake.initialize import spoken_version
-from dragoman.errors import LinkClosed
 from dragoman.gateway.client_side import ClientSide
-from dragoman.gateway.connection import GatewayConnection
-from dragoman.gateway.envelope import Envelope, NotAMessage, peek
+from dragoman.gateway.connection_names import CONNECTION, LAST_EVENT, SESSION, client_side_of
+from dragoman.gateway.envelope import Envelope, peek
 from dragoman.gateway.guard import Guard
-from dragoman.gateway.headers import Headers, value_of
-from dragoman.gateway.http_replies import Bodies, Stop, answer, message_in, number_in
+from dragoman.gateway.headers import Headers, number_in, value_of
+from dragoman.gateway.http_replies import Bodies, Stop, answer, message_in
 from dragoman.gateway.hub import Hub
-from dragoman.gateway.precheck import precheck
-from dragoman.gateway.replay_buffer import StreamReader
-from dragoman.gateway.session_streams import Full
-from dragoman.gateway.streaming import GOODBYE, Receive, Send, send_messages, stream_events
+from dragoman.gateway.replay_buffer import ReplayBuffer
+from dragoman.gateway.resuming import GAPS, OURS, Delivery
+from dragoman.gateway.socket_endpoint import SocketEndpoint
+from dragoman.gateway.streaming import Receive, Send, stream_events
 from dragoman.gateway.token_types import TokenIdentity
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 
 # Larger messages go over a WebSocket, or do not go.
 BODY_BYTES: Final = 16 * limits.MIB
-CONNECTION: Final = b"acp-connection-id"
-SESSION: Final = b"acp-session-id"
 # Our own: how many messages the client had sent with this one, so that one sent twice is heard once.
 NUMBER: Final = b"acp-message-number"
 # They work on a session that is open, so they have to name it in the header as well. Those that open one need not:
@@ -50,10 +47,6 @@ NUMBER: Final = b"acp-message-number"
 _NEED_SESSION: Final = frozenset(
     {"session/prompt", "session/cancel", "session/close", "session/set_mode", "session/set_config_option"}
 )
-# Two are known.
-_QUERY_FIELDS: Final = 8
-_TOO_BIG: Final = 1009
-_SUBPROTOCOL: Final = "acp"
 # An object whose values stay as they came: what is only passed on is not worth decoding.
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -65,7 +58,7 @@ class AcpEndpoint:
         self._connections = hub.connections
         self._sessions = hub.sessions
         self._access = hub.access
-        self._guard = guard
+        self._sockets = SocketEndpoint(hub.connections, guard)
         self._bodies = bodies
 
     def __repr__(self) -> str:
@@ -79,7 +72,7 @@ class AcpEndpoint:
         await handle(scope, receive, send)
 
     async def _delete(self, scope: "Scope", receive: Receive, send: Send) -> None:
-        await self._connections.close(self._client_side(scope), with_work=True)
+        await self._connections.close(client_side_of(scope, self._connections), with_work=True)
         await answer(send, 202)
 
     async def _post(self, scope: "Scope", receive: Receive, send: Send) -> None:
@@ -101,7 +94,7 @@ class AcpEndpoint:
                 raise Stop(400, "Acp-Connection-Id is missing; initialize comes first.")
             await self._initialize(scope["identity"], body, message, send)
             return
-        client_side = self._client_side(scope)
+        client_side = client_side_of(scope, self._connections)
         connection = client_side.connection
         named = value_of(headers, SESSION)
         if named is not None:
@@ -143,28 +136,49 @@ class AcpEndpoint:
         headers: Headers = scope["headers"]
         if "text/event-stream" not in (value_of(headers, b"accept") or "").lower():
             raise Stop(406, "Accept must have text/event-stream.")
-        client_side = self._client_side(scope)
-        connection = client_side.connection
-        if connection.kind != "http":
-            raise Stop(404, "There is no such connection.")
-        session_id = value_of(headers, SESSION)
-        after = number_in(value_of(headers, b"last-event-id"))
-        buffer = connection.main
-        if session_id is not None:
-            # A stream may be opened before the session is: official clients do that with `session/load`.
-            if session_id not in client_side.sessions and not await self._access.exists(session_id, scope["identity"]):
-                raise Stop(404, "There is no such session.")
-            if client_side.is_closed:  # while the store was asked
-                raise Stop(404, "There is no such connection.")
-            buffer = connection.streams.of_session(session_id)
-            connection.names_sessions = True
+        shown = value_of(headers, LAST_EVENT) or None
+        is_ours = value_of(headers, OURS) == GAPS
+        try:
+            client_side, buffer = await self._stream_of(scope)
+        except Stop as stop:
+            # Who resumes is told that the position is gone: to a client that knows no session here, both are new.
+            raise Stop(409, stop.reason) if shown is not None and not is_ours and stop.status == 404 else stop from None
+        after = number_in(shown)
         # A client that reconnects names its last event, and so proves that it is the one that was here; a second tab
         # does not, and must not steal the stream from the first.
         if buffer.reader is not None and after is None:
             raise Stop(409, "This stream has a reader already. Send Last-Event-ID to replace that reader.")
+        is_resumed = shown is not None and not is_ours
+        # Never a live stream in its place: its client would not learn that messages are lost.
+        if is_resumed and (after is None or not buffer.holds(after)):
+            raise Stop(409, "What came behind this Last-Event-ID is not held any more. Resume or load the session.")
+        # Nothing between these lines waits, so the states are those behind the newest message of the replay.
         reader = buffer.read(after)
+        states = client_side.state_frames(buffer) if is_resumed else []
+        delivery = Delivery(cursors=not is_ours, until=buffer.last, states=states)
+        self._on_stream_opened(client_side, value_of(headers, SESSION))
+        await stream_events(reader, receive, send, delivery)
+
+    async def _stream_of(self, scope: "Scope") -> tuple[ClientSide, ReplayBuffer]:
+        """Return the stream that a request names, and its client. Raise `Stop` (400, 404)."""
+        client_side = client_side_of(scope, self._connections)
+        connection = client_side.connection
+        if connection.kind != "http":
+            raise Stop(404, "There is no such connection.")
+        session_id = value_of(scope["headers"], SESSION)
+        if session_id is None:
+            return client_side, connection.main
+        # A stream may be opened before the session is: official clients do that with `session/load`.
+        if session_id not in client_side.sessions and not await self._access.exists(session_id, scope["identity"]):
+            raise Stop(404, "There is no such session.")
+        if client_side.is_closed:  # while the store was asked
+            raise Stop(404, "There is no such connection.")
+        connection.names_sessions = True
+        return client_side, connection.streams.of_session(session_id)
+
+    def _on_stream_opened(self, client_side: ClientSide, session_id: str | None) -> None:
         if session_id is not None:
-            connection.streams.on_stream_opened(session_id)
+            client_side.connection.streams.on_stream_opened(session_id)
             shared = self._sessions.get(session_id)
             if shared is not None:
                 # The client may have opened the stream of a session that another client has open: from here on it is
@@ -172,103 +186,10 @@ class AcpEndpoint:
                 shared.subscribe(client_side)
         # Open questions are asked now, and an agent that waited for a reader goes on.
         client_side.on_reader_change()
-        await stream_events(reader, receive, send)
-
-    def _client_side(self, scope: "Scope") -> ClientSide:
-        connection_id = value_of(scope["headers"], CONNECTION)
-        if connection_id is None:
-            raise Stop(400, "Acp-Connection-Id is missing.")
-        client_side = self._connections.find(connection_id, scope["identity"])
-        if client_side is None:
-            raise Stop(404, "There is no such connection.")
-        # A browser that was logged in again has another cookie; the newest one decides how long the connection lives.
-        if scope["identity"].cookie:
-            connection = client_side.connection
-            connection.token_identity = connection.token_identity._replace(cookie=scope["identity"].cookie)
-        return client_side
-
-    # -- WebSocket ---------------------------------------------------------------------------------------------------
 
     async def websocket(self, scope: "Scope", receive: Receive, send: Send) -> None:
         """Serve a WebSocket until it ends. Raises as `http`, before it is accepted."""
-        await receive()  # websocket.connect
-        headers: Headers = with_query(scope)
-        # A WebSocket without an id makes a connection, one with an id goes on with it, from behind `Last-Event-ID`.
-        resumed = value_of(headers, CONNECTION) is not None
-        client_side = self._client_side(scope) if resumed else self._connections.open("websocket", scope["identity"])
-        connection = client_side.connection
-        if connection.kind != "websocket":
-            raise Stop(404, "There is no such connection.")
-        # granian drops the header, so the answer to `initialize` has the id as well.
-        accepted = [(CONNECTION, connection.id.encode())]
-        # A browser that offers subprotocols wants one of them back; its page key is another one, and is never said.
-        spoken = _SUBPROTOCOL if _SUBPROTOCOL in scope.get("subprotocols", ()) else None
-        await send({"type": "websocket.accept", "subprotocol": spoken, "headers": accepted})
-        reader = connection.main.read(number_in(value_of(headers, b"last-event-id")))
-        # The client learns how many of its own messages have arrived, and sends the rest again.
-        if resumed:
-            note = {"jsonrpc": "2.0", "method": "_dragoman/resumed", "params": {"received": connection.received}}
-            await send({"type": "websocket.send", "text": msgspec.json.encode(note).decode()})
-        client_side.on_reader_change()
-        goodbye = asyncio.Event()
-        await send_messages(reader, self._receive_frames(connection, reader, receive, send, goodbye), send)
-        # Only an orderly close ends the connection and its work, and only if no newer socket has taken over; any other
-        # end is a drop, after which the client may come back.
-        if goodbye.is_set() and connection.main.reader is None:
-            await self._connections.close(client_side, with_work=True)
-
-    async def _receive_frames(
-        self, connection: GatewayConnection, reader: StreamReader, receive: Receive, send: Send, goodbye: asyncio.Event
-    ) -> None:
-        """Feed the text frames of a WebSocket to the connection, until the client disconnects, another WebSocket has
-        replaced this one, or the connection takes no more. Ignore binary frames; wait before a frame that exceeds the
-        message rate of its principal; close the WebSocket on a frame that is too large."""
-        while True:
-            event = await receive()
-            if event["type"] == "websocket.disconnect":
-                if event.get("code") == GOODBYE:
-                    goodbye.set()
-                return
-            text = event.get("text")
-            if not isinstance(text, str):
-                continue
-            delay = self._guard.message_delay(connection.token_identity)
-            if delay:
-                await asyncio.sleep(delay)
-            # Lone surrogates become question marks here, and the link then refuses the message as it would any other.
-            frame = text.encode("utf-8", "replace")
-            if len(frame) > limits.FRAME_BYTES:
-                await send({"type": "websocket.close", "code": _TOO_BIG, "reason": ""})
-                return
-            rejected = precheck(frame)
-            if rejected is not None:
-                connection.reject(reader, rejected.code, rejected.reason)
-                continue
-            # Looked at once, in the first message that can be read: it decides in which version the agent is started.
-            if not connection.version:
-                try:
-                    connection.version = spoken_version(peek(frame).version)
-                except NotAMessage:
-                    pass
-            try:
-                await connection.feed(frame, reader=reader)
-            # Full: its agent has not read for so long that the client should reconnect later, and lose nothing.
-            except (LinkClosed, Full):
-                return
-            if reader.code:
-                return
-
-
-def with_query(scope: "Scope") -> Headers:
-    """Return the headers, with those two that a browser has to put in the query."""
-    try:
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=_QUERY_FIELDS)
-    except ValueError:
-        raise Stop(400, "The query has too much in it.") from None
-    for name, header in (("connection", CONNECTION), ("after", b"last-event-id")):
-        if name in query and value_of(scope["headers"], header) is None:
-            scope["headers"] = [*scope["headers"], (header, query[name][0].encode("latin-1", "replace"))]
-    return list(scope["headers"])
+        await self._sockets.serve(scope, receive, send)
 
 
 def _with_session(body: bytes, message: Envelope, named: str | None, *, must_be_named: bool) -> tuple[bytes, Envelope]:

@@ -13,7 +13,7 @@ import msgspec
 from dragoman import limits
 from dragoman.gateway.budget import ByteBudget, ByteBudgets
 from dragoman.gateway.envelope import Batched, Envelope, NotAMessage, peek
-from dragoman.gateway.headers import Headers, value_of
+from dragoman.gateway.headers import Headers, number_in, value_of
 from dragoman.gateway.precheck import precheck
 from dragoman.gateway.streaming import Receive, Send
 
@@ -155,11 +155,6 @@ def message_in(body: bytes) -> Envelope:
     if message.session_id is not None and len(message.session_id) > _SESSION_LENGTH:
         raise Stop(400, "That is no name of a session.")
     return message
-
-
-def number_in(text: str | None) -> int | None:
-    """Return the number in a header; None for anything that is no number, as if the header were not there."""
-    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
 async def answer(

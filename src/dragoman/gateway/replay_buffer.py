@@ -231,6 +231,10 @@ class ReplayBuffer:
             self._timer = None
         return self.reader
 
+    def holds(self, after: int) -> bool:
+        """Return whether a reader could begin behind the message number `after` and miss nothing."""
+        return self._first - 1 <= after <= self.last
+
     def has_after(self, number: int) -> bool:
         """Return whether there is a message newer than this number."""
         return number < self.last

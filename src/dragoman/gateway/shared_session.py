@@ -97,6 +97,7 @@ class SharedSession:
         self._turns = 0  # that began since it was opened here
         self._turn_began_at = 0.0
         self._has_earlier_turns = False  # from before it was opened here
+        self._last_idle = Idle()  # how the last turn ended, if one has
         self._loop = asyncio.get_running_loop()
 
     def __repr__(self) -> str:
@@ -110,6 +111,11 @@ class SharedSession:
     def is_running(self) -> bool:
         """Return whether a turn runs."""
         return not self.idle.is_set()
+
+    @property
+    def state(self) -> Running | RequiresAction | Idle:
+        """Return the state that its subscribers would be told now."""
+        return RequiresAction() if self._questions else Running() if self.is_running else self._last_idle
 
     @property
     def has_questions(self) -> bool:
@@ -242,7 +248,7 @@ class SharedSession:
                 client_side.send_notification(ExtensionNote("_gateway/missed", missed))
             for event in self._turn_buffer.snapshot():
                 client_side.send_event(self.id, event)
-        client_side.send_event(self.id, RequiresAction() if self._questions else Running())
+        client_side.send_event(self.id, self.state)
         self.subscribe(client_side)
         return self.open_reply
 
@@ -292,6 +298,7 @@ class SharedSession:
         # An agent may call an idle session idle again, with a load for instance: that ends no turn.
         if self.is_running:
             self.idle.set()
+            self._last_idle = event
             seconds = self._loop.time() - self._turn_began_at
             self._monitor.metrics.on_turn_end(event.stop_reason, seconds)
             if event.stop_reason != "error":

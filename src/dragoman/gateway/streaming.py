@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.gateway.replay_buffer import TOO_SLOW, StreamBatch, StreamMessage, StreamReader
+from dragoman.gateway.resuming import PLAIN, Delivery
 
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
@@ -24,53 +25,66 @@ _LAST_SECONDS: Final = 1.0
 GOODBYE: Final = 1000
 
 
-async def stream_events(reader: StreamReader, receive: Receive, send: Send) -> None:
+async def stream_events(reader: StreamReader, receive: Receive, send: Send, delivery: Delivery) -> None:
     """Answer a request with an event stream, until the reader leaves or is ended."""
     try:
         await send(head())
-        await send(part(b": open\n\n"))
-        if await pump(reader, wait_until_gone(receive), lambda batch: send(part(events(batch)))):
+        await send(part(b": open\n\n" + _event_text(delivery.before(reader.after + 1))))
+        if await pump(reader, wait_until_gone(receive), lambda batch: send(part(events(batch, delivery=delivery)))):
             await last_write(send(part(b": ended %d\n\n" % reader.code, more=False)))
     finally:
         reader.leave()
 
 
-async def send_messages(reader: StreamReader, receiving: Awaitable[None], send: Send) -> None:
+async def send_messages(reader: StreamReader, receiving: Awaitable[None], send: Send, delivery: Delivery) -> None:
     """Send every message on a WebSocket, until `receiving` is done or the reader is ended; then close it."""
+
+    async def send_batch(batch: StreamBatch | None) -> None:
+        # A keep-alive is for event streams only: a WebSocket has its own pings.
+        for message in () if batch is None else _with_gap(batch, delivery):
+            await send({"type": "websocket.send", "text": message.frame.decode("utf-8", "replace")})
+            reader.steps += 1
+
     try:
-        if await pump(reader, receiving, lambda batch: _send_batch(batch, reader, send)):
+        for message in delivery.before(reader.after + 1):
+            await send({"type": "websocket.send", "text": message.frame.decode()})
+        if await pump(reader, receiving, send_batch):
             await last_write(send({"type": "websocket.close", "code": reader.code, "reason": ""}))
     finally:
         reader.leave()
 
 
-def events(batch: StreamBatch | None, *, before_number: bytes = b"", ping: bytes = b"") -> bytes:
+def events(
+    batch: StreamBatch | None, *, before_number: bytes = b"", ping: bytes = b"", delivery: Delivery = PLAIN
+) -> bytes:
     """Return a batch as it stands in an event stream; None is a comment, which keeps proxies from giving up.
 
     `before_number` begins the id of every event, and `ping` is the comment.
     """
     if batch is None:
         return b":%b\n\n" % ping
+    return _event_text(_with_gap(batch, delivery), before_number)
+
+
+def _event_text(messages: list[StreamMessage], before_number: bytes = b"") -> bytes:
+    return b"".join(
+        b"id: %b%d\ndata: %b\n\n" % (before_number, *message) if message.number else b"data: %b\n\n" % message.frame
+        for message in messages
+    )
+
+
+def _with_gap(batch: StreamBatch, delivery: Delivery) -> list[StreamMessage]:
+    """Return the messages of a batch as they leave; before them, if some are lost, the message that says so."""
     messages = batch.messages
-    if batch.missed:
-        first = messages[0].number if messages else 1
-        messages = [StreamMessage(first - 1, gap(batch.missed)), *messages]
-    return b"".join([b"id: %b%d\ndata: %b\n\n" % (before_number, *message) for message in messages])
+    if not batch.missed:
+        return delivery.messages(messages)
+    number = messages[0].number - 1 if messages else 0
+    return delivery.messages([StreamMessage(number, gap(batch.missed)), *messages])
 
 
 def gap(missed: int) -> bytes:
     """Return the message that so many are gone for good: the client should load the session again."""
     return msgspec.json.encode({"jsonrpc": "2.0", "method": "_dragoman/gap", "params": {"missed": missed}})
-
-
-async def _send_batch(batch: StreamBatch | None, reader: StreamReader, send: Send) -> None:
-    if batch is None:
-        return  # a keep-alive is for event streams only: a WebSocket has its own pings
-    if batch.missed:
-        await send({"type": "websocket.send", "text": gap(batch.missed).decode()})
-    for message in batch.messages:
-        await send({"type": "websocket.send", "text": message.frame.decode("utf-8", "replace")})
-        reader.steps += 1
 
 
 async def pump(

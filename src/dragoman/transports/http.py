@@ -18,6 +18,7 @@ from dragoman.transports.message_head import read_head, session_in
 from dragoman.transports.remote import (
     FIRST_SECONDS,
     OPEN_SECONDS,
+    OURS,
     RETURN_SECONDS,
     RemoteTransport,
     ServerRefused,
@@ -146,7 +147,7 @@ class HttpTransport(RemoteTransport):
     async def _read_stream(self, session_id: str | None, ready: asyncio.Event) -> None:
         """Read one stream, and open it again behind its last event, for as long as the server has it."""
         assert self._client is not None and self._connection_id is not None
-        headers = {"Accept": "text/event-stream", "Acp-Connection-Id": self._connection_id}
+        headers = {"Accept": "text/event-stream", "Acp-Connection-Id": self._connection_id, **OURS}
         if session_id is not None:
             headers["Acp-Session-Id"] = session_id
         while True:

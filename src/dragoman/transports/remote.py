@@ -32,6 +32,8 @@ RETURN_SECONDS: Final = limits.RECONNECT_SECONDS
 FIRST_SECONDS: Final = 3.0
 # One attempt: what is far away and busy may need so long for its handshake.
 OPEN_SECONDS: Final = 10.0
+# What a gateway of ours is told: we count messages, and want a gap stated where it would else refuse a position.
+OURS: Final = {"Dragoman-Resume": "gaps"}
 _FIRST_DELAY: Final = 0.05
 _LONGEST_DELAY: Final = 5.0
 _GOODBYE_SECONDS: Final = 2.0

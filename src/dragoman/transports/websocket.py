@@ -19,6 +19,7 @@ from dragoman.host.tls import trust_only
 from dragoman.transports.remote import (
     FIRST_SECONDS,
     OPEN_SECONDS,
+    OURS,
     RETURN_SECONDS,
     RemoteTransport,
     ServerRefused,
@@ -94,7 +95,7 @@ class WebSocketTransport(RemoteTransport):
             def process_redirect(self, exc: Exception) -> Exception | str:
                 return exc
 
-        headers = dict(self._headers)
+        headers = self._headers | OURS
         if self._cookies:
             headers["Cookie"] = "; ".join(f"{name}={cookie.value}" for name, cookie in self._cookies.items())
         if self._connection_id is not None:
