@@ -22,7 +22,6 @@ from dragoman.cli.session_table import SessionTable, heading, markdown_heading, 
 from dragoman.cli.text_width import harmless_line
 from dragoman.cli.transcript import Part, TranscriptText, as_markdown, as_text, decision_text, parts
 from dragoman.cli.used_totals import UsedTotals
-from dragoman.coder.checkpoints.cleaning import forget_session
 from dragoman.coder.decision_log import DECISION
 from dragoman.dialects.event_json import info_json, update_json
 from dragoman.store.contract import ArchiveFilter, Record, SessionMeta, Store, StoreFailed
@@ -301,6 +300,8 @@ async def _delete(task: _Task) -> int:
             return print_error(sentence)
         if not await _is_confirmed(task, found):
             return print_error("nothing was deleted", 1)
+    from dragoman.coder.checkpoints.cleaning import forget_session
+
     deleted_ids: list[str] = []
     code = 0
     for number, (store, session_id) in enumerate(found):
