@@ -504,3 +504,35 @@ async def test_time_that_goes_back_changes_no_order(place: Place) -> None:
     assert logs[1].meta.activity < (await other.read_meta("c")).activity < (await other.read_meta("d")).activity
     await store.close()
     await other.close()
+
+
+# -- whole sessions --------------------------------------------------------------------------------------------------
+
+
+async def test_a_restored_session_is_what_it_was_and_is_free(store: Store, place: Place) -> None:
+    await store.create(meta("newer"))
+    old = SessionMeta("a", "/work", ("/more",), "A title", 1_000, 2_000, archived=True)
+    await store.restore(old, EVERY_KIND)
+    assert await store.read_meta("a") == old
+    assert await entries_of(store.read("a")) == EVERY_KIND
+    assert await listed(store, archived="include") == ["newer", "a"]
+    other = place()
+    log = await other.open("a")
+    await write(log, note(2))
+    assert await entries_of(log.read()) == [*EVERY_KIND, note(2)]
+    await other.close()
+
+
+async def test_a_session_is_restored_once(store: Store) -> None:
+    await write(await store.create(meta("a")), note(1))
+    with pytest.raises(StoreFailed):
+        await store.restore(meta("a", "/elsewhere"), [note(2)])
+    assert (await store.read_meta("a")).cwd == "/work"
+    assert await numbers_in(store.read("a")) == [1]
+
+
+async def test_what_comes_after_a_restored_session_is_later(store: Store) -> None:
+    later = int((time.time() + 86_400) * 1_000_000)
+    await store.restore(meta("a")._replace(created=later, activity=later), [])
+    await store.create(meta("b"))
+    assert await listed(store) == ["b", "a"]

@@ -47,6 +47,17 @@ def add_thinking(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def database_url(text: str) -> str:
+    """Return the address of a database that was typed; raise `ArgumentTypeError` if it is none."""
+    from dragoman.errors import UsageError
+    from dragoman.store.postgres.database import check_url
+
+    try:
+        return check_url(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _dollars(text: str) -> float:
     try:
         amount = float(text.removeprefix("$"))

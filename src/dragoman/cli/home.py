@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman.client.registry import AgentRegistry
+    from dragoman.store.postgres.store import PostgresStore
     from dragoman.store.sqlite import SqliteStore
 
 _NAME: Final = "dragoman"
@@ -170,6 +171,13 @@ def open_store(progress: Callable[[int, int], None] | None = None) -> "SqliteSto
     from dragoman.store.sqlite import SqliteStore
 
     return SqliteStore(own_file("sessions"), progress=progress or no_progress, on_delete=_delete_what_belongs_to)
+
+
+def open_database(url: str) -> "PostgresStore":
+    """Return the sessions in the PostgreSQL database of an address."""
+    from dragoman.store.postgres.store import PostgresStore
+
+    return PostgresStore(url, on_delete=_delete_what_belongs_to)
 
 
 def open_recordings() -> "SqliteStore":

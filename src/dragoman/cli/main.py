@@ -30,6 +30,7 @@ COMMANDS: Final = (
     "tokens",
     "connect",
     "sessions",
+    "store",
     "login",
     "logout",
     "trust",

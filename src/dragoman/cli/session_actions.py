@@ -15,7 +15,7 @@ from dragoman.agent.session import new_session_id
 from dragoman.cli.decisions import decisions_of
 from dragoman.cli.errors import CommandError, can_ask_user, discard_typed_input, print_error
 from dragoman.cli.find_session import find_in, find_session
-from dragoman.cli.home import data_folder, open_recordings, open_store
+from dragoman.cli.home import data_folder, open_database, open_recordings, open_store
 from dragoman.cli.output import Output
 from dragoman.cli.progress import Progress
 from dragoman.cli.session_table import SessionTable, heading, markdown_heading, summary
@@ -40,7 +40,7 @@ _DECISION_LINE: Final = "_dragoman/decision"
 
 async def perform(arguments: argparse.Namespace) -> int:
     """Do what the command line says; the exit code. `CommandError` and `StoreFailed` are for the user."""
-    async with Progress() as progress, _open(progress) as (store, recordings):
+    async with Progress() as progress, _open(progress, arguments) as (store, recordings):
         target = getattr(arguments, "output", None)
         try:
             with Output(None if target == "-" else target, progress) as output:
@@ -52,30 +52,37 @@ async def perform(arguments: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def _open(progress: Progress) -> AsyncIterator[tuple[Store, Store]]:
-    store = open_store(lambda done, total: progress.at("Making the list of sessions", done, total))
-    recordings = open_recordings()
+async def _open(progress: Progress, arguments: argparse.Namespace) -> AsyncIterator[tuple[Store, Store | None]]:
+    url = getattr(arguments, "store", None)
+    store = (
+        open_store(lambda done, total: progress.at("Making the list of sessions", done, total))
+        if url is None
+        else open_database(url)
+    )
+    recordings = open_recordings() if url is None else None
     try:
         yield store, recordings
     finally:
         progress.stop()  # or an interrupted user would wait for the list
         await store.close()
-        await recordings.close()
+        if recordings is not None:
+            await recordings.close()
 
 
 class _Task(NamedTuple):
-    """What an action needs: the sessions of our own agent are in `store`."""
+    """What an action needs: the sessions of our own agent are in `store`; a database has no recordings beside them."""
 
     arguments: argparse.Namespace
     store: Store
-    recordings: Store
+    recordings: Store | None
     output: Output
     progress: Progress
 
 
 async def _resolved(task: _Task, given: str) -> tuple[Store, str]:
     """Return the session that is meant, of our own agent or recorded of another: where it is stored, and its id."""
-    return await find_in((task.store, task.recordings), given, ".")
+    stores = (task.store,) if task.recordings is None else (task.store, task.recordings)
+    return await find_in(stores, given, ".")
 
 
 # -- list ------------------------------------------------------------------------------------------------------------
@@ -86,7 +93,7 @@ async def _list(task: _Task) -> int:
     if arguments.cwd is not None:
         arguments.cwd = os.path.abspath(os.path.expanduser(arguments.cwd))
     related = await _worktrees(arguments.cwd)
-    own, recorded = await store.ids(), await recordings.ids()
+    own, recorded = await store.ids(), [] if recordings is None else await recordings.ids()
     names = sorted([*own, *recorded])
     sessions = _newest_first(
         _sessions(arguments, related, store, progress, len(own)),
@@ -147,12 +154,12 @@ async def _worktrees(cwd: str | None) -> Sequence[str]:
 
 
 async def _sessions(
-    arguments: argparse.Namespace, related: Sequence[str], store: Store, progress: Progress, total: int
+    arguments: argparse.Namespace, related: Sequence[str], store: Store | None, progress: Progress, total: int
 ) -> AsyncIterator[SessionMeta]:
     left = min(arguments.limit or total, total)  # where nothing is kept, no list is asked for and none is made
     done = 0
     cursor = None
-    while left > 0:
+    while left > 0 and store is not None:
         archived: ArchiveFilter = "include" if arguments.all else "exclude"
         page = await store.list(cwd=arguments.cwd, related=related, cursor=cursor, archived=archived)
         for meta in page.sessions[:left]:

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from dragoman.cli.common_options import Commands, add_action, add_command
+from dragoman.cli.common_options import Commands, add_action, add_command, database_url
 from dragoman.cli.errors import print_error
 from dragoman.cli.target import add_target
 
@@ -88,6 +88,13 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     delete.add_argument("ids", metavar="ID", nargs="+")
     delete.add_argument("-y", "--yes", action="store_true", help="do not ask; needed where there is no terminal")
+    for action in (listing, show, export, audit, fork, delete):
+        action.add_argument(
+            "--store",
+            metavar="URL",
+            type=database_url,
+            help="sessions in this database, postgresql://…, and not those of this user",
+        )
     finish = add_action(actions, "finish", "merge, keep or remove the git worktree that a session works in")
     finish.add_argument("id", metavar="ID", help="the session, or the name of the worktree in this repository")
     wishes = finish.add_mutually_exclusive_group()

@@ -146,6 +146,12 @@ class Store(Protocol):
     async def fork(self, source: str, meta: SessionMeta, last: int | None = None) -> Log:
         """Copy a session's log to a new session, held by us; `last`: up to the entry with this sequence number."""
 
+    async def restore(self, meta: SessionMeta, entries: Sequence[Entry]) -> None:
+        """Write a whole session as it is described, with its times, and hold nothing.
+
+        All of it is on disk when this returns, or nothing. `StoreFailed` if there is a session with this id.
+        """
+
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
         """Change title or archived flag of a session; raise `SessionHeld` if another store holds its lease."""
 

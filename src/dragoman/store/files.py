@@ -45,6 +45,7 @@ from dragoman.store.rows import (
     meta_in,
     records_behind,
     rows_behind,
+    rows_of,
     transaction,
 )
 from dragoman.store.salvage import ASIDE, NEW, salvage
@@ -125,6 +126,18 @@ class SessionFiles:
             finally:
                 unlink(new)
         self._held.add(meta.id)
+
+    def restore(self, meta: SessionMeta, entries: Sequence[Entry]) -> None:
+        """Make a session of these entries, held by no store; as `create`, it is there whole or not at all."""
+        path = self._path(meta.id)
+        new = Path(f"{path}{NEW}")
+        with store_errors():
+            make_folder(self.folder)
+            try:
+                build(new, meta, None, rows_of(entries), lasting=True)
+                put_in_place(new, path)
+            finally:
+                unlink(new)
 
     def remove(self, session_id: str) -> bool:
         """Delete a session with everything that was stored of it. False: there was none."""

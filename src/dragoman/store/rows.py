@@ -116,8 +116,12 @@ def _meta_checksum(columns: Sequence[object]) -> int:
 
 def add(file: sqlite3.Connection, last: int, entries: Iterable[Entry]) -> None:
     """Write entries behind the last one. Inside a transaction."""
-    rows = (_row(last + offset, entry) for offset, entry in enumerate(entries, 1))
-    file.executemany("INSERT INTO log VALUES (?, ?, ?, ?)", rows)
+    file.executemany("INSERT INTO log VALUES (?, ?, ?, ?)", rows_of(entries, last))
+
+
+def rows_of(entries: Iterable[Entry], last: int = 0) -> Iterator[Row]:
+    """Yield entries as rows behind the last one."""
+    return (_row(last + offset, entry) for offset, entry in enumerate(entries, 1))
 
 
 def add_lone(file: sqlite3.Connection, sequence: int, entry: Entry, holder: str) -> bool:

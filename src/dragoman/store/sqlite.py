@@ -30,7 +30,7 @@ from dragoman.store.contract import (
     SessionPage,
     StoreFailed,
 )
-from dragoman.store.entries import Batch, Entry
+from dragoman.store.entries import Batch, Entry, UnwritableEntry
 from dragoman.store.files import SessionFiles
 from dragoman.store.index import Index, no_progress
 from dragoman.store.locks import HOLDERS, Holder
@@ -137,6 +137,13 @@ class SqliteStore:
         `meta` describes the new session. `last` is the sequence number of the last entry that is copied; None: all are.
         """
         return await self._open_log(meta.id, lambda: self._engine.create(meta, source, last))
+
+    async def restore(self, meta: SessionMeta, entries: Sequence[Entry]) -> None:
+        """Write a whole session as `meta` describes it, with its `entries`, and hold nothing. Wait for the disk.
+
+        All of it is there then, or nothing. Raise `StoreFailed` if there is a session with this id.
+        """
+        await self._engine.run(lambda: self._engine.restore(meta, entries))
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
         """Change the `title` of the session `session_id`, or whether it is `archived`. Wait for the disk."""
@@ -267,6 +274,16 @@ class StoreEngine(Writer):
             self._files.remove(meta.id)
             raise
         return meta, None
+
+    def restore(self, meta: SessionMeta, entries: Sequence[Entry]) -> None:
+        self._files.check_name(meta.id)
+        self._index.mark(meta.id)
+        # Nothing is undone where the list fails: the session is whole, marked, and looked at for the next page.
+        try:
+            self._files.restore(meta, entries)
+        except UnwritableEntry as error:
+            raise StoreFailed("an entry cannot be written down") from error
+        self._index.put(meta)
 
     def acquire(self, session_id: str, check: Check | None) -> _Acquired:
         remembered = self._indexed_meta(session_id)

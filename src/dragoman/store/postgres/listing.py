@@ -75,6 +75,12 @@ async def count_activity(connection: "AnyConnection", now: int) -> tuple[int, in
     return row["newest"], row["changes"]
 
 
+async def count_restored(connection: "AnyConnection", activity: int) -> int:
+    """Return the number of the move of a session that was active then: later ones are later than it is."""
+    query = "UPDATE dragoman.about SET newest = greatest($1::bigint, newest), changes = changes + 1 RETURNING changes"
+    return int(await connection.fetchval(query, activity))
+
+
 async def count_move(connection: "AnyConnection") -> int:
     """Return the number of a move."""
     return int(await connection.fetchval(_COUNT_MOVE))

@@ -26,7 +26,7 @@ from dragoman.store.contract import (
     SessionPage,
     StoreFailed,
 )
-from dragoman.store.entries import Batch, UnreadableEntry, decode_entry
+from dragoman.store.entries import Batch, Entry, UnreadableEntry, UnwritableEntry, decode_entry, encode_entry
 from dragoman.store.log import joined_batches, retrieve_exception
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.group_commit import GroupCommit
@@ -35,6 +35,7 @@ from dragoman.store.postgres.listing import (
     columns_of,
     count_activity,
     count_move,
+    count_restored,
     leave_place,
     meta_of,
     page,
@@ -179,6 +180,25 @@ class PostgresStore:
     async def open(self, session_id: str, check: Check | None = None) -> PostgresLog:
         """Become the owner of a stored session, and wait for that. `check` as in the contract, called in the loop."""
         return await self._open_log(session_id, lambda: self._take(session_id, check))
+
+    async def restore(self, meta: SessionMeta, entries: Sequence[Entry]) -> None:
+        """Write a whole session as `meta` describes it, with its `entries`, and wait until it is committed.
+
+        No node owns it. Raise `StoreFailed` if there is a session with this id.
+        """
+        _check_name(meta.id)
+        try:
+            rows = [(meta.id, number, *encode_entry(entry)) for number, entry in enumerate(entries, 1)]
+        except UnwritableEntry as error:
+            raise StoreFailed("an entry cannot be written down") from error
+        async with self._database.transaction() as connection:
+            number = await count_restored(connection, meta.activity)
+            # As for a new session; without an owner, so that any node may open it.
+            row = (*columns_of(meta), number, None, None, len(rows))
+            if not await connection.fetchval(_CREATE, *row):
+                raise StoreFailed("there is a session with this id already")
+            columns = ("session", "sequence", "kind", "body")
+            await connection.copy_records_to_table("entry", schema_name="dragoman", columns=columns, records=rows)
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
         """Change the `title` of a session, or whether it is `archived`. Wait until it is committed."""

@@ -1,0 +1,64 @@
+"""Copy all sessions of one store to another: whole, one by one, and as often as it takes.
+
+A session is there whole or not at all (`Store.restore`), so a copy that was interrupted is begun again and goes on with
+what is missing. Nothing is taken away from the source. A session is read under its lease, so that it cannot grow while
+it is copied; one that is open elsewhere is named as such and left for the next time.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dragoman.store.contract import Log, SessionHeld, Store, StoreFailed
+from dragoman.store.entries import Entry
+
+
+class MigrationReport(NamedTuple):
+    """How many sessions were copied, how many were there already, and by id why others were not."""
+
+    copied: int
+    present: int
+    failed: dict[str, str]
+
+
+async def migrate(source: Store, target: Store, progress: Callable[[int, int], None]) -> MigrationReport:
+    """Copy what the target lacks. `progress` is called with done and total before each session.
+
+    Raise `StoreFailed` if one of the stores fails as a whole.
+    """
+    copied = present = 0
+    failed: dict[str, str] = {}
+    names = await source.ids()
+    there = set(await target.ids())
+    for done, session_id in enumerate(names):
+        progress(done, len(names))
+        try:
+            if await _copy(source, target, session_id, is_there=session_id in there):
+                copied += 1
+            else:
+                present += 1
+        except SessionHeld:
+            failed[session_id] = "it is open in another process: close it there, then migrate again"
+        except StoreFailed as error:
+            failed[session_id] = str(error)
+    return MigrationReport(copied, present, failed)
+
+
+async def _copy(source: Store, target: Store, session_id: str, *, is_there: bool) -> bool:
+    """Copy a session; return False if the target has it already, as it is."""
+    log = await source.open(session_id)
+    try:
+        entries = await _entries(log)
+        if not is_there:
+            await target.restore(log.meta, entries)
+            return True
+    finally:
+        await log.release()
+    found = [record.entry async for batch in target.read(session_id) for record in batch]
+    # It may have gone on there after an earlier copy; what the source has is in it then.
+    if found[: len(entries)] != entries:
+        raise StoreFailed("the target has a session with this id and other content")
+    return False
+
+
+async def _entries(log: Log) -> list[Entry]:
+    return [record.entry async for batch in log.read() for record in batch]
