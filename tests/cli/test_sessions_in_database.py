@@ -76,12 +76,12 @@ def test_what_is_no_database_is_a_sentence_without_its_password(
 
 def test_all_sessions_of_the_user_are_copied_to_a_database_and_back(tmp_path: Path, url: str) -> None:
     asyncio.run(talk(url, "sess_one"))
-    home = {"DRAGOMAN_HOME": str(tmp_path / "home")}
-    back = call("store", "migrate", "--from", url, "--to", "sqlite", cwd=tmp_path, **home)
+    home = str(tmp_path / "home")
+    back = call("store", "migrate", "--from", url, "--to", "sqlite", cwd=tmp_path, DRAGOMAN_HOME=home)
     assert (back.code, back.out, back.error) == (0, "copied 1, already there 0, not copied 0\n", "")
-    own = call("sessions", "export", "sess_one", cwd=tmp_path, **home)
+    own = call("sessions", "export", "sess_one", cwd=tmp_path, DRAGOMAN_HOME=home)
     assert own.out == sessions(tmp_path, url, "export", "sess_one").out
-    again = call("store", "migrate", "--from", "sqlite", "--to", url, "--json", cwd=tmp_path, **home)
+    again = call("store", "migrate", "--from", "sqlite", "--to", url, "--json", cwd=tmp_path, DRAGOMAN_HOME=home)
     assert (again.code, json.loads(again.out)) == (0, {"copied": 0, "present": 1, "failed": {}})
 
 

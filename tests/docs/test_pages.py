@@ -34,6 +34,7 @@ OTHERS = {
     "aws",
     "gcloud",
     "cd",
+    "createdb",
     "chmod",
     "chown",
     "export",

