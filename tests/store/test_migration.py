@@ -5,10 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store.contract import SessionMeta, Store, StoreFailed
+from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
 from dragoman.store.entries import Entry
 from dragoman.store.migration import MigrationReport, migrate
-from tests.store.scenes import EVERY_KIND, Place, entries_of, listed, meta, note, postgres_place, sqlite_place, write
+from tests.store.scenes import (
+    EVERY_KIND,
+    Place,
+    entries_of,
+    everything,
+    listed,
+    meta,
+    note,
+    postgres_place,
+    said,
+    sqlite_place,
+    write,
+)
 
 
 @pytest.fixture(params=["there", "back"])
@@ -25,14 +37,17 @@ async def copied(source: Store, target: Store) -> MigrationReport:
 async def fill(store: Store) -> None:
     for number in range(5):
         log = await store.create(meta(f"s{number}", title=f"Title {number}"))
-        await write(log, *EVERY_KIND, note(number))
+        # In pieces: entries are counted, and speak of each other by their numbers.
+        await write(log, *EVERY_KIND, said("one ", "m2"))
+        await write(log, said("two", "m2"))
+        await write(log, note(number))
         await log.release()
     await store.change("s3", archived=True)
 
 
-async def contents(store: Store) -> list[tuple[SessionMeta, list[Entry]]]:
+async def contents(store: Store) -> list[tuple[SessionMeta, list[Record]]]:
     names = await listed(store, archived="include")
-    return [(await store.read_meta(name), await entries_of(store.read(name))) for name in names]
+    return [(await store.read_meta(name), await everything(store.read(name, joined=False))) for name in names]
 
 
 async def test_every_session_is_copied_with_its_times_and_its_place(places: tuple[Place, Place]) -> None:
@@ -84,7 +99,7 @@ async def test_a_session_that_went_on_in_the_target_is_kept(places: tuple[Place,
     await write(log, note(99))
     await log.release()
     assert await copied(source, target) == MigrationReport(0, 5, {})
-    assert await entries_of(target.read("s1")) == [*EVERY_KIND, note(1), note(99)]
+    assert (await entries_of(target.read("s1")))[-2:] == [note(1), note(99)]
     await source.close()
     await target.close()
 

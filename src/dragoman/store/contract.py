@@ -127,8 +127,11 @@ class Store(Protocol):
     async def length(self, session_id: str) -> int:
         """Return the sequence number of a session's last entry; 0: it has none."""
 
-    def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        """Yield a session's log in batches, without holding it. `SessionDamaged` where it cannot be read on."""
+    def read(self, session_id: str, after: int = 0, *, joined: bool = True) -> AsyncIterator[Sequence[Record]]:
+        """Yield a session's log in batches, without holding it. `SessionDamaged` where it cannot be read on.
+
+        Pieces of one message come as one entry, unless `joined` is false: then as they were committed, each by itself.
+        """
 
     async def list(
         self,

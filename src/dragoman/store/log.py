@@ -13,7 +13,7 @@ Everything that waits in a log is committed by one job: a lone entry immediately
 delivered to the loop when no job waits, or after a moment: a loop that is woken for each of fifty commits does little
 else, and keeps us from the next.
 
-`joined_batches` is how the log of every engine is read.
+`log_batches` is how the log of every engine is read.
 
 The thread is not started, running, or stopped. It is stopped by `stop`, after every job that was put before; `put`
 returns False from then on. A kill loses the jobs that wait; what they would have promised was not promised yet.
@@ -357,8 +357,10 @@ def _because(failure: StoreFailed, cause: Exception) -> StoreFailed:
 # -- reading, for every engine -------------------------------------------------------------------------------------
 
 
-async def joined_batches(read: Callable[[int], Awaitable[Batch]], after: int) -> AsyncIterator[Sequence[Record]]:
-    """Yield what `read` returns behind a sequence number, batch by batch, with the pieces of one message made one.
+async def log_batches(
+    read: Callable[[int], Awaitable[Batch]], after: int, *, joined: bool = True
+) -> AsyncIterator[Sequence[Record]]:
+    """Yield what `read` returns behind a sequence number, batch by batch; `joined`: the pieces of one message as one.
 
     What belongs together is not torn by the end of a batch. `read` begins when it is called: the next batch is read
     while the caller works on this one.
@@ -370,9 +372,10 @@ async def joined_batches(read: Callable[[int], Awaitable[Batch]], after: int) ->
         if not batch.is_last and batch.records:
             # Called now: what the caller asks of the store next comes behind it, also if the caller stops here.
             ahead = read(batch.records[-1].sequence)
-        records = _joined_records([*held_back, *batch.records])
+        records = _joined_records([*held_back, *batch.records]) if joined else list(batch.records)
         # The last message may go on in the next batch.
-        held_back = records[-1:] if ahead is not None and records and _may_go_on(records[-1].entry) else []
+        may_go_on = joined and ahead is not None and bool(records) and _may_go_on(records[-1].entry)
+        held_back = records[-1:] if may_go_on else []
         records = records[: len(records) - len(held_back)]
         if records:
             yield records

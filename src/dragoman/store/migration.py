@@ -8,7 +8,7 @@ it is copied; one that is open elsewhere is named as such and left for the next 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dragoman.store.contract import Log, SessionHeld, Store, StoreFailed
+from dragoman.store.contract import SessionHeld, Store, StoreFailed
 from dragoman.store.entries import Entry
 
 
@@ -47,18 +47,19 @@ async def _copy(source: Store, target: Store, session_id: str, *, is_there: bool
     """Copy a session; return False if the target has it already, as it is."""
     log = await source.open(session_id)
     try:
-        entries = await _entries(log)
+        entries = await _entries(source, session_id)
         if not is_there:
             await target.restore(log.meta, entries)
             return True
     finally:
         await log.release()
-    found = [record.entry async for batch in target.read(session_id) for record in batch]
+    found = await _entries(target, session_id)
     # It may have gone on there after an earlier copy; what the source has is in it then.
     if found[: len(entries)] != entries:
         raise StoreFailed("the target has a session with this id and other content")
     return False
 
 
-async def _entries(log: Log) -> list[Entry]:
-    return [record.entry async for batch in log.read() for record in batch]
+async def _entries(store: Store, session_id: str) -> list[Entry]:
+    """Return a log as it was committed: entries name others by their numbers, which a joined reading would change."""
+    return [record.entry async for batch in store.read(session_id, joined=False) for record in batch]

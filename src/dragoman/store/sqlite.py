@@ -34,7 +34,7 @@ from dragoman.store.entries import Batch, Entry, UnwritableEntry
 from dragoman.store.files import SessionFiles
 from dragoman.store.index import Index, no_progress
 from dragoman.store.locks import HOLDERS, Holder
-from dragoman.store.log import SqliteLog, Writer, joined_batches
+from dragoman.store.log import SqliteLog, Writer, log_batches
 
 T = TypeVar("T")
 _OPEN_HERE: Final = "the session is open in this process already"
@@ -111,9 +111,12 @@ class SqliteStore:
         """Return the sequence number of a session's last entry; 0 if it has none. Wait for the disk."""
         return await self._engine.run(lambda: self._engine.length(session_id))
 
-    def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        """Yield the records of a session behind the number `after`, in batches, without its lease."""
-        return self._engine.read(session_id, after)
+    def read(self, session_id: str, after: int = 0, *, joined: bool = True) -> AsyncIterator[Sequence[Record]]:
+        """Yield the records of a session behind the number `after`, in batches, without its lease.
+
+        Pieces of one message come as one record, unless `joined` is false.
+        """
+        return self._engine.read(session_id, after, joined=joined)
 
     async def list(
         self,
@@ -253,9 +256,9 @@ class StoreEngine(Writer):
     def _place(self, session_id: str) -> tuple[int, str, str]:
         return os.getpid(), self._folder, session_id
 
-    def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
+    def read(self, session_id: str, after: int = 0, *, joined: bool = True) -> AsyncIterator[Sequence[Record]]:
         """Yield the log in batches; they are read in the writer thread, while the caller works on the one before."""
-        return joined_batches(lambda behind: self.submit(partial(self._read, session_id, behind)), after)
+        return log_batches(lambda behind: self.submit(partial(self._read, session_id, behind)), after, joined=joined)
 
     # -- in the writer thread ----------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from dragoman.store.contract import (
     StoreFailed,
 )
 from dragoman.store.entries import Batch, Entry, UnreadableEntry, UnwritableEntry, decode_entry, encode_entry
-from dragoman.store.log import joined_batches, retrieve_exception
+from dragoman.store.log import log_batches, retrieve_exception
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.group_commit import GroupCommit
 from dragoman.store.postgres.listing import (
@@ -249,8 +249,11 @@ class PostgresStore:
         async with self._database.transaction(read_only=True) as connection:
             return (await self._look(connection, session_id)).last
 
-    async def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        """Yield the records of a session behind the number `after`, in batches; also where another node owns it."""
+    async def read(self, session_id: str, after: int = 0, *, joined: bool = True) -> AsyncIterator[Sequence[Record]]:
+        """Yield the records of a session behind the number `after`, in batches; also where another node owns it.
+
+        Pieces of one message come as one record, unless `joined` is false.
+        """
         await self._settle(session_id)
 
         def read(behind: int) -> Awaitable[Batch]:
@@ -258,7 +261,7 @@ class PostgresStore:
             reading.add_done_callback(retrieve_exception)
             return reading
 
-        async for records in joined_batches(read, after):
+        async for records in log_batches(read, after, joined=joined):
             yield records
 
     async def list(
