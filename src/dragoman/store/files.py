@@ -131,6 +131,7 @@ class SessionFiles:
         """Make a session of these entries, held by no store; as `create`, it is there whole or not at all."""
         path = self._path(meta.id)
         new = Path(f"{path}{NEW}")
+        # To the disk itself before it has its name: its source may be deleted when this returns.
         with store_errors():
             make_folder(self.folder)
             try:

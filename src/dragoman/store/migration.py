@@ -27,6 +27,7 @@ async def migrate(source: Store, target: Store, progress: Callable[[int, int], N
     """
     copied = present = 0
     failed: dict[str, str] = {}
+    # Both lists once: a session that is made meanwhile is for the next time, as one that is open.
     names = await source.ids()
     there = set(await target.ids())
     for done, session_id in enumerate(names):
@@ -38,6 +39,7 @@ async def migrate(source: Store, target: Store, progress: Callable[[int, int], N
                 present += 1
         except SessionHeld:
             failed[session_id] = "it is open in another process: close it there, then migrate again"
+        # One session's failure is its own: a damaged log keeps no other from being copied.
         except StoreFailed as error:
             failed[session_id] = str(error)
     return MigrationReport(copied, present, failed)
@@ -45,6 +47,7 @@ async def migrate(source: Store, target: Store, progress: Callable[[int, int], N
 
 async def _copy(source: Store, target: Store, session_id: str, *, is_there: bool) -> bool:
     """Copy a session; return False if the target has it already, as it is."""
+    # The lease also waits for what its last owner has left behind: a salvaged log is copied as it is then.
     log = await source.open(session_id)
     try:
         entries = await _entries(source, session_id)

@@ -75,6 +75,7 @@ async def count_activity(connection: "AnyConnection", now: int) -> tuple[int, in
     return row["newest"], row["changes"]
 
 
+# A restored session may be older than the newest, or, from a machine whose clock is ahead, younger than now.
 async def count_restored(connection: "AnyConnection", activity: int) -> int:
     """Return the number of the move of a session that was active then: later ones are later than it is."""
     query = "UPDATE dragoman.about SET newest = greatest($1::bigint, newest), changes = changes + 1 RETURNING changes"

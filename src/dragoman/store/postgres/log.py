@@ -27,6 +27,7 @@ class PostgresLog:
         # The database repairs what a crash leaves behind, before it answers.
         self.salvaged: str | None = None
         self._store = store
+        # That of the lease under which the session was taken; a later lease has another, which is not ours.
         self._writer = writer
         # The number of the last entry on disk. The writer compares it with the database's.
         self._last = last

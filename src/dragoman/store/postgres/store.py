@@ -197,6 +197,7 @@ class PostgresStore:
             row = (*columns_of(meta), number, None, None, len(rows))
             if not await connection.fetchval(_CREATE, *row):
                 raise StoreFailed("there is a session with this id already")
+            # By COPY, in a transaction of several statements: no node owns the session yet, so nothing waits for it.
             columns = ("session", "sequence", "kind", "body")
             await connection.copy_records_to_table("entry", schema_name="dragoman", columns=columns, records=rows)
 
