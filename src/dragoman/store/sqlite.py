@@ -112,7 +112,7 @@ class SqliteStore:
         return await self._engine.run(lambda: self._engine.length(session_id))
 
     def read(self, session_id: str, after: int = 0, *, joined: bool = True) -> AsyncIterator[Sequence[Record]]:
-        """Yield the records of a session behind the number `after`, in batches, without its lease.
+        """Yield the records of the session `session_id` behind the number `after`, in batches, without its lease.
 
         Pieces of one message come as one record, unless `joined` is false.
         """
