@@ -18,7 +18,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.events import AgentMessage, AnyEvent, ToolCallUpdate, UserMessage
 from dragoman.vocabulary.requests import DeleteSession, RewindSession, SessionRewound
-from tests.support.git_repository import git, program, repository
+from tests.support.git_repository import git, program, repository, trapped_submodule
 from tests.support.scripted_turns import RecordingModel, bash, call
 from tests.support.waiting import until
 from tests.support.whole_agent import User, whole
@@ -291,6 +291,20 @@ async def test_a_program_of_the_repository_is_not_started(tmp_path: Path) -> Non
         await it.rewind(scope="files")
         assert (folder / "file").read_text() == "one\n"
         assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.requirement("RW5")
+async def test_a_program_of_a_submodule_is_not_started(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "project")
+    trapped_submodule(folder, tmp_path / "sprung")
+    write = call("write_file", path="file", content="x\n")
+    async with desk(tmp_path, [write, {"say": "done"}], folder=folder) as it:
+        await it.say("write")
+        await it.rewind(scope="files")
+        assert (folder / "file").read_text() == "one\n"
+    assert not (tmp_path / "sprung").exists()
+    git(folder, "status")
+    assert (tmp_path / "sprung").exists()  # it is a trap
 
 
 @pytest.mark.requirement("RW6")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from dragoman.host.worktrees import (
     state_of,
     worktrees_of,
 )
-from tests.support.git_repository import git, program, repository
+from tests.support.git_repository import git, program, repository, trapped_submodule
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -99,6 +100,19 @@ def test_nothing_of_the_repository_is_started(tmp_path: Path) -> None:
     with pytest.raises(WorktreeFailed, match="it would start a program"):
         made(project, "other")
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("step", [state_of, lambda *on: commit_changes(on[0], "More", on[1]), merge_worktree])
+def test_a_filter_of_a_submodule_is_not_started(
+    tmp_path: Path, step: Callable[[Worktree, dict[str, str]], Coroutine[None, None, object]]
+) -> None:
+    project = repository(tmp_path / "shop")
+    worktree = made(project, "fix")
+    for folder in (project, Path(worktree.path)):
+        trapped_submodule(folder, tmp_path / "mark")
+    with pytest.raises(WorktreeFailed, match="it would start a program"):
+        asyncio.run(step(worktree, environment(project)))
+    assert not (tmp_path / "mark").exists()
 
 
 def test_a_record_that_leads_elsewhere_does_not_count(tmp_path: Path) -> None:

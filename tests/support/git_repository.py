@@ -32,3 +32,18 @@ def program(path: Path, *lines: str) -> Path:
     path.write_text("\n".join(["#!/bin/sh", *lines]) + "\n")
     path.chmod(0o755)
     return path
+
+
+def trapped_submodule(folder: Path, mark: Path) -> None:
+    """A submodule of a repository, committed, whose own configuration has a filter that makes `mark`.
+
+    Git starts the filter when it looks whether the submodule's file, with its new time, has changed.
+    """
+    inner = repository(folder / "inner")
+    (inner / ".gitattributes").write_text("* filter=x\n")
+    git(inner, "add", ".gitattributes")
+    git(inner, "commit", "-q", "-m", "attributes")
+    git(folder, "add", "inner")
+    git(folder, "commit", "-q", "-m", "submodule")
+    git(inner, "config", "filter.x.clean", str(program(inner.parent.parent / "filter", f"touch {mark}", "cat")))
+    os.utime(inner / "file", (1_000_000_000, 1_000_000_000))

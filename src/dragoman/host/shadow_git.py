@@ -326,14 +326,16 @@ class ShadowGit:
         """Return the files that are not what the index says, with what it says; None: it has none of that name."""
         with ThreadPoolExecutor(2) as both:
             others = both.submit(self._git, index, "ls-files", "-z", "-o", "--exclude-standard", "--", *self._pathspecs)
-            said = self._git(index, "diff-files", "--raw", "-z", "--no-renames", "--", *self._pathspecs).split(b"\0")
+            # In a submodule git would run `git status`, and with it the filters of the submodule's own configuration.
+            words = ("diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=all", "--", *self._pathspecs)
+            said = self._git(index, *words).split(b"\0")
             found: dict[str, FileImage | None] = {}
             for facts, path in zip(said[::2], said[1::2], strict=False):
-                words = facts.decode().removeprefix(":").split(" ")
-                if _SUBMODULE not in words[:2]:
-                    known = FileImage(int(words[0], 8), words[2])
+                fields = facts.decode().removeprefix(":").split(" ")
+                if _SUBMODULE not in fields[:2]:
+                    known = FileImage(int(fields[0], 8), fields[2])
                     # An entry of a merge that has conflicts has no content of its own yet.
-                    found[os.fsdecode(path)] = known if words[4] != "U" else None
+                    found[os.fsdecode(path)] = known if fields[4] != "U" else None
             for path in others.result().split(b"\0")[:-1]:
                 if not path.endswith(b"/"):  # a repository inside of this one
                     found[os.fsdecode(path)] = None

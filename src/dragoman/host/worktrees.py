@@ -155,7 +155,7 @@ def find_worktree(cwd: str) -> Worktree | None:
 async def state_of(worktree: Worktree, environment: Mapping[str, str]) -> WorktreeState:
     """Return what would be lost with a worktree. Raise `WorktreeFailed` where git cannot say it."""
     git = _Git(worktree.path, environment)
-    await git.check()
+    await git.check_with_submodules()
     status = await git.text("status", "--porcelain", "-z", "--untracked-files=normal", "--no-renames")
     changed = [entry[3:] for entry in status.split("\0") if entry]
     onto = worktree.base if await git.knows(worktree.base) else worktree.commit
@@ -166,7 +166,7 @@ async def state_of(worktree: Worktree, environment: Mapping[str, str]) -> Worktr
 async def commit_changes(worktree: Worktree, message: str, environment: Mapping[str, str]) -> None:
     """Commit everything in a worktree that is not ignored."""
     git = _Git(worktree.path, environment)
-    await git.check()
+    await git.check_with_submodules()
     await git.text("add", "--all")
     await git.text("commit", "--quiet", "--no-verify", "-m", message)
 
@@ -178,7 +178,7 @@ async def merge_worktree(worktree: Worktree, environment: Mapping[str, str]) -> 
     `WorktreeFailed`, as everything else that git refuses; nothing is changed then.
     """
     git = _Git(worktree.repository, environment)
-    await git.check()
+    await git.check_with_submodules()
     here = await git.line("symbolic-ref", "--quiet", "--short", "HEAD", failure="")
     if here != worktree.base:
         raise WorktreeFailed(
@@ -226,7 +226,15 @@ class _Git:
 
     async def check(self) -> None:
         """Raise `WorktreeFailed` where git would start a program that the repository names."""
-        reason = await asyncio.to_thread(git_programs, self._folder, (), self._environment, diffs=False)
+        await self._check(())
+
+    async def check_with_submodules(self) -> None:
+        """Do the same before `status`, `add` and `merge`, which have git look into submodules and start what those
+        name."""
+        await self._check([self._folder])
+
+    async def _check(self, nested_in: Sequence[str]) -> None:
+        reason = await asyncio.to_thread(git_programs, self._folder, nested_in, self._environment, diffs=False)
         if reason:
             raise WorktreeFailed(f"git is not run in {self._folder}, because it would start a program: {reason}")
 
