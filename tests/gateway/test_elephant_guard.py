@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.gateway.anonymous import ANONYMOUS, needs_no_token, only_this_machine
-from dragoman.gateway.guard import BURST, Guard
+from dragoman.gateway.guard import BURST
 from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.server import GatewayServer
@@ -20,6 +20,7 @@ from dragoman.gateway.token_store import TokenStore
 from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, digest_of
 from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import Served, counting, gateway, http_client, raw_http
+from tests.support.guards import ImmediateGuard
 from tests.support.messages import hello, prompt, texts
 from tests.support.waiting import until
 
@@ -234,12 +235,12 @@ async def test_a_reader_s_token_reads_and_does_not_prompt_under_the_same_id(serv
 
 
 def test_the_anonymous_principal_has_a_rate_like_every_other() -> None:
-    keeper = Guard(list, ["localhost"], 1, lambda: 0.0)
+    keeper = ImmediateGuard(list, ["localhost"], 1, lambda: 0.0)
     admitted = [keeper.admit(ANONYMOUS) for _ in range(int(BURST) + 1)]
     assert admitted[:-1] == [ANONYMOUS] * int(BURST)
     assert isinstance(admitted[-1], Refusal) and admitted[-1].status == 429
     other = Token("t", "p", SCOPES, digest_of(b"right"))
-    keeper = Guard(lambda: [other], ["localhost"], 1, time.monotonic)
+    keeper = ImmediateGuard(lambda: [other], ["localhost"], 1, time.monotonic)
     assert isinstance(keeper.authenticate([(b"authorization", b"Bearer right")], "a"), TokenIdentity)
 
 

@@ -3,10 +3,12 @@
 import pytest
 
 from dragoman.gateway import login_store
-from dragoman.gateway.guard import BURST, MESSAGE_BURST, MESSAGE_RATE, RATE, UNSURE_SECONDS, Guard
+from dragoman.gateway.guard import BURST, MESSAGE_BURST, MESSAGE_RATE, RATE, UNSURE_SECONDS
 from dragoman.gateway.headers import Headers
 from dragoman.gateway.host_check import HEADER_BYTES, HEADER_COUNT, Refusal, is_loopback
+from dragoman.gateway.rate_limiter import RateLimiter
 from dragoman.gateway.token_types import Token, TokenIdentity, Unsure, digest_of, scopes_of
+from tests.support.guards import ImmediateGuard
 
 PORT = 8790
 SECRET = b"s" * 43
@@ -26,7 +28,7 @@ class OneTokenGuard:
     def __init__(self, *hosts: str) -> None:
         self.clock = Clock()
         self.tokens = [Token("phone", "ada", ("read", "prompt"), digest_of(SECRET))]
-        self.guard = Guard(lambda: self.tokens, hosts or ("localhost", "127.0.0.1", "[::1]"), PORT, self.clock)
+        self.guard = ImmediateGuard(lambda: self.tokens, hosts or ("localhost", "127.0.0.1", "[::1]"), PORT, self.clock)
 
     def status(self, headers: Headers, scheme: str = "http") -> int | None:
         refusal = self.guard.refusal(headers, scheme)
@@ -176,7 +178,9 @@ def test_what_is_remembered_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPa
     door = OneTokenGuard()
     for number in range(10):
         door.authenticate(bearer(b"guess"), address=str(number))
-    assert list(door.guard._wrong_tokens._levels) == ["7", "8", "9"]
+    limiter = door.guard.inner._wrong_tokens
+    assert isinstance(limiter, RateLimiter)
+    assert list(limiter._levels) == ["7", "8", "9"]
 
 
 OUR_PAGE = (b"origin", b"http://localhost")
@@ -258,7 +262,7 @@ def test_while_the_tokens_cannot_be_read_no_client_comes_in_and_none_is_ended_at
     def broken() -> list[Token]:
         raise Unsure("the disk is gone")
 
-    door.guard._tokens = broken
+    door.guard.tokens = broken
     for headers in ([bearer()], [bearer(b"wrong")], [*login, OUR_PAGE]):
         refused = door.authenticate(*headers)
         assert isinstance(refused, Refusal) and refused.status == 503
@@ -268,10 +272,10 @@ def test_while_the_tokens_cannot_be_read_no_client_comes_in_and_none_is_ended_at
     assert door.guard.is_valid(token_identity)
     door.clock.now += 1
     assert not door.guard.is_valid(token_identity)
-    door.guard._tokens = lambda: door.tokens  # it was the disk: nothing is forgotten
+    door.guard.tokens = lambda: door.tokens  # it was the disk: nothing is forgotten
     assert door.guard.is_valid(token_identity)
     assert isinstance(door.authenticate(*login, OUR_PAGE), TokenIdentity)
-    door.guard._tokens = broken  # and the time begins anew
+    door.guard.tokens = broken  # and the time begins anew
     assert door.guard.is_valid(token_identity)
 
 

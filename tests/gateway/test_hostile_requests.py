@@ -17,13 +17,13 @@ from dragoman.agent.agent import Agent
 from dragoman.cli.main import main
 from dragoman.gateway import endpoint, http_replies
 from dragoman.gateway.connection import GatewayConnection
-from dragoman.gateway.guard import Guard
 from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.replay_buffer import StreamBatch, StreamMessage
 from dragoman.gateway.streaming import events
 from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, digest_of
 from dragoman.sse import EventReader
 from tests.support.gateway import Served, counting, gateway, http_client, raw_http
+from tests.support.guards import ImmediateGuard
 from tests.support.messages import hello, prompt, texts
 from tests.support.waiting import until
 
@@ -120,7 +120,7 @@ def test_every_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("dragoman.gateway.guard.hmac.compare_digest", compare)
     tokens = [Token(f"t{n}", "p", SCOPES, digest_of(b"secret%d" % n)) for n in range(5)]
-    keeper = Guard(lambda: tokens, ["localhost"], 1, time.monotonic)
+    keeper = ImmediateGuard(lambda: tokens, ["localhost"], 1, time.monotonic)
     assert isinstance(keeper.authenticate([(b"authorization", b"Bearer secret0")], "a"), TokenIdentity)
     assert compared == [token.digest for token in tokens]  # the first fits, and all are looked at
 
@@ -129,7 +129,7 @@ def test_every_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatc
 def test_a_guessing_address_is_held_back_and_others_are_not() -> None:
     now = [0.0]
     tokens = [Token("t", "p", SCOPES, digest_of(b"right"))]
-    keeper = Guard(lambda: tokens, ["localhost"], 1, lambda: now[0])
+    keeper = ImmediateGuard(lambda: tokens, ["localhost"], 1, lambda: now[0])
     statuses = {keeper.authenticate([(b"authorization", b"Bearer no")], "evil") for _ in range(100)}
     assert {refusal.status for refusal in statuses if isinstance(refusal, Refusal)} == {401, 429}
     for address in ("good", "evil"):  # they may be behind one proxy

@@ -12,11 +12,12 @@ import pytest
 
 from dragoman.gateway import login_file as login_file_module
 from dragoman.gateway import login_store as cookies_module
-from dragoman.gateway.guard import Guard
 from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.login_file import FILE_BYTES, LOGINS, LoginFile, StoredLogin
-from dragoman.gateway.login_store import LoginHalves, LoginStore
+from dragoman.gateway.login_store import LoginStore
+from dragoman.gateway.shared_state import LoginHalves
 from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, digest_of
+from tests.support.guards import ImmediateGuard
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -31,8 +32,8 @@ class Server:
         self.now = now
         self.tokens = list(TOKENS)
         self.said: list[str] = []
-        self.cookies = LoginStore(8790, lambda: self.now, LoginFile(path, self.said.append))
-        self.guard = Guard(lambda: self.tokens, ["localhost"], 8790, lambda: self.now, self.cookies)
+        self.cookies = LoginStore(lambda: self.now, LoginFile(path, self.said.append))
+        self.guard = ImmediateGuard(lambda: self.tokens, ["localhost"], 8790, lambda: self.now, self.cookies)
 
     async def login(self, name: str = "laptop") -> LoginHalves:
         entered = self.guard.authenticate([(b"authorization", b"Bearer " + name.encode())], "here")
@@ -83,7 +84,7 @@ async def test_logging_out_and_revoking_hold_over_a_restart(path: Path) -> None:
     out, revoked, stays = await server.login(), await server.login("phone"), await server.login()
     entered = server.authenticate(out)
     assert isinstance(entered, TokenIdentity)
-    server.cookies.end(entered.cookie)
+    await server.cookies.end(entered.cookie)
     await server.cookies.save()
     again = Server(path)
     again.tokens = TOKENS[:1]
@@ -255,7 +256,7 @@ async def test_where_it_cannot_be_written_the_old_file_goes_and_who_is_in_stays_
     monkeypatch.setattr(login_file_module, "write_private", full)
     entered = server.authenticate(out)
     assert isinstance(entered, TokenIdentity)
-    server.cookies.end(entered.cookie)
+    await server.cookies.end(entered.cookie)
     await server.cookies.save()
     assert server.knows(stays) and not server.knows(out)
     assert server.said == ["no space left on device; browsers have to log in again after a restart"]

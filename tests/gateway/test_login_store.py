@@ -3,10 +3,11 @@
 import pytest
 
 from dragoman.gateway import login_store
-from dragoman.gateway.guard import Guard
 from dragoman.gateway.host_check import Refusal
-from dragoman.gateway.login_store import LoginHalves, LoginStore
+from dragoman.gateway.login_store import LoginCookies, LoginStore
+from dragoman.gateway.shared_state import LoginHalves
 from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, digest_of
+from tests.support.guards import ImmediateGuard, at_once
 
 ORIGIN = ("origin", "http://localhost:8790")
 FETCHED = ("sec-fetch-site", "same-origin")
@@ -19,7 +20,7 @@ class Door:
     def __init__(self) -> None:
         self.now = 0.0
         self.tokens = [Token(name, name, SCOPES, digest_of(name.encode())) for name in ("laptop", "phone")]
-        self.guard = Guard(lambda: self.tokens, ["localhost"], 8790, lambda: self.now)
+        self.guard = ImmediateGuard(lambda: self.tokens, ["localhost"], 8790, lambda: self.now)
 
     def login(self, name: str = "laptop") -> LoginHalves:
         entered = self.guard.authenticate([(b"authorization", b"Bearer " + name.encode())], "here")
@@ -170,7 +171,7 @@ def test_logging_out_ends_it(door: Door) -> None:
     login = door.login()
     entered = door.knock(login, ORIGIN)
     assert isinstance(entered, TokenIdentity)
-    door.guard.logins.end(entered.cookie)
+    at_once(door.guard.inner.logins.end(entered.cookie))
     assert door.knock(login, ORIGIN) == 401
 
 
@@ -208,30 +209,30 @@ def test_one_token_cannot_log_out_the_browsers_of_another(door: Door, monkeypatc
 
 def test_a_clock_that_was_set_back_for_long_makes_no_login_eternal() -> None:
     now = [1_000_000.0]
-    kept = LoginStore(8790, lambda: now[0])
-    login = kept.make("token")
-    (digest,) = kept.shown(f"dragoman-8790={login.cookie}")
+    kept = LoginStore(lambda: now[0])
+    login = at_once(kept.make("token"))
+    (digest,) = LoginCookies(8790).shown(f"dragoman-8790={login.cookie}")
     now[0] -= 1800
-    assert kept.token_digest(digest, login.page_key) == "token"
+    assert at_once(kept.token_digest(digest, login.page_key)) == "token"
     now[0] -= 7200
-    assert kept.token_digest(digest, login.page_key) is None
+    assert at_once(kept.token_digest(digest, login.page_key)) is None
 
 
 def test_what_the_browser_is_told_about_it() -> None:
-    kept = LoginStore(8790, lambda: 0.0)
+    cookies = LoginCookies(8790)
     everywhere = "Path=/; Max-Age=604800; HttpOnly; SameSite=Strict"
-    assert kept.header("v", secure=False) == f"dragoman-8790=v; {everywhere}".encode()
-    assert kept.header("v", secure=True) == f"__Host-dragoman-8790=v; {everywhere}; Secure".encode()
-    assert b"Max-Age=0;" in kept.header("", secure=False)
+    assert cookies.header("v", secure=False) == f"dragoman-8790=v; {everywhere}".encode()
+    assert cookies.header("v", secure=True) == f"__Host-dragoman-8790=v; {everywhere}; Secure".encode()
+    assert b"Max-Age=0;" in cookies.header("", secure=False)
 
 
 def test_the_cookie_of_tls_goes_first_and_garbage_is_none() -> None:
-    kept = LoginStore(8790, lambda: 0.0)
-    (a,), (b,) = kept.shown("dragoman-8790=a"), kept.shown("dragoman-8790=b")
-    assert kept.shown("dragoman-8790=b; __Host-dragoman-8790=a") == [a, b]
-    assert kept.shown("dragoman-8790=b; __Host-dragoman-8790=a", secure=True) == [a]
-    assert kept.shown("dragoman-8790=b; __Host-dragoman-8790=a", secure=False) == [b]
-    assert kept.shown("dragoman-8790=a; dragoman-8790=b") == [a, b]
-    assert len(kept.shown("dragoman-8790=a; " * 1000)) == 8
+    cookies = LoginCookies(8790)
+    (a,), (b,) = cookies.shown("dragoman-8790=a"), cookies.shown("dragoman-8790=b")
+    assert cookies.shown("dragoman-8790=b; __Host-dragoman-8790=a") == [a, b]
+    assert cookies.shown("dragoman-8790=b; __Host-dragoman-8790=a", secure=True) == [a]
+    assert cookies.shown("dragoman-8790=b; __Host-dragoman-8790=a", secure=False) == [b]
+    assert cookies.shown("dragoman-8790=a; dragoman-8790=b") == [a, b]
+    assert len(cookies.shown("dragoman-8790=a; " * 1000)) == 8
     for garbage in ("", ";", "=", "dragoman-8790", "dragoman-8790=", "dragoman-9000=a", "dragoman-8790=" + "a" * 65):
-        assert kept.shown(garbage) == []
+        assert cookies.shown(garbage) == []

@@ -10,11 +10,11 @@ import pytest
 
 from dragoman.errors import UsageError
 from dragoman.gateway import token_store as tokens_module
-from dragoman.gateway.guard import Guard
 from dragoman.gateway.host_check import is_loopback
 from dragoman.gateway.token_store import TokenStore
 from dragoman.gateway.token_types import Token, TokenIdentity, Unsure, scopes_of
 from dragoman.transports.token import read_token
+from tests.support.guards import ImmediateGuard
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def test_a_token_is_kept_as_its_hash_in_a_file_of_its_owner(tmp_path: Path) -> N
 def test_revoking_counts_for_a_server_that_runs(tmp_path: Path) -> None:
     running, other = TokenStore(tmp_path / "t"), TokenStore(tmp_path / "t")
     token = other.make("phone")
-    guard = Guard(running.valid, ["localhost"], 1, lambda: 0.0)
+    guard = ImmediateGuard(running.valid, ["localhost"], 1, lambda: 0.0)
     shown = [(b"authorization", f"Bearer {token}".encode())]
     token_identity = guard.authenticate(shown, "")
     assert isinstance(token_identity, TokenIdentity)
@@ -56,7 +56,7 @@ def test_a_token_that_expires_ends_what_came_in_by_it(tmp_path: Path) -> None:
     now = [1000.0]
     running = TokenStore(tmp_path / "t", clock=lambda: now[0])
     token = running.make("phone", expires=1060)
-    guard = Guard(running.valid, ["localhost"], 1, lambda: 0.0)
+    guard = ImmediateGuard(running.valid, ["localhost"], 1, lambda: 0.0)
     shown = [(b"authorization", f"Bearer {token}".encode())]
     token_identity = guard.authenticate(shown, "")
     assert isinstance(token_identity, TokenIdentity)

@@ -65,7 +65,7 @@ class Gateway:
         # Host and Origin before the token: a page of another origin must not even learn whether a token is right.
         refusal = self._guard.refusal(headers, scheme)
         if refusal is None and scope["path"] not in OPEN_PATHS and not self._pages.is_open(scope["path"]):
-            entered = self._authenticate(scope)
+            entered = await self._authenticate(scope)
             if isinstance(entered, Refusal):
                 refusal = entered
             else:
@@ -97,13 +97,13 @@ class Gateway:
             if not has_begun:
                 await self._refuse(scope, send, 500, "Something went wrong here.")
 
-    def _authenticate(self, scope: "Scope") -> TokenIdentity | Refusal:
+    async def _authenticate(self, scope: "Scope") -> TokenIdentity | Refusal:
         client, server = scope.get("client") or ("", 0), scope.get("server") or ("", 0)
         method = scope.get("method", "GET")
         # Only these two paths may be used without a token, by programs of our own user.
         if self._elephant is not None and scope["path"] in (RPC, SSE):
-            return self._elephant.authenticate(scope["headers"], peer_of(*client), peer_of(*server), method)
-        return self._guard.authenticate(scope["headers"], client[0], method)
+            return await self._elephant.authenticate(scope["headers"], peer_of(*client), peer_of(*server), method)
+        return await self._guard.authenticate(scope["headers"], client[0], method)
 
     async def _refuse(self, scope: "Scope", send: Send, status: int, reason: str, *, allow: str = "") -> None:
         address = (scope.get("client") or ("",))[0]

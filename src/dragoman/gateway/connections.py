@@ -7,7 +7,7 @@ that it has started go on after that until they end.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -23,6 +23,7 @@ from dragoman.gateway.token_types import TokenIdentity
 
 _log = logging.getLogger(__name__)
 
+IsValid = Callable[[TokenIdentity], Awaitable[bool]]
 KEPT_SECONDS: Final = limits.RECONNECT_SECONDS
 # Each takes about 100 KiB while it is idle, on a WebSocket twice as much.
 CONNECTIONS: Final = 16_384
@@ -110,9 +111,7 @@ class Connections(dict[str, ClientSide]):
         if not client_side.is_closed:
             self._background.start(self.close(client_side, with_work=False))
 
-    async def close_expired(
-        self, now: float, is_valid: Callable[[TokenIdentity], bool], is_logged_in: Callable[[TokenIdentity], bool]
-    ) -> None:
+    async def close_expired(self, now: float, is_valid: IsValid, is_logged_in: IsValid) -> None:
         """Close the connections that have had no reader for `kept_seconds` at the loop time `now`, or whose token or
         login is no longer valid. A token that was revoked also stops the work of its connection: a login that is over
         does not, its user may just have closed the browser."""
@@ -121,9 +120,9 @@ class Connections(dict[str, ClientSide]):
                 await asyncio.sleep(0)  # of thousands that are looked at, no stream waits for all
             with self._monitor.reporting():
                 connection = client_side.connection
-                if not is_valid(connection.token_identity):
+                if not await is_valid(connection.token_identity):
                     await self.close(client_side, with_work=True)
-                elif not is_logged_in(connection.token_identity) or (
+                elif not await is_logged_in(connection.token_identity) or (
                     not connection.readers and now - connection.alone_since > self.kept_seconds
                 ):
                     await self.close(client_side, with_work=False)

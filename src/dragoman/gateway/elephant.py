@@ -79,7 +79,7 @@ class Elephant:
         self.bodies: Final = Bodies()
         self._connection_ids: dict[_Client, str] = {}
 
-    def authenticate(
+    async def authenticate(
         self, headers: Headers, client: SocketPeer, server: SocketPeer, method: str
     ) -> TokenIdentity | Refusal:
         """Return the identity of a client that has sent a token or needs none; `client` and `server` are the two ends
@@ -87,8 +87,8 @@ class Elephant:
         may_have_none = self._open_to_own_user and needs_no_token(headers, client.address)
         # Asked of the kernel for each request: the port of a program that has ended may belong to another user now.
         if may_have_none and is_own(client, server):
-            return self._guard.admit(ANONYMOUS)
-        entered = self._guard.authenticate(headers, client.address, method)
+            return await self._guard.admit(ANONYMOUS)
+        entered = await self._guard.authenticate(headers, client.address, method)
         if may_have_none and isinstance(entered, Refusal) and entered.status == 401:
             return Refusal(401, _NOT_OURS)
         return entered

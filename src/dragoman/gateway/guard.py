@@ -1,4 +1,5 @@
-"""Who may come in. Asked before anything of a request is read but its head; no I/O, and the clock is an argument.
+"""Who may come in. Asked before anything of a request is read but its head; no I/O of its own, and the clock is an
+argument.
 
 In this order: is this request meant for us and sent by a page of ours or by no page (`host_check`), does it carry a
 token that we know, and does its principal keep to the rate (`rate_limiter`).
@@ -16,8 +17,9 @@ from typing import Final
 
 from dragoman.gateway.headers import Headers, has_our_header, value_of
 from dragoman.gateway.host_check import HostCheck, Refusal
-from dragoman.gateway.login_store import LoginHalves, LoginStore, page_key_in
+from dragoman.gateway.login_store import LoginCookies, LoginStore, page_key_in
 from dragoman.gateway.rate_limiter import RateLimiter
+from dragoman.gateway.shared_state import LoginHalves, SharedLogins, SharedRates, SharedTokens
 from dragoman.gateway.token_types import Token, TokenIdentity, Unsure, digest_of
 
 # A token of ours is 43 characters; one that is longer than this is rejected and not hashed.
@@ -37,41 +39,42 @@ UNSURE_SECONDS: Final = 60.0
 
 
 class Guard:
-    """Admit requests to one server. `tokens` returns those that are valid now, or raises `Unsure`; `hosts` are names
-    that the server answers to; `logins` are those of browsers, which are kept in memory if not given."""
+    """Admit requests to one server. `hosts` are names that the server answers to; `logins` are those of browsers, which
+    are kept in memory if not given; the cookies of them are this server's own."""
 
     def __init__(
         self,
-        tokens: Callable[[], Iterable[Token]],
+        tokens: SharedTokens,
         hosts: Iterable[str],
         port: int,
         clock: Callable[[], float],
-        logins: LoginStore | None = None,
+        logins: SharedLogins | None = None,
     ) -> None:
         self._tokens = tokens
         self._host_check = HostCheck(hosts, port)
-        self._requests = RateLimiter(RATE, BURST, clock)
-        self._messages = RateLimiter(MESSAGE_RATE, MESSAGE_BURST, clock)
-        self._wrong_tokens = RateLimiter(_WRONG_RATE, _WRONG_BURST, clock)
+        self._requests: SharedRates = RateLimiter(RATE, BURST, clock)
+        self._messages: SharedRates = RateLimiter(MESSAGE_RATE, MESSAGE_BURST, clock)
+        self._wrong_tokens: SharedRates = RateLimiter(_WRONG_RATE, _WRONG_BURST, clock)
         self._clock = clock
         self._unsure_since: float | None = None
-        self.logins: Final = logins or LoginStore(port, clock)
+        self.logins: Final[SharedLogins] = logins or LoginStore(clock)
+        self.cookies: Final = LoginCookies(port)
 
     def refusal(self, headers: Headers, scheme: str) -> Refusal | None:
         """Return a `Refusal` if a request is not meant for this server, or comes from a page of another origin."""
         return self._host_check.refusal(headers, scheme)
 
-    def authenticate(self, headers: Headers, address: str, method: str = "GET") -> TokenIdentity | Refusal:
+    async def authenticate(self, headers: Headers, address: str, method: str = "GET") -> TokenIdentity | Refusal:
         """Return the identity of the bearer token, or of the login cookie that stands for one; else a `Refusal`. With
         an `Authorization` header cookies are ignored."""
         try:
-            return self._authenticate(headers, address, method)
+            return await self._authenticate(headers, address, method)
         except Unsure:
             return Refusal(503, "The tokens cannot be read now. Try again later.")
 
-    def _authenticate(self, headers: Headers, address: str, method: str) -> TokenIdentity | Refusal:
+    async def _authenticate(self, headers: Headers, address: str, method: str) -> TokenIdentity | Refusal:
         shown = _bearer(headers)
-        token = None if shown is None else self._find(shown)
+        token = None if shown is None else await self._find(shown)
         # A request that sends a token is judged by it alone: a page could add a cookie to it, but not the other way
         # round.
         cookies = [] if value_of(headers, b"authorization") is not None else self._cookies_in(headers)
@@ -79,46 +82,46 @@ class Guard:
         if cookies:
             if not _is_of_our_page(headers, method):
                 return Refusal(403, "A cookie counts only for our own page.")
-            cookie, token = self._find_login(cookies, page_key_in(headers))
+            cookie, token = await self._find_login(cookies, page_key_in(headers))
         if token is None:
             # Only failures are limited by address, never a valid token: behind a proxy many clients share an address.
-            if not self._wrong_tokens.acquire(address):
+            if not await self._wrong_tokens.acquire(address):
                 return Refusal(429, "Too many wrong tokens. Wait a minute.")
             if cookies:
                 return Refusal(401, "This login has ended, or another page asks. Open the page and log in again.")
             return Refusal(401, "A valid token is needed: Authorization: Bearer TOKEN.")
-        if not self._requests.acquire(token.principal):
+        if not await self._requests.acquire(token.principal):
             return Refusal(429, "Too many requests. Slow down.")
         return TokenIdentity(token.name, token.principal, token.scopes, cookie, token.digest, token.limits)
 
-    def admit(self, token_identity: TokenIdentity) -> TokenIdentity | Refusal:
+    async def admit(self, token_identity: TokenIdentity) -> TokenIdentity | Refusal:
         """Return the identity of a client that needs no token; a `Refusal` past the request rate of its principal."""
-        if not self._requests.acquire(token_identity.principal):
+        if not await self._requests.acquire(token_identity.principal):
             return Refusal(429, "Too many requests. Slow down.")
         return token_identity
 
-    def message_delay(self, token_identity: TokenIdentity) -> float:
+    async def message_delay(self, token_identity: TokenIdentity) -> float:
         """Return after how many seconds a message that came on a socket may be received. Counts it, and keeps the login
         alive that the socket was opened by."""
         if token_identity.cookie:
-            self.logins.touch(token_identity.cookie)
-        return self._messages.delay(token_identity.principal)
+            await self.logins.touch(token_identity.cookie)
+        return await self._messages.delay(token_identity.principal)
 
-    def log_in(self, token_identity: TokenIdentity) -> LoginHalves | None:
+    async def log_in(self, token_identity: TokenIdentity) -> LoginHalves | None:
         """Make a login for the token that was shown; None: it was revoked just now, or the file cannot be read."""
         try:
-            return self.logins.make(token_identity.digest) if self._is_stored(token_identity) else None
+            return await self.logins.make(token_identity.digest) if await self._is_stored(token_identity) else None
         except Unsure:
             return None
 
-    def is_valid(self, token_identity: TokenIdentity) -> bool:
+    async def is_valid(self, token_identity: TokenIdentity) -> bool:
         """Return whether the token of this identity, by its digest, is still valid; True if it has none. While the
         tokens cannot be read: True for `UNSURE_SECONDS`, then False."""
         if not token_identity.token:
             return True
         now = self._clock()
         try:
-            is_stored = self._is_stored(token_identity)
+            is_stored = await self._is_stored(token_identity)
         except Unsure:
             # The clock starts with the first failure, and a file that can be read again stops it.
             if self._unsure_since is None:
@@ -127,19 +130,19 @@ class Guard:
         self._unsure_since = None
         return is_stored
 
-    def is_logged_in(self, token_identity: TokenIdentity) -> bool:
+    async def is_logged_in(self, token_identity: TokenIdentity) -> bool:
         """Return whether the login cookie of this identity is still valid; True if it has none."""
-        return not token_identity.cookie or self.logins.is_valid(token_identity.cookie)
+        return not token_identity.cookie or await self.logins.is_valid(token_identity.cookie)
 
-    def _is_stored(self, token_identity: TokenIdentity) -> bool:
-        return any(token.digest == token_identity.digest for token in self._tokens())
+    async def _is_stored(self, token_identity: TokenIdentity) -> bool:
+        return any(token.digest == token_identity.digest for token in await self._tokens.valid())
 
-    def _find(self, shown: bytes) -> Token | None:
+    async def _find(self, shown: bytes) -> Token | None:
         """Return the token that was sent; None if it is not known."""
         # Every token is compared, and each in constant time: how long this takes must not tell how close a guess was.
         digest = digest_of(shown)
         found = None
-        for token in self._tokens():
+        for token in await self._tokens.valid():
             if hmac.compare_digest(token.digest, digest):
                 found = token
         return found
@@ -148,18 +151,18 @@ class Guard:
         shown = b"; ".join(value for name, value in headers if name == b"cookie")
         origin = value_of(headers, b"origin")
         secure = None if origin is None else origin.lower().startswith("https:")
-        return self.logins.shown(shown.decode("latin-1"), secure=secure)
+        return self.cookies.shown(shown.decode("latin-1"), secure=secure)
 
-    def _find_login(self, cookies: list[str], page_key: str) -> tuple[str, Token | None]:
+    async def _find_login(self, cookies: list[str], page_key: str) -> tuple[str, Token | None]:
         """Return the cookie that this page key belongs to, and the token it stands for, if that was not revoked."""
         for cookie in cookies:
-            digest = self.logins.token_digest(cookie, page_key)
+            digest = await self.logins.token_digest(cookie, page_key)
             if digest is None:
                 continue
-            found = next((token for token in self._tokens() if token.digest == digest), None)
+            found = next((token for token in await self._tokens.valid() if token.digest == digest), None)
             # The token was revoked: its logins end with it, here at the latest.
             if found is None:
-                self.logins.end(cookie)
+                await self.logins.end(cookie)
             return cookie, found
         return "", None
 

@@ -18,14 +18,13 @@ from dragoman import limits
 from dragoman.gateway.agent_pool import AgentPool
 from dragoman.gateway.agent_source import AgentSource
 from dragoman.gateway.ceilings import Ceilings
-from dragoman.gateway.connections import KEPT_SECONDS, Connections
+from dragoman.gateway.connections import KEPT_SECONDS, Connections, IsValid
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.monitor import BackgroundTasks, Monitor
 from dragoman.gateway.open_questions import OnPermission, PermissionRecorder
 from dragoman.gateway.session_access import FolderOf, SessionAccess
 from dragoman.gateway.session_directory import SessionDirectory
 from dragoman.gateway.shared_session import SharedSessions
-from dragoman.gateway.token_types import TokenIdentity
 from dragoman.store.recording import Recordings
 
 _log = logging.getLogger(__name__)
@@ -85,9 +84,7 @@ class Hub:
         """Return whether `close` was called."""
         return not self.connections.accepts
 
-    async def sweep(
-        self, is_valid: Callable[[TokenIdentity], bool], is_logged_in: Callable[[TokenIdentity], bool]
-    ) -> None:
+    async def sweep(self, is_valid: IsValid, is_logged_in: IsValid) -> None:
         """Run until cancelled: stop idle agents and close expired connections, at intervals."""
         loop = asyncio.get_running_loop()
         idle_seconds = self.agents.source.idle_seconds or _SWEEP_SECONDS

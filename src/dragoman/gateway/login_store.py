@@ -14,12 +14,13 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from dragoman import limits
 from dragoman.gateway.login_file import LOGINS, LoginFile, StoredLogin
+from dragoman.gateway.shared_state import LoginHalves
 
 # Unused for a day, it is forgotten; after a week the token is wanted again.
 IDLE_SECONDS: Final = 24 * 3600.0
@@ -41,19 +42,11 @@ PAGE_KEY_HEADER: Final = b"x-dragoman-page-key"
 _OFFERED: Final = b"dragoman."
 
 
-class LoginHalves(NamedTuple):
-    """Both halves of a new login, which are given out here and can never be read again."""
-
-    cookie: str
-    page_key: str
-
-
 class LoginStore:
-    """The logins of one server. `port` is in the name of the cookie: ports of one machine share a browser's cookies.
-    `clock` is that of the wall where there is a `file`."""
+    """The logins of one server alone, as the embedded `SharedLogins`. `clock` is that of the wall where there is a
+    `file`."""
 
-    def __init__(self, port: int, clock: Callable[[], float], file: LoginFile | None = None) -> None:
-        self._name = f"dragoman-{port}"
+    def __init__(self, clock: Callable[[], float], file: LoginFile | None = None) -> None:
         self._clock = clock
         self._file = file
         # By the cookie's own digest, the one used last at the end.
@@ -61,7 +54,7 @@ class LoginStore:
         self._version = self._written = 0
         self._writing: asyncio.Task[None] | None = None
 
-    def make(self, token_digest: str) -> LoginHalves:
+    async def make(self, token_digest: str) -> LoginHalves:
         """Make a login for a token that was shown, and return its two halves. Evicts the oldest past the limits."""
         halves = LoginHalves(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
         now = self._clock()
@@ -76,32 +69,38 @@ class LoginStore:
         self._version += 1
         return halves
 
-    def token_digest(self, digest: str, page_key: str) -> str | None:
+    async def token_digest(self, digest: str, page_key: str) -> str | None:
         """Return the digest of the token that a login stands for, by the digest of its cookie and its page key itself;
         None where the two do not belong together, or are not valid any more. Counts as a use."""
         kept = self._logins.get(digest)
         shown = _digest(page_key[:_LENGTH])
         # Compared in any case: how long it takes says nothing.
         fits = hmac.compare_digest(shown, shown[::-1] if kept is None else kept.page_key)
-        if kept is None or not fits or not self.is_valid(digest):
+        if kept is None or not fits or not self._knows(digest):
             return None
-        self.touch(digest)
+        self._touch(digest)
         return kept.token
 
-    def touch(self, digest: str) -> None:
+    async def touch(self, digest: str) -> None:
         """Note a use of a login, which keeps it alive for another while; one that is over stays over."""
-        if self.is_valid(digest):
+        self._touch(digest)
+
+    def _touch(self, digest: str) -> None:
+        if self._knows(digest):
             # Taken out and put back at the end: the dict stays in the order of use.
             kept = self._logins.pop(digest)
             self._logins[digest] = msgspec.structs.replace(kept, used=self._clock())
             self._version += 1
 
-    def is_valid(self, digest: str) -> bool:
+    async def is_valid(self, digest: str) -> bool:
         """Return whether a login is valid now. Does not count as a use."""
+        return self._knows(digest)
+
+    def _knows(self, digest: str) -> bool:
         kept = self._logins.get(digest)
         return kept is not None and self._is_alive(kept)
 
-    def end(self, digest: str) -> None:
+    async def end(self, digest: str) -> None:
         """End a login."""
         if self._logins.pop(digest, None) is not None:
             self._version += 1
@@ -136,6 +135,13 @@ class LoginStore:
     def _is_alive(self, kept: StoredLogin) -> bool:
         age, idle = self._clock() - kept.made, self._clock() - kept.used
         return -_CLOCK_SECONDS < age < LIFE_SECONDS and -_CLOCK_SECONDS < idle < IDLE_SECONDS
+
+
+class LoginCookies:
+    """The cookies of one server. `port` is in their name: ports of one machine share a browser's cookies."""
+
+    def __init__(self, port: int) -> None:
+        self._name = f"dragoman-{port}"
 
     def shown(self, header: str, *, secure: bool | None = None) -> list[str]:
         """Return the digests of the cookies of ours in a `Cookie` header.

@@ -113,12 +113,12 @@ class Pages:
         # A login must not make another one: it would outlive the first, and could not be ended by its owner.
         if token_identity.cookie:
             raise Stop(400, "Show the token: Authorization: Bearer TOKEN.")
-        halves = self._guard.log_in(token_identity)
+        halves = await self._guard.log_in(token_identity)
         if halves is None:
             raise Stop(401, "A valid token is needed.")
         # On disk before the browser has it: a login that the server forgets with a restart would look like a theft.
         await self._guard.logins.save()
-        cookie = self._guard.logins.header(halves.cookie, secure=_is_secure(scope))
+        cookie = self._guard.cookies.header(halves.cookie, secure=_is_secure(scope))
         await answer(send, 200, self._about(token_identity, pageKey=halves.page_key), [(b"set-cookie", cookie), *_SAFE])
 
     async def _me(self, scope: "Scope", receive: Receive, send: Send) -> None:
@@ -129,13 +129,13 @@ class Pages:
         if token_identity.cookie:
             # First in memory, so that no request comes in during the write; the connections last, because each has to
             # wait for its link.
-            self._guard.logins.end(token_identity.cookie)
+            await self._guard.logins.end(token_identity.cookie)
             await self._guard.logins.save()
             for hub in self._hubs.values():
                 for client_side in list(hub.connections.values()):
                     if client_side.connection.token_identity.cookie == token_identity.cookie:
                         await hub.connections.close(client_side, with_work=False)
-        gone = self._guard.logins.header("", secure=_is_secure(scope))
+        gone = self._guard.cookies.header("", secure=_is_secure(scope))
         await answer(send, 204, b"", [(b"set-cookie", gone), *_SAFE])
 
     def _about(self, token_identity: TokenIdentity, **more: str) -> bytes:

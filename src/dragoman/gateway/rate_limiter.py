@@ -10,7 +10,8 @@ _KEYS: Final = 10_000
 
 
 class RateLimiter:
-    """Allow so many at once (`burst`) and so many a second (`rate`), for each key: a token bucket. Does no I/O."""
+    """Allow so many at once (`burst`) and so many a second (`rate`), for each key: a token bucket. Does no I/O; the
+    embedded `SharedRates`."""
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
         self._rate = rate
@@ -18,13 +19,13 @@ class RateLimiter:
         self._clock = clock
         self._levels: dict[str, tuple[float, float]] = {}
 
-    def acquire(self, key: str) -> bool:
+    async def acquire(self, key: str) -> bool:
         """Take one, and return whether there was one. A key that asks too often is not punished further."""
         level = self._level(key)
         self._set_level(key, max(level - 1, 0))
         return level >= 1
 
-    def delay(self, key: str) -> float:
+    async def delay(self, key: str) -> float:
         """Take one and return the seconds the caller has to wait for it; 0 if there was one. The level may become
         negative, so that each further call gets a longer wait. Does not wait itself."""
         level = self._level(key) - 1

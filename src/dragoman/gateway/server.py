@@ -28,7 +28,7 @@ from dragoman.gateway.hub import Hub
 from dragoman.gateway.idle_sockets import SocketPeer, connected_to, shut_down
 from dragoman.gateway.login_file import LoginFile
 from dragoman.gateway.login_store import LoginStore
-from dragoman.gateway.token_store import TokenStore
+from dragoman.gateway.token_store import EmbeddedTokens, TokenStore
 
 # From the first byte of a request to the end of its headers.
 _HEADER_MILLISECONDS: Final = 10_000
@@ -79,7 +79,7 @@ class GatewayServer:
         # A server on loopback, or on every address, is also called by the names of loopback.
         hosts = {host, *allowed_hosts} | (LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else set())
         # Rates go by a clock that no one can set back, logins by that of the wall: they outlive a restart.
-        self._guard = Guard(tokens.valid, hosts, port, time.monotonic, self._login_store(logins))
+        self._guard = Guard(EmbeddedTokens(tokens.valid), hosts, port, time.monotonic, self._login_store(logins))
         # Under any other host name another machine may reach the server.
         self.open_to_own_user: Final = elephant and only_this_machine((host, *allowed_hosts))
         paths = (
@@ -171,10 +171,10 @@ class GatewayServer:
     def _login_store(self, folder: Path | None) -> LoginStore:
         """Return the logins of this address and port: another server with the same folder has a file of its own."""
         if folder is None:
-            return LoginStore(self.port, time.time)
+            return LoginStore(time.time)
         name = f"logins-{self.host.replace(':', '_').replace('/', '_')}-{self.port}.json"
         file = LoginFile(folder / name, lambda reason: self.hub.monitor.log.error("logins", file=name, reason=reason))
-        return LoginStore(self.port, time.time, file)
+        return LoginStore(time.time, file)
 
     async def _wait_until_replied(self) -> None:
         """Wait until no request is being answered, for at most `_REPLY_SECONDS`."""

@@ -174,7 +174,7 @@ class SocketEndpoint:
             frame = await socket.receive_frame()
             if frame is None:
                 return
-            delay = self._guard.message_delay(connection.token_identity)
+            delay = await self._guard.message_delay(connection.token_identity)
             if delay:
                 await asyncio.sleep(delay)
             if len(frame) > limits.FRAME_BYTES:

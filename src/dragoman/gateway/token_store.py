@@ -176,6 +176,17 @@ class TokenStore:
         self._read_if_changed()
 
 
+class EmbeddedTokens:
+    """The tokens of this server alone, as `SharedTokens`: `valid` returns those that are valid now."""
+
+    def __init__(self, valid: Callable[[], Sequence[Token]]) -> None:
+        self._valid = valid
+
+    async def valid(self) -> Sequence[Token]:
+        """Return them; the file is read, and may block for the disk, once a second at most."""
+        return self._valid()
+
+
 def is_token_name(name: str) -> bool:
     """Return whether a token, or a principal, may be called so."""
     return name.isprintable() and bool(name.strip()) and len(name) <= 64
