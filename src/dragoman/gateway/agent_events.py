@@ -86,8 +86,7 @@ class AgentEvents:
             return
         self._agent_side.link.consume()
         self._was_active = True
-        shared.receive_text(piece)
-        if shared.is_behind:
+        if shared.receive_text(piece) and shared.is_behind:
             self._agent_side.update_reading()
 
     def unread_bytes(self) -> int:

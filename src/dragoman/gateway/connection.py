@@ -167,10 +167,14 @@ class GatewayConnection:
                     self._send(line)
         return len(data)
 
-    def send_update(self, session_id: str, frame: bytes) -> None:
-        """Send an update of a session whose frame has no line break. What the link has written stands before it."""
-        if not self.is_closed:
-            self.streams.of_update(session_id).append(frame)
+    def send_update(self, session_id: str, frame: bytes) -> bool:
+        """Send an update of a session whose frame has no line break. What the link has written stands before it.
+        Return whether much of its stream is unread."""
+        if self.is_closed:
+            return False
+        buffer = self.streams.of_update(session_id)
+        buffer.append(frame)
+        return buffer.is_half_unread
 
     def pause_reading(self) -> None:
         self._may_read.clear()

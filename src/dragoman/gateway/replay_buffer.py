@@ -199,9 +199,14 @@ class ReplayBuffer:
         return self._unread
 
     @property
+    def is_half_unread(self) -> bool:
+        """Return whether more is unread than a reader that keeps up leaves."""
+        return self._unread * LAG > self.limit
+
+    @property
     def is_behind(self) -> bool:
         """Return whether a reader that is here, or is about to come for the first time, should be waited for."""
-        if self._unread * LAG <= self.limit:
+        if not self.is_half_unread:
             return False
         return self.reader is not None or (not self.was_opened and self._loop.time() < self._first_reader_until)
 
@@ -250,6 +255,7 @@ class ReplayBuffer:
         messages: list[StreamMessage] = []
         size = 0
         frames = self._frames
+        was_behind = self.is_behind
         # From the newest end: a reader that keeps up would else pass over everything that is kept, for each message.
         for index in range(number - self.last, 0):
             frame = frames[index]
@@ -261,7 +267,6 @@ class ReplayBuffer:
         reader.after = self._given = number
         reader.sent_bytes += size
         reader.steps += 1
-        was_behind = self.is_behind
         self._unread -= size + _OVERHEAD * len(messages)
         if was_behind and not self.is_behind:
             reader.is_catching_up = False

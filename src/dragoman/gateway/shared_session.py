@@ -226,14 +226,18 @@ class SharedSession:
         if event.__class__ is Idle:
             self.agent_side.on_turn_end(self.id)
 
-    def receive_text(self, piece: RelayedText) -> None:
-        """Send a piece of a message to the subscribers as it came; it changes nothing here."""
+    def receive_text(self, piece: RelayedText) -> bool:
+        """Send a piece of a message to the subscribers as it came, which changes nothing here. Return whether one of
+        them may be behind: False is certain."""
         if self._recording is not None or self._replay_client is not None:
             self.receive(piece.event(), piece.size)
-            return
+            return True
         self._turn_buffer.append(piece, piece.size)
+        may_be_behind = False
         for subscriber in self.subscribers:
-            subscriber.send_text(self.id, piece)
+            if subscriber.send_text(self.id, piece):
+                may_be_behind = True
+        return may_be_behind
 
     def join(self, client_side: "ClientSide", *, replay: bool) -> SessionOpened:
         """Subscribe a client to a session whose turn runs, and return how the session was opened.

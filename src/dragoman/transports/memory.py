@@ -168,6 +168,12 @@ class _Direction:
 
     def _deliver(self) -> None:
         self._is_scheduled = False
+        if self._faults is NO_FAULTS and 0 < len(self._buffer) <= limits.READ_BYTES and self._sink._reads:
+            # All at once, as the loop below would: an agent of this process sends one chunk after the other.
+            piece = bytes(self._buffer)
+            self._buffer.clear()
+            self._passed += len(piece)
+            self._sink._deliver(piece)
         budget = self._faults.per_turn or self._capacity
         while budget and self._buffer and self._sink._reads and not self._drops:
             size = self._next_piece(budget)
