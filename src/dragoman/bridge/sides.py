@@ -225,6 +225,9 @@ class BridgeAgentSide(BridgeSide):
         """Forward a piece of a message as it came, in a frame of the editor's dialect."""
         self.queue.put(partial(self._send_text, piece))
 
+    def on_read_end(self) -> None:
+        """Do nothing: a piece is a step of the queue, as any event is."""
+
     async def _send_text(self, piece: RelayedText) -> None:
         editor = self.other.link
         frame = self._outgoing_text.frame(editor.dialect, piece.message.session_id, piece)

@@ -18,6 +18,7 @@ from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, UsageError
 from dragoman.gateway.open_questions import answer_for_absent_clients
+from dragoman.gateway.replay_buffer import ReplayBuffer
 from dragoman.gateway.shared_session import SHORT_BYTES
 from dragoman.link.pending_events import PendingEvents
 from dragoman.vocabulary.asking import Extension, Note, Reply, Request
@@ -46,6 +47,7 @@ class AgentEvents:
         self._recorder = agent_side.pool.recorder
         self._sessions = agent_side.sessions
         self._was_active = False
+        self._streams: dict[ReplayBuffer, None] = {}  # that pieces of text of this read were appended to
 
     def was_active(self) -> bool:
         """Return whether an event has come since the last call."""
@@ -86,7 +88,16 @@ class AgentEvents:
             return
         self._agent_side.link.consume()
         self._was_active = True
-        if shared.receive_text(piece) and shared.is_behind:
+        shared.receive_text(piece, self._streams)
+
+    def on_read_end(self) -> None:
+        """Send what the pieces of one read have become, in one write for each stream."""
+        if not self._streams:
+            return
+        streams, self._streams = self._streams, {}
+        for stream in streams:
+            stream.flush()
+        if any(stream.is_half_unread for stream in streams):
             self._agent_side.update_reading()
 
     def unread_bytes(self) -> int:

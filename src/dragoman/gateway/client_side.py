@@ -158,18 +158,18 @@ class ClientSide:
             except UsageError:
                 self.on_noise("in the client's version this message is too large")
 
-    def send_text(self, session_id: str, piece: RelayedText) -> bool:
+    def send_text(self, session_id: str, piece: RelayedText) -> ReplayBuffer | None:
         """Send a piece of a message as it came, inside the frame that this client's dialect has for that message.
-        Return whether the client may be behind: False is certain."""
+        Return the stream that has to be flushed, if there is one."""
         link = self.link
         # The connection takes every frame at once, so nothing is left in the outbox, and this one stands behind all of
         # what was sent before it. Where that is not so, the piece is sent as any event is.
         if self.pending_replies or not link.outbox.flush_all():
             self.send_event(session_id, piece.event())
-            return True
+            return None
         if link.can_send and (frame := self._outgoing_text.frame(link.dialect, session_id, piece)):
             return self.connection.send_update(session_id, frame)
-        return False
+        return None
 
     @property
     def turn_state(self) -> str:

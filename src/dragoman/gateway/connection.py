@@ -167,14 +167,14 @@ class GatewayConnection:
                     self._send(line)
         return len(data)
 
-    def send_update(self, session_id: str, frame: bytes) -> bool:
+    def send_update(self, session_id: str, frame: bytes) -> ReplayBuffer | None:
         """Send an update of a session whose frame has no line break. What the link has written stands before it.
-        Return whether much of its stream is unread."""
+        Return the stream, whose reader is told by `flush`; None: the connection is closed."""
         if self.is_closed:
-            return False
+            return None
         buffer = self.streams.of_update(session_id)
-        buffer.append(frame)
-        return buffer.is_half_unread
+        buffer.append(frame, wake=False)
+        return buffer
 
     def pause_reading(self) -> None:
         self._may_read.clear()

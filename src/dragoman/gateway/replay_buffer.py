@@ -80,6 +80,7 @@ class StreamReader:
         self.is_catching_up = False  # see above
         self.is_nudged = False
         self.on_end: Callable[[], None] | None = None  # called once, when it is ended
+        self.send_now: Callable[[StreamBatch], None] | None = None  # sends in this step; used while `batch` waits
         self._buffer = buffer
         self._since = 0.0  # when the oldest message of the batch on its way was appended
         self._waiter: asyncio.Future[None] | None = None  # of `batch`, while there is nothing to give
@@ -106,6 +107,19 @@ class StreamReader:
         """Let `batch` return, though there may be no message: a stream that is silent for long is taken for dead."""
         self.is_nudged = True
         self.wake()
+
+    def flush(self) -> None:
+        """Send what is there in this step of the loop, if `batch` waits; else let it look again."""
+        buffer = self._buffer
+        if self._waiter is None or self.send_now is None or self.code or self.is_nudged or self.after >= buffer.last:
+            self.wake()
+            return
+        since, buffer.since = buffer.since, 0.0
+        self.send_now(buffer.next_batch(self))
+        if since and not self.is_nudged:  # else the write is not over yet, and its time is not known
+            buffer.sent(since)
+        if self.after < buffer.last:
+            self.wake()  # it was more than a batch
 
     def wake(self) -> None:
         """Let `batch` look again: there is a message, or the reader was ended or nudged."""
@@ -171,8 +185,9 @@ class ReplayBuffer:
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    def append(self, frame: bytes) -> None:
-        """Append a message. Takes everything; what no longer fits is evicted at the other end."""
+    def append(self, frame: bytes, *, wake: bool = True) -> None:
+        """Append a message. Takes everything; what no longer fits is evicted at the other end. Without `wake` the
+        reader is not told before `flush`."""
         cost = len(frame) + _OVERHEAD
         self._frames.append(frame)
         self.last += 1
@@ -187,11 +202,17 @@ class ReplayBuffer:
         if reader is not None:
             if not self.since:
                 self.since = self._loop.time()
-            reader.wake()
+            if wake:
+                reader.wake()
             if self._timer is None and self._unread * LAG > self.limit:
                 self._check_reader_later(reader)
         elif self._timer is None and self.is_behind:
             self._timer = self._loop.call_at(self._first_reader_until, self._on_reader_timeout)
+
+    def flush(self) -> None:
+        """Let the reader send, in this step of the loop if it can, what it was not told of."""
+        if self.reader is not None:
+            self.reader.flush()
 
     @property
     def unread(self) -> int:

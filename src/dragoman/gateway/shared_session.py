@@ -27,6 +27,7 @@ from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.logbook import principal_name
 from dragoman.gateway.open_questions import OpenQuestion, PermissionRecorder
+from dragoman.gateway.replay_buffer import ReplayBuffer
 from dragoman.gateway.setting_changes import SettingChanges
 from dragoman.gateway.turn_buffer import TurnBuffer
 from dragoman.store.recording import SessionRecorder
@@ -226,18 +227,17 @@ class SharedSession:
         if event.__class__ is Idle:
             self.agent_side.on_turn_end(self.id)
 
-    def receive_text(self, piece: RelayedText) -> bool:
-        """Send a piece of a message to the subscribers as it came, which changes nothing here. Return whether one of
-        them may be behind: False is certain."""
+    def receive_text(self, piece: RelayedText, streams: dict[ReplayBuffer, None]) -> None:
+        """Send a piece of a message to the subscribers as it came, which changes nothing here. The caller flushes
+        those that are added to `streams`, when it has no more pieces."""
         if self._recording is not None or self._replay_client is not None:
             self.receive(piece.event(), piece.size)
-            return True
+            return
         self._turn_buffer.append(piece, piece.size)
-        may_be_behind = False
         for subscriber in self.subscribers:
-            if subscriber.send_text(self.id, piece):
-                may_be_behind = True
-        return may_be_behind
+            stream = subscriber.send_text(self.id, piece)
+            if stream is not None:
+                streams[stream] = None
 
     def join(self, client_side: "ClientSide", *, replay: bool) -> SessionOpened:
         """Subscribe a client to a session whose turn runs, and return how the session was opened.

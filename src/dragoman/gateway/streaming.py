@@ -5,8 +5,10 @@ An event is `id: NUMBER` and one line of `data`, the message; a message has no l
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, MutableMapping
 from contextlib import suppress
+from functools import partial
+from types import coroutine
 from typing import Any, Final
 
 import msgspec
@@ -96,11 +98,25 @@ async def pump(
     """Send batches until the reader is ended or `gone` is done, and None after `every` seconds without one. Return
     whether the reader was ended by us."""
 
+    rest: Awaitable[None] | None = None  # of a write that was begun by `send_now` and has to wait
+
     async def send_all() -> None:
+        nonlocal rest
         while not reader.code:
             batch = await reader.batch()
+            begun, rest = rest, None
+            if begun is not None:
+                await begun
+                if batch is None:  # the nudge was for this write alone
+                    continue
             if not reader.code:
                 await send_batch(batch)
+
+    def send_now(batch: StreamBatch) -> None:
+        nonlocal rest
+        rest = begin(send_batch(batch))
+        if rest is not None:
+            reader.nudge()
 
     # The first that is done ends the stream: everything is sent and the reader ended, the client is gone, or the reader
     # was ended while a write hangs. Two tasks, a future and a timer: thousands of streams are open and silent.
@@ -124,6 +140,7 @@ async def pump(
     for task in tasks:
         task.add_done_callback(end)
     reader.on_end = end
+    reader.send_now = send_now
     if reader.code:
         end()
     try:
@@ -132,6 +149,7 @@ async def pump(
             await asyncio.wait(tasks[:1], timeout=_LAST_SECONDS)  # what is on its way is not cut
         return reader.code != 0
     finally:
+        reader.send_now = None
         if timer is not None:
             timer.cancel()
         for task in tasks:
@@ -140,6 +158,40 @@ async def pump(
             # Those two are how granian says that the socket is gone.
             if isinstance(ended, Exception) and not isinstance(ended, OSError | RuntimeError):
                 raise ended
+
+
+def begin(work: Awaitable[None]) -> Awaitable[None] | None:
+    """Do `work` up to where it has to wait. Return None if it is done, else what has to be awaited for the rest; an
+    exception is raised there as well."""
+    # Nearly every write is done at once. A task would do it in a later turn of the loop, behind those of all others.
+    steps = work.__await__()
+    try:
+        waited = next(steps)
+    except StopIteration:
+        return None
+    except Exception as error:
+        return _failed(error)
+    return _rest(steps, waited)
+
+
+async def _failed(error: Exception) -> None:
+    raise error
+
+
+@coroutine
+def _rest(steps: Generator[Any, Any, None], waited: object) -> Generator[Any, Any, None]:
+    """Go on with work that waits for `waited`."""
+    while True:
+        try:
+            value = yield waited
+        except BaseException as error:
+            step: Callable[[], object] = partial(steps.throw, error)
+        else:
+            step = partial(steps.send, value)
+        try:
+            waited = step()
+        except StopIteration:
+            return
 
 
 async def wait_until_gone(receive: Receive) -> None:

@@ -61,6 +61,9 @@ class RelayingHandler(Handler, Protocol):
     def on_text(self, piece: "RelayedText") -> None:
         """Receive a piece of a message; in place of `on_event`."""
 
+    def on_read_end(self) -> None:
+        """Learn that everything was handed up that the last read has brought."""
+
 
 class Watch(Protocol):
     """An observer of one request: when it leaves, and where its reply stands among everything else that arrives."""

@@ -109,7 +109,17 @@ class Link:
         *("begin_deadline", "deadline", "dialect_name", "fault", "hellos", "is_reading", "outbox", "role", "state"),
         *("version", "_adapted", "_all_answered", "_awaited", "_closed", "_counting", "_decode_text_update"),
         *("_dialect", "_end_task", "_framer", "_handler", "_handshake", "_is_lone", "_loop", "_our_hello", "_peer"),
-        *("_permitted", "_relay_text", "_running", "_slots", "_spoken", "_trace", "_transport", "_unconsumed"),
+        *(
+            "_permitted",
+            "_relay_text",
+            "_relaying",
+            "_running",
+            "_slots",
+            "_spoken",
+            "_trace",
+            "_transport",
+            "_unconsumed",
+        ),
         *("_unframed", "_unread", "__weakref__"),
     )
 
@@ -158,6 +168,7 @@ class Link:
         self._decode_text_update: DecodeTextUpdate | None = None
         # The way of text to a handler that passes it on; None where there is none.
         self._relay_text: Callable[[bytes], bool] | None = None
+        self._relaying: RelayingHandler | None = None
 
         # In: bytes that the handler has not consumed, bytes of a frame that has not ended, frames that wait.
         self._framer = Framer(limit=frame_limit) if greeted is None else greeted.framer
@@ -470,6 +481,11 @@ class Link:
             decode_text_update = self._decode_text_update
             if len(frames) > 1 and (not self.is_reading or self._permitted.request is _KEEP) and self._must_keep():
                 self._unread.extend(rest)
+        if self._relaying is not None:
+            try:
+                self._relaying.on_read_end()
+            except Exception as error:
+                self._handler.on_bug(error)
 
     def _must_keep(self) -> bool:
         """Whether frames have to wait: reading was stopped among them, or our own hello is awaited."""
@@ -685,7 +701,7 @@ class Link:
             if isinstance(self._handler, RelayingHandler):
                 from dragoman.link.text_relay import text_relay  # most links relay nothing
 
-                self._relay_text = text_relay(dialect, self._handler)
+                self._relay_text, self._relaying = text_relay(dialect, self._handler), self._handler
             else:
                 self._decode_text_update = dialect.decode_text_update
             # In a later turn of the loop: the application sends its first request before, and the agent works on it.
