@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 import pytest
 
 from dragoman.gateway.replay_buffer import GOING_AWAY, ReplayBuffer, StreamReader
+from dragoman.gateway.resuming import PLAIN
 from dragoman.gateway.streaming import Event, begin, stream_events
 from tests.support.waiting import until
 
@@ -44,7 +45,7 @@ class Socket:
 async def streaming(socket: Socket) -> tuple[ReplayBuffer, StreamReader, "asyncio.Task[None]"]:
     buffer = ReplayBuffer(lambda: None)
     reader = buffer.read(None)
-    task = asyncio.create_task(stream_events(reader, socket.receive, socket.send))
+    task = asyncio.create_task(stream_events(reader, socket.receive, socket.send, PLAIN))
     await until(lambda: reader._waiter is not None, "a reader that waits")
     return buffer, reader, task
 
