@@ -317,6 +317,25 @@ async def test_what_is_kept_is_for_the_user_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("RW6")
+@pytest.mark.parametrize("is_repository", [True, False])
+async def test_a_file_for_its_owner_alone_comes_back_as_that(tmp_path: Path, is_repository: bool) -> None:
+    folder = tmp_path / "project"
+    repository(folder) if is_repository else folder.mkdir()
+    for name, rights in (("secret", 0o600), ("tool", 0o700), ("plain", 0o644)):
+        (folder / name).write_text("x\n")
+        (folder / name).chmod(rights)
+    names = ("secret", "tool", "plain")
+    reads = [call("read_file", path=name) for name in names]
+    writes = [call("write_file", path=name, content="y\n") for name in names]
+    script = [*reads, {"say": "."}, *writes, {"say": "."}, bash(f"rm {' '.join(names)}"), {"say": "done"}]
+    async with desk(tmp_path, script, folder=folder) as it:
+        await it.say("delete")
+        assert not any((folder / name).exists() for name in names), it.model.results
+        await it.rewind(scope="files")
+        assert [stat.S_IMODE((folder / name).stat().st_mode) for name in names] == [0o600, 0o700, 0o644]
+
+
+@pytest.mark.requirement("RW6")
 async def test_with_the_session_its_checkpoints_are_deleted(tmp_path: Path) -> None:
     async with desk(tmp_path, [bash("echo x > file; echo y > new"), {"say": "done"}]) as it:
         await it.say("write")

@@ -80,6 +80,8 @@ class Look(NamedTuple):
     left_out: Sequence[str]
     # The names of all contents that were kept.
     kept: Sequence[str] = ()
+    # Paths of files that were kept and that only their owner may read: git's modes do not say it.
+    private: Sequence[str] = ()
 
 
 class Repository(NamedTuple):
@@ -359,7 +361,7 @@ class ShadowGit:
         changes = {path: ImageChange(found[path], now.get(path)) for path in sorted_out.kept}
         changes |= {path: ImageChange(found[path], sorted_out.large[path]) for path in large}
         changed = {path: change for path, change in changes.items() if change.before != change.after}
-        return Look(index, changed, sorted_out.sentences, [image.id for image in now.values()])
+        return Look(index, changed, sorted_out.sentences, [image.id for image in now.values()], sorted_out.private)
 
     def _entries(self, index: str, paths: Mapping[str, int]) -> dict[str, FileImage]:
         """Return what an index has of these paths, whose modes are known; looked up one by one, in one run of git."""
@@ -389,12 +391,14 @@ class _SortedOut(NamedTuple):
     kept: dict[str, int]
     large: dict[str, FileImage]
     sentences: list[str]
+    private: list[str]
 
 
 def _sort_out(top: str, found: Iterable[str]) -> _SortedOut:
     """Look at files before git does, which fails at what it cannot read and has no bound."""
     kept: dict[str, int] = {}
     large: dict[str, FileImage] = {}
+    private: list[str] = []
     unreadable, total, count = 0, 0, 0
     for path in found:
         whole = os.path.join(top, path)
@@ -414,11 +418,18 @@ def _sort_out(top: str, found: Iterable[str]) -> _SortedOut:
             kept[path] = mode
             total += status.st_size
             count += 1
+            if is_private(status):
+                private.append(path)
     sentences = [f"{unreadable} files cannot be read"] if unreadable else []
     if large:
         names = ", ".join(sorted(large)[:3]) + (", …" if len(large) > 3 else "")
         sentences.append(f"{len(large)} files are too large or too many to be kept: {names}")
-    return _SortedOut(kept, large, sentences)
+    return _SortedOut(kept, large, sentences, private)
+
+
+def is_private(status: os.stat_result) -> bool:
+    """Return whether only its owner may read a file."""
+    return stat.S_ISREG(status.st_mode) and not status.st_mode & (stat.S_IRGRP | stat.S_IROTH)
 
 
 def _quoted(path: str) -> str:

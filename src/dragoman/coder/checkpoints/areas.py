@@ -27,6 +27,7 @@ from dragoman.host.shadow_git import (
     ShadowFailed,
     ShadowGit,
     find_repository,
+    is_private,
 )
 
 # Below our data folder.
@@ -36,6 +37,7 @@ TOUCHED: Final = "touched"
 SESSIONS: Final = "sessions"
 OBJECTS: Final = "objects"
 IDS: Final = "ids"
+_PRIVATE: Final = "private"
 _LINK: Final = 0o120000
 _SHARED: Final = "sharedindex."
 
@@ -74,10 +76,25 @@ class SessionPlace:
 
     def note_ids(self, ids: Iterable[str]) -> None:
         """Add names to those that are needed; they are on disk when this returns."""
-        data = "".join(f"{id}\n" for id in ids).encode()
+        self._append(IDS, "".join(f"{id}\n" for id in ids).encode())
+
+    def note_private(self, paths: Iterable[str]) -> None:
+        """Add paths to those whose files are for their owner alone when they come back; on disk when this returns."""
+        known = self.private_paths()
+        self._append(_PRIVATE, b"".join(os.fsencode(path) + b"\0" for path in paths if path not in known))
+
+    def private_paths(self) -> set[str]:
+        """Return the paths that were private when they were looked at."""
+        try:
+            with open(self.path(_PRIVATE), "rb") as file:
+                return {os.fsdecode(path) for path in file.read().split(b"\0")[:-1]}
+        except FileNotFoundError:
+            return set()
+
+    def _append(self, name: str, data: bytes) -> None:
         if data:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            with open(os.open(self.path(IDS), flags, 0o600), "ab") as file:
+            with open(os.open(self.path(name), flags, 0o600), "ab") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -125,6 +142,7 @@ class GitArea:
             else:
                 found = self._shadow.look(self._place.path(index), self._place.path(new), only)
             self._place.note_ids(found.kept)
+            self._place.note_private(found.private)
         return found._replace(index_file=os.path.basename(found.index_file))
 
     def sync(self) -> None:
@@ -146,6 +164,10 @@ class GitArea:
     def read(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Return contents by name; what is not kept any more is left out. Blocks. Raises `ShadowFailed`."""
         return self._shadow.read(ids)
+
+    def private_paths(self) -> set[str]:
+        """Return the whole paths of files that were for their owner alone. Blocks."""
+        return {os.path.join(self.top, path) for path in self._place.private_paths()}
 
     def image_of(self, data: bytes, mode: int) -> FileImage:
         """Return the image of a content."""
@@ -190,6 +212,8 @@ class TouchedFiles:
                 with replaced_file(target) as file:
                     file.write(data)
             self._place.note_ids([image.id])
+            if is_private(os.lstat(path)):
+                self._place.note_private([path])
         return image
 
     def adopt(self, steps: Sequence[CheckpointStep]) -> None:
@@ -206,6 +230,10 @@ class TouchedFiles:
             with suppress(OSError), open(self._path(id), "rb") as file:
                 found[id] = file.read()
         return found
+
+    def private_paths(self) -> set[str]:
+        """Return the whole paths of files that were for their owner alone. Blocks."""
+        return self._place.private_paths()
 
     def image_of(self, data: bytes, mode: int) -> FileImage:
         """Return the image of a content."""

@@ -15,7 +15,7 @@ from dragoman.coder.checkpoints.areas import Areas
 from dragoman.coder.checkpoints.plan import CHANGED_SINCE, FileTarget, Trouble
 from dragoman.host.openat import beside
 from dragoman.host.paths import Place, is_inside
-from dragoman.host.shadow_git import TOO_LARGE, FileImage
+from dragoman.host.shadow_git import FILE_BYTES, TOO_LARGE, FileImage
 
 _LEAVING: Final = ".dragoman-"
 _LINK: Final = 0o120000
@@ -31,6 +31,7 @@ class Restoring:
         # The nearest root first: a root in a root is reached without a way through the outer one.
         self._roots = sorted(roots, key=len, reverse=True)
         self._name = f"{_LEAVING}{rewind_id}"
+        self._private_paths: dict[str, set[str]] = {}
         # Called before each file; a test kills the process there.
         self.at: Callable[[str], None] = lambda path: None
 
@@ -93,7 +94,7 @@ class Restoring:
             if target.target.mode == _LINK:
                 os.symlink(data, os.fsencode(new), dir_fd=folder)
             else:
-                self._write(folder, name, new, data, is_program=bool(target.target.mode & 0o111))
+                self._write(folder, name, new, data, target)
             # As late as can be: between this look and the next line nothing else is done.
             if self._image(folder, name, target) != target.now:
                 return CHANGED_SINCE
@@ -103,14 +104,31 @@ class Restoring:
             with suppress(OSError):
                 os.unlink(new, dir_fd=folder)
 
-    def _write(self, folder: int, name: str, new: str, data: bytes, *, is_program: bool) -> None:
-        with open(os.open(new, _NEW, 0o777 if is_program else 0o666, dir_fd=folder), "wb") as file:
+    def _write(self, folder: int, name: str, new: str, data: bytes, target: FileTarget) -> None:
+        is_program = target.target is not None and bool(target.target.mode & 0o111)
+        rights = self._rights_of(folder, name)
+        # Nobody else reads what is written before it has the rights that it is to have.
+        is_shared = rights is None and target.path not in self._private(target.area)
+        mode = (0o777 if is_program else 0o666) & (0o777 if is_shared else 0o700)
+        with open(os.open(new, _NEW, mode, dir_fd=folder), "wb") as file:
+            if rights is not None:
+                os.fchmod(file.fileno(), rights | (rights & 0o444) >> 2 if is_program else rights)
             file.write(data)
-            with suppress(FileNotFoundError):
-                before = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                if stat.S_ISREG(before.st_mode):
-                    rights = stat.S_IMODE(before.st_mode) & 0o666
-                    os.fchmod(file.fileno(), rights | (rights & 0o444) >> 2 if is_program else rights)
+
+    def _rights_of(self, folder: int, name: str) -> int | None:
+        """Return who may read and write the file that stands there; None: there is none."""
+        try:
+            before = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        return stat.S_IMODE(before.st_mode) & 0o666 if stat.S_ISREG(before.st_mode) else None
+
+    def _private(self, top: str) -> set[str]:
+        """Return the files of an area that were for their owner alone."""
+        if top not in self._private_paths:
+            area = self._areas.of(top)
+            self._private_paths[top] = set() if area is None else area.private_paths()
+        return self._private_paths[top]
 
     def _image(self, folder: int, name: str, target: FileTarget) -> FileImage | None:
         """Return what stands there under this name; None: no file."""
@@ -124,7 +142,8 @@ class Restoring:
         if not stat.S_ISREG(status.st_mode):
             return None
         mode = 0o100755 if status.st_mode & stat.S_IXUSR else 0o100644
-        if target.now is not None and not target.now.is_kept:
+        # A file that has become a huge one meanwhile is not read to see that.
+        if (target.now is not None and not target.now.is_kept) or status.st_size > FILE_BYTES:
             return FileImage(mode, f"{TOO_LARGE}{status.st_size}:{status.st_mtime_ns}")
         with open(os.open(name, _READ, dir_fd=folder), "rb") as file:
             return area.image_of(file.read(), mode)
