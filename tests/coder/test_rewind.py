@@ -307,6 +307,18 @@ async def test_a_program_of_a_submodule_is_not_started(tmp_path: Path) -> None:
     assert (tmp_path / "sprung").exists()  # it is a trap
 
 
+@pytest.mark.requirement("RW5")
+@pytest.mark.parametrize("name", ["info/exclude", f"sharedindex.{'0' * 40}"])
+async def test_a_pipe_in_the_git_folder_holds_nothing_up(tmp_path: Path, name: str) -> None:
+    folder = repository(tmp_path / "project")
+    (folder / ".git" / name).unlink(missing_ok=True)
+    os.mkfifo(folder / ".git" / name)
+    async with desk(tmp_path, [bash("echo x > file"), {"say": "done"}], folder=folder) as it:
+        await it.say("write")
+        await it.rewind(scope="files")
+        assert (folder / "file").read_text() == "one\n"
+
+
 @pytest.mark.requirement("RW6")
 async def test_what_is_kept_is_for_the_user_alone(tmp_path: Path) -> None:
     async with desk(tmp_path, [bash("echo x > file; echo y > new"), {"say": "done"}]) as it:

@@ -7,17 +7,25 @@ putting one where we expect a file. So the file is opened without waiting, looke
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader
 from typing import Final
 
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
+@contextmanager
+def open_regular(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
+    """Open a regular file, links followed. `OSError` for anything else; never waits."""
+    with open(os.open(path, _FLAGS), "rb") as file:
+        check_regular(file.fileno(), path)
+        yield file
+
+
 def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
     """Return the first `limit` bytes of a regular file, links followed. `OSError` for anything else; never waits."""
-    fd = os.open(path, _FLAGS)
-    with open(fd, "rb") as file:
-        check_regular(fd, path)
+    with open_regular(path) as file:
         return file.read(limit)
 
 

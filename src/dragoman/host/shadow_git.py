@@ -29,6 +29,7 @@ from dragoman.errors import WorldError
 from dragoman.host.paths import is_inside
 from dragoman.host.private_file import make_private_folder, replaced_file
 from dragoman.host.programs import path_outside
+from dragoman.host.regular_file import open_regular, read_regular
 from dragoman.host.safe_git import leads_elsewhere, safe_git_environment
 
 # A file of more is not kept, nor more than so many files and bytes at one look.
@@ -183,8 +184,9 @@ class ShadowGit:
             f"[splitIndex]\n\tsharedIndexExpire = never\n{extension}",
         )
         _write(f"{self.folder}/info/attributes", _ATTRIBUTES)
-        with suppress(OSError), open(self.repository.exclude, encoding="utf-8", errors="surrogateescape") as file:
-            _write(f"{self.folder}/info/exclude", file.read(FILE_BYTES))
+        with suppress(OSError):
+            excluded = read_regular(self.repository.exclude, FILE_BYTES)
+            _write(f"{self.folder}/info/exclude", excluded.decode("utf-8", "surrogateescape"))
 
     def first_look(self, index: str) -> Look:
         """Keep what no object of the project has, and make an index of all files. Its changes are none."""
@@ -265,7 +267,8 @@ class ShadowGit:
         try:
             for name in os.listdir(source):
                 if name.startswith("sharedindex."):
-                    with suppress(FileExistsError):
+                    # It is there already, or cannot be copied: then git cannot read the index, which is made anew.
+                    with suppress(OSError):
                         _copy(os.path.join(source, name), os.path.join(self.folder, name))
             _copy(self.repository.index_file, index)
         except FileNotFoundError:  # nothing was ever added
@@ -455,7 +458,10 @@ def _size(path: str) -> int:
 
 
 def _copy(source: str, target: str) -> None:
-    with open(source, "rb") as read, open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as write:
+    with (
+        open_regular(source) as read,
+        open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as write,
+    ):
         while data := read.read(1 << 20):
             write.write(data)
         write.flush()

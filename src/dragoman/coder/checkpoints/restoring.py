@@ -107,7 +107,7 @@ class Restoring:
     def _write(self, folder: int, name: str, new: str, data: bytes, target: FileTarget) -> None:
         is_program = target.target is not None and bool(target.target.mode & 0o111)
         rights = self._rights_of(folder, name)
-        # Nobody else reads what is written before it has the rights that it is to have.
+        # A new file has its rights before its content: a secret must not be readable for a moment either.
         is_shared = rights is None and target.path not in self._private(target.area)
         mode = (0o777 if is_program else 0o666) & (0o777 if is_shared else 0o700)
         with open(os.open(new, _NEW, mode, dir_fd=folder), "wb") as file:
