@@ -101,7 +101,9 @@ class Killed:
             path.unlink(missing_ok=True)
             if text is not None:
                 path.parent.mkdir(exist_ok=True)
-                path.write_text(text)
+                whole = self.home / "written"  # a kill while a turn itself writes is not what this is about
+                whole.write_text(text)
+                whole.replace(path)
         await checkpoints.end_turn()
 
     async def end(self, checkpoints: Checkpoints, rewinder: Rewinder, log: StoredLog) -> None:
