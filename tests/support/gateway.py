@@ -15,6 +15,7 @@ from dragoman.agent.agent import Agent
 from dragoman.gateway.agent_source import AgentSource, in_process
 from dragoman.gateway.ceilings import Ceilings
 from dragoman.gateway.hub import Hub
+from dragoman.gateway.issuer_settings import IssuerSettings
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.open_questions import OnPermission
 from dragoman.gateway.server import GatewayServer
@@ -78,6 +79,7 @@ async def gateway(
     on_permission: OnPermission | None = None,
     beside: Mapping[str, Agent] | None = None,
     certificate: tuple[Path, Path] | tuple[None, None] = (None, None),
+    issuer: IssuerSettings | None = None,
 ) -> AsyncIterator[Served]:
     """The agent behind a gateway; with others `beside` it, by their names, it is called `main`."""
     tokens = TokenStore(folder / "tokens.json")
@@ -107,6 +109,7 @@ async def gateway(
         allowed_hosts=allowed,
         certificate=certificate[0],
         key=certificate[1],
+        issuer=issuer,
     )
     await server.start()
     try:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dragoman import background
 from dragoman.cli.common_options import Commands, add_command, add_thinking
 from dragoman.cli.errors import print_error
+from dragoman.cli.issuer_options import add_issuer_options
 from dragoman.cli.server_token_options import add_token_options, change_tokens, wants_change
 
 _DESCRIPTION = """\
@@ -72,6 +73,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         default=[],
         help="the only folders in which sessions may be opened; can be given several times",
     )
+    add_issuer_options(parser)
     _add_running(parser)
     add_token_options(parser)
     return parser

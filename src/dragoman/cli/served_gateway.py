@@ -20,6 +20,7 @@ from dragoman.coder.model_registry import DEMO
 if TYPE_CHECKING:
     from dragoman.cli.served_agent import ServedAgent
     from dragoman.gateway.hub import Hub
+    from dragoman.gateway.issuer_settings import IssuerSettings
     from dragoman.gateway.logbook import Logbook
     from dragoman.gateway.open_questions import OnPermission
     from dragoman.gateway.server import GatewayServer
@@ -39,6 +40,7 @@ class PreparedGateway(NamedTuple):
     log: "Logbook"
     served: "Sequence[ServedAgent]"  # at least one; the first is that of `/acp`
     limits: "TokenLimits"
+    issuer: "IssuerSettings | None" = None
 
     @property
     def is_demo(self) -> bool:
@@ -66,6 +68,7 @@ class PreparedGateway(NamedTuple):
             key=_path(given.key),
             elephant=given.elephant,
             logins=own_file("gateway"),
+            issuer=self.issuer,
         )
 
     def _hub(self, one: "ServedAgent", beside: "Hub | None") -> "Hub":
@@ -89,6 +92,7 @@ class PreparedGateway(NamedTuple):
 
 def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook") -> PreparedGateway:
     """Check a command line and choose the agent. Raise `CommandError` or `UsageError` for what is wrong."""
+    from dragoman.cli.issuer_options import issuer_settings
     from dragoman.cli.key_variables import hide_keys
     from dragoman.cli.token_fields import server_limits
     from dragoman.gateway.host_check import is_loopback
@@ -100,7 +104,8 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
         from dragoman.cli.certificate import check_pair
 
         check_pair(Path(arguments.certificate).expanduser(), Path(arguments.key).expanduser())
-    if not is_loopback(arguments.host) and not tokens.valid():
+    issuer = issuer_settings(arguments)
+    if not is_loopback(arguments.host) and not tokens.valid() and issuer is None:
         raise CommandError(
             f"without a token the server answers only this machine: make one with "
             f"`dragoman tokens create NAME`, then serve on {arguments.host}"
@@ -114,7 +119,7 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
     _check_home(arguments, tokens)
     limits = server_limits(arguments)
     served = _served(arguments, tokens, error_reporter(log))
-    return PreparedGateway(arguments, tokens, log, served, limits)
+    return PreparedGateway(arguments, tokens, log, served, limits, issuer)
 
 
 def _served(
@@ -163,8 +168,10 @@ def _check_home(arguments: argparse.Namespace, tokens: "TokenStore") -> None:
 
 def _private(arguments: argparse.Namespace, tokens: "TokenStore") -> list[str]:
     """Return the paths that are the server's own, and no agent's to read or write."""
-    key = _path(arguments.key)
-    return [str(path) for path in (*own_folders(), tokens.path, key) if path is not None]
+    from dragoman.cli.issuer_options import secret_file
+
+    given = [_path(arguments.key), _path(secret_file(arguments) or None)]
+    return [str(path) for path in (*own_folders(), tokens.path, *given) if path is not None]
 
 
 async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argparse.Namespace) -> None:
@@ -194,6 +201,8 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
     else:
         say(f"in a browser: {server.url.removesuffix('acp')}")
     say(f"listening on {server.url}")
+    if prepared.issuer is not None:
+        say(_who_may_come_in(prepared.issuer))
     if prepared.is_demo:
         from dragoman.coder.models.demo import introduction
 
@@ -210,6 +219,12 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
     finally:
         say("stopping; turns may end first")
         await server.stop(arguments.grace)
+
+
+def _who_may_come_in(issuer: "IssuerSettings") -> str:
+    """Return what an issuer means for this server: who could come in that the administrator has not thought of."""
+    everyone = f"everyone there may: {', '.join(issuer.default_scopes)}" if issuer.default_scopes else "by rules alone"
+    return f"people of {issuer.issuer} may log in; {everyone}"
 
 
 def _who_needs_no_token() -> str:

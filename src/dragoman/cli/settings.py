@@ -52,12 +52,22 @@ KEYS: Final[dict[str, Key]] = {
         str, "", "memory of a confined command, e.g. 4GiB, or unlimited; empty: half of the machine's, at least 2GiB"
     ),
     "sandbox_processes": Key(int, 0, "processes and threads of a confined command; 0: 64 for each core, at least 1024"),
+    "oidc.issuer": Key(str, "", "`serve`: who people log in with beside tokens, an OpenID issuer; empty: tokens alone"),
+    "oidc.client_id": Key(str, "", "what the server is called there"),
+    "oidc.client_secret_file": Key(str, "", "a file with its secret; empty: it is a public client"),
+    "oidc.audience": Key(list, (), "of tokens that programs send; none: the client's ID"),
+    "oidc.principal_claim": Key(str, "sub", "the claim that names a person's principal"),
+    "oidc.scope_claim": Key(str, "groups", "the claim that `scopes` is about"),
+    "oidc.scopes": Key(list, (), 'who has which scopes by it: ["developers=read,prompt"]'),
+    "oidc.default_scopes": Key(str, "read", "the scopes of everyone else there; none: no login"),
+    "oidc.request": Key(str, "openid profile email", "what a login asks the issuer for"),
+    "oidc.ca_file": Key(str, "", "the authorities that the issuer is believed by; empty: those of this machine"),
     "spend.turn": Key(float, None, "dollars that one turn may cost; no model call is made beyond that"),
     "spend.session": Key(float, None, "dollars that a session may cost, over all its turns"),
     "spend.day": Key(float, None, "dollars that all sessions of a day may cost together"),
 }
 # Tables in the file whose keys are settings: `[spend] turn` is `spend.turn`, and `DRAGOMAN_SPEND_TURN`.
-_GROUPS: Final = ("spend",)
+_GROUPS: Final = ("oidc", "spend")
 # Tables, whose content others read.
 TABLES: Final = ("providers", "mcp", "language_servers")
 

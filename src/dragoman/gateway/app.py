@@ -13,12 +13,14 @@ from dragoman.errors import LinkClosed
 from dragoman.gateway.connection_names import CONNECTION, with_query
 from dragoman.gateway.elephant import RPC, SSE, Elephant
 from dragoman.gateway.endpoint import AcpEndpoint
-from dragoman.gateway.guard import Guard
+from dragoman.gateway.guard import Guard, bearer_in
 from dragoman.gateway.headers import Headers, value_of
 from dragoman.gateway.host_check import Refusal
 from dragoman.gateway.http_replies import Bodies, RouteEndpoint, Stop, answer, refuse
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.idle_sockets import IdleSockets, peer_of
+from dragoman.gateway.issuer_login import IssuerLogin
+from dragoman.gateway.issuer_settings import IssuerAway, NotAccepted
 from dragoman.gateway.metrics import metrics_of
 from dragoman.gateway.pages import Pages
 from dragoman.gateway.session_streams import Full
@@ -36,15 +38,23 @@ _METHODS: Final = "GET, POST, DELETE"
 
 
 class Gateway:
-    """The ASGI application of one server. `hubs` are its agents by name, at least one; the first is that of `/acp`."""
+    """The ASGI application of one server. `hubs` are its agents by name, at least one; the first is that of `/acp`.
+    `issuer` lets people of an OpenID issuer in, beside tokens."""
 
-    def __init__(self, hubs: Mapping[str, Hub], guard: Guard, elephant: Elephant | None = None) -> None:
+    def __init__(
+        self,
+        hubs: Mapping[str, Hub],
+        guard: Guard,
+        elephant: Elephant | None = None,
+        issuer: IssuerLogin | None = None,
+    ) -> None:
         self._hubs = hubs
         first = next(iter(hubs.values()))
         self._monitor = first.monitor
         self._guard = guard
         self._elephant = elephant
-        self._pages = Pages(hubs, first.access.ceilings, guard)
+        self._issuer = issuer
+        self._pages = Pages(hubs, first.access.ceilings, guard, issuer=issuer)
         bodies = Bodies() if elephant is None else elephant.bodies
         self._endpoints = {name: AcpEndpoint(hub, guard, bodies) for name, hub in hubs.items()}
         self.idle_sockets: Final = IdleSockets(time.monotonic)
@@ -65,7 +75,7 @@ class Gateway:
         # Host and Origin before the token: a page of another origin must not even learn whether a token is right.
         refusal = self._guard.refusal(headers, scheme)
         if refusal is None and scope["path"] not in OPEN_PATHS and not self._pages.is_open(scope["path"]):
-            entered = await self._authenticate(scope)
+            entered = await self._admit(scope) or await self._authenticate(scope)
             if isinstance(entered, Refusal):
                 refusal = entered
             else:
@@ -96,6 +106,20 @@ class Gateway:
             self._monitor.report(error)
             if not has_begun:
                 await self._refuse(scope, send, 500, "Something went wrong here.")
+
+    async def _admit(self, scope: "Scope") -> Refusal | None:
+        """Have a bearer token of the issuer looked at, if it is one; return why it does not count."""
+        shown = None if self._issuer is None else bearer_in(scope["headers"])
+        if self._issuer is None or shown is None:
+            return None
+        try:
+            await self._issuer.admit(shown)
+        except NotAccepted as error:
+            address = (scope.get("client") or ("",))[0]
+            return await self._guard.refuse(address, f"The token does not count here: {error}.")
+        except IssuerAway as error:
+            return Refusal(503, str(error))
+        return None
 
     async def _authenticate(self, scope: "Scope") -> TokenIdentity | Refusal:
         client, server = scope.get("client") or ("", 0), scope.get("server") or ("", 0)

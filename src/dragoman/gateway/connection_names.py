@@ -42,7 +42,10 @@ def client_side_of(scope: "Scope", connections: Connections, connection_id: str 
     if client_side is None:
         raise Stop(404, "There is no such connection.")
     # A browser that was logged in again has another cookie; the newest one decides how long the connection lives.
-    if scope["identity"].cookie:
-        connection = client_side.connection
-        connection.token_identity = connection.token_identity._replace(cookie=scope["identity"].cookie)
+    connection, newest = client_side.connection, scope["identity"]
+    if newest.cookie:
+        connection.token_identity = connection.token_identity._replace(cookie=newest.cookie)
+    # So does the newest token of an issuer: a program gets another every few minutes.
+    if newest.is_granted and connection.token_identity.is_granted:
+        connection.token_identity = connection.token_identity._replace(digest=newest.digest)
     return client_side

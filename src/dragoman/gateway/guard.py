@@ -17,13 +17,13 @@ from typing import Final
 
 from dragoman.gateway.headers import Headers, has_our_header, value_of
 from dragoman.gateway.host_check import HostCheck, Refusal
+from dragoman.gateway.issuer_grants import IssuerGrants
+from dragoman.gateway.issuer_jwt import TOKEN_BYTES
 from dragoman.gateway.login_store import LoginCookies, LoginStore, page_key_in
 from dragoman.gateway.rate_limiter import RateLimiter
 from dragoman.gateway.shared_state import LoginHalves, SharedLogins, SharedRates, SharedTokens
 from dragoman.gateway.token_types import Token, TokenIdentity, Unsure, digest_of
 
-# A token of ours is 43 characters; one that is longer than this is rejected and not hashed.
-_TOKEN_LENGTH: Final = 512
 # Requests of one principal: a busy editor sends some ten a second.
 RATE: Final = 200.0
 BURST: Final = 1000.0
@@ -40,7 +40,8 @@ UNSURE_SECONDS: Final = 60.0
 
 class Guard:
     """Admit requests to one server. `hosts` are names that the server answers to; `logins` are those of browsers, which
-    are kept in memory if not given; the cookies of them are this server's own."""
+    are kept in memory if not given; the cookies of them are this server's own. `grants` are what people of an OpenID
+    issuer may do."""
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Guard:
         port: int,
         clock: Callable[[], float],
         logins: SharedLogins | None = None,
+        grants: IssuerGrants | None = None,
     ) -> None:
         self._tokens = tokens
         self._host_check = HostCheck(hosts, port)
@@ -57,6 +59,7 @@ class Guard:
         self._wrong_tokens: SharedRates = RateLimiter(_WRONG_RATE, _WRONG_BURST, clock)
         self._clock = clock
         self._unsure_since: float | None = None
+        self._grants = grants or IssuerGrants(clock)
         self.logins: Final[SharedLogins] = logins or LoginStore(clock)
         self.cookies: Final = LoginCookies(port)
 
@@ -73,7 +76,7 @@ class Guard:
             return Refusal(503, "The tokens cannot be read now. Try again later.")
 
     async def _authenticate(self, headers: Headers, address: str, method: str) -> TokenIdentity | Refusal:
-        shown = _bearer(headers)
+        shown = bearer_in(headers)
         token = None if shown is None else await self._find(shown)
         # A request that sends a token is judged by it alone: a page could add a cookie to it, but not the other way
         # round.
@@ -84,15 +87,19 @@ class Guard:
                 return Refusal(403, "A cookie counts only for our own page.")
             cookie, token = await self._find_login(cookies, page_key_in(headers))
         if token is None:
-            # Only failures are limited by address, never a valid token: behind a proxy many clients share an address.
-            if not await self._wrong_tokens.acquire(address):
-                return Refusal(429, "Too many wrong tokens. Wait a minute.")
             if cookies:
-                return Refusal(401, "This login has ended, or another page asks. Open the page and log in again.")
-            return Refusal(401, "A valid token is needed: Authorization: Bearer TOKEN.")
+                return await self.refuse(address, "This login has ended, or another page asks. Open the page, log in again.")
+            return await self.refuse(address, "A valid token is needed: Authorization: Bearer TOKEN.")
         if not await self._requests.acquire(token.principal):
             return Refusal(429, "Too many requests. Slow down.")
-        return TokenIdentity(token.name, token.principal, token.scopes, cookie, token.digest, token.limits)
+        return identity_of(token, cookie, is_granted=self._grants.find(token.digest) is not None)
+
+    async def refuse(self, address: str, reason: str) -> Refusal:
+        """Return the `Refusal` of a wrong token or login from this address; past their rate it says that alone."""
+        # Only failures are limited by address, never a valid token: behind a proxy many clients share an address.
+        if not await self._wrong_tokens.acquire(address):
+            return Refusal(429, "Too many wrong tokens. Wait a minute.")
+        return Refusal(401, reason)
 
     async def admit(self, token_identity: TokenIdentity) -> TokenIdentity | Refusal:
         """Return the identity of a client that needs no token; a `Refusal` past the request rate of its principal."""
@@ -115,9 +122,9 @@ class Guard:
             return None
 
     async def is_valid(self, token_identity: TokenIdentity) -> bool:
-        """Return whether the token of this identity, by its digest, is still valid; True if it has none. While the
-        tokens cannot be read: True for `UNSURE_SECONDS`, then False."""
-        if not token_identity.token:
+        """Return whether the token of this identity, by its digest, is still valid; True if it has none, or is of an
+        issuer (`is_logged_in`). While the tokens cannot be read: True for `UNSURE_SECONDS`, then False."""
+        if not token_identity.token or token_identity.is_granted:
             return True
         now = self._clock()
         try:
@@ -131,17 +138,23 @@ class Guard:
         return is_stored
 
     async def is_logged_in(self, token_identity: TokenIdentity) -> bool:
-        """Return whether the login cookie of this identity is still valid; True if it has none."""
+        """Return whether the login cookie of this identity is still valid, and what its issuer has granted; True if it
+        has neither."""
+        # An issuer's token ends after some minutes, by itself; the turn that it began goes on, as at a login's end.
+        if token_identity.is_granted and self._grants.find(token_identity.digest) is None:
+            return False
         return not token_identity.cookie or await self.logins.is_valid(token_identity.cookie)
 
     async def _is_stored(self, token_identity: TokenIdentity) -> bool:
+        if token_identity.is_granted:
+            return self._grants.find(token_identity.digest) is not None
         return any(token.digest == token_identity.digest for token in await self._tokens.valid())
 
     async def _find(self, shown: bytes) -> Token | None:
         """Return the token that was sent; None if it is not known."""
         # Every token is compared, and each in constant time: how long this takes must not tell how close a guess was.
         digest = digest_of(shown)
-        found = None
+        found = self._grants.find(digest)
         for token in await self._tokens.valid():
             if hmac.compare_digest(token.digest, digest):
                 found = token
@@ -159,8 +172,9 @@ class Guard:
             digest = await self.logins.token_digest(cookie, page_key)
             if digest is None:
                 continue
-            found = next((token for token in await self._tokens.valid() if token.digest == digest), None)
-            # The token was revoked: its logins end with it, here at the latest.
+            tokens = await self._tokens.valid()
+            found = self._grants.find(digest) or next((one for one in tokens if one.digest == digest), None)
+            # The token was revoked, or the grant is over: its logins end with it, here at the latest.
             if found is None:
                 await self.logins.end(cookie)
             return cookie, found
@@ -174,11 +188,19 @@ def _is_of_our_page(headers: Headers, method: str) -> bool:
     return ours and (method in ("GET", "HEAD") or has_our_header(headers))
 
 
-def _bearer(headers: Headers) -> bytes | None:
+def identity_of(token: Token, cookie: str = "", *, is_granted: bool = False) -> TokenIdentity:
+    """Return the identity of a token, or of a grant; `cookie` is the digest of the login cookie that stood for it."""
+    return TokenIdentity(
+        token.name, token.principal, token.scopes, cookie, token.digest, token.limits, is_granted=is_granted
+    )
+
+
+def bearer_in(headers: Headers) -> bytes | None:
+    """Return the bearer token of a request; None where it has none, more than one, or one that is too long."""
     shown = [value for name, value in headers if name == b"authorization"]
     # Two headers: which of them a proxy has looked at cannot be known.
     if len(shown) != 1:
         return None
     kind, _, token = shown[0].strip().partition(b" ")
     token = token.strip()
-    return token if kind.lower() == b"bearer" and 0 < len(token) <= _TOKEN_LENGTH else None
+    return token if kind.lower() == b"bearer" and 0 < len(token) <= TOKEN_BYTES else None

@@ -7,8 +7,8 @@
 | POST `/me` with both halves | 200, who it is |
 | POST `/logout` with both halves | 204; the login is over, and so are its connections; what they began goes on |
 
-All three POSTs want our own header. A login and a logout are answered when they are on disk. The page itself is a
-client like any other: it speaks ACP at `/acp`.
+`issuer_pages` has the login with an OpenID issuer. All POSTs want our own header. A login and a logout are answered
+when they are on disk. The page itself is a client like any other: it speaks ACP at `/acp`.
 """
 
 import hashlib
@@ -24,6 +24,8 @@ from dragoman.gateway.guard import Guard
 from dragoman.gateway.headers import Headers, has_our_header, value_of
 from dragoman.gateway.http_replies import Handle, RouteEndpoint, Stop, answer
 from dragoman.gateway.hub import Hub
+from dragoman.gateway.issuer_login import CALLBACK, IssuerLogin
+from dragoman.gateway.issuer_pages import IssuerPages
 from dragoman.gateway.streaming import Receive, Send
 from dragoman.gateway.token_types import TokenIdentity
 from dragoman.version import VERSION
@@ -68,25 +70,36 @@ class _File(NamedTuple):
 
 
 class Pages:
-    """The routes of the page. `folder` is the folder it offers for a new session; None: the current directory."""
+    """The routes of the page. `folder` is the folder it offers for a new session; None: the current directory.
+    `issuer` is who people can log in with, beside a token."""
 
-    def __init__(self, hubs: Mapping[str, Hub], ceilings: Ceilings, guard: Guard, folder: str | None = None) -> None:
+    def __init__(
+        self,
+        hubs: Mapping[str, Hub],
+        ceilings: Ceilings,
+        guard: Guard,
+        folder: str | None = None,
+        issuer: IssuerLogin | None = None,
+    ) -> None:
         self._hubs = hubs
         self._ceilings = ceilings
         self._guard = guard
         self._folder = os.getcwd() if folder is None else folder
         # Read once, at the start: no path of a request ever reaches the file system.
         self._files = _read_files()
+        self._issuer = IssuerPages(issuer, next(iter(hubs.values())).monitor, self._log_in)
+        if issuer is not None:
+            self._files[CALLBACK] = self._files["/"]
 
     def is_open(self, path: str) -> bool:
-        """Return whether a path is a file of the page, which is served without a login."""
-        return path in self._files
+        """Return whether a path is a file of the page, or begins a login: both are served without one."""
+        return path in self._files or path in self._issuer.posts
 
     def routes(self) -> "list[BaseRoute]":
         """Return the routes of the page and of its login."""
         from starlette.routing import Route
 
-        posts = {"/login": self._login, "/me": self._me, "/logout": self._logout}
+        posts = {"/login": self._login, "/me": self._me, "/logout": self._logout, **self._issuer.posts}
         return [
             *(Route(path, RouteEndpoint(self._file, "GET, HEAD")) for path in self._files),
             *(Route(path, RouteEndpoint(_of_our_page(handle), "POST")) for path, handle in posts.items()),
@@ -113,6 +126,10 @@ class Pages:
         # A login must not make another one: it would outlive the first, and could not be ended by its owner.
         if token_identity.cookie:
             raise Stop(400, "Show the token: Authorization: Bearer TOKEN.")
+        await self._log_in(token_identity, scope, send)
+
+    async def _log_in(self, token_identity: TokenIdentity, scope: "Scope", send: Send) -> None:
+        """Answer with a new login of a token that was shown, or of a person whom the issuer has named."""
         halves = await self._guard.log_in(token_identity)
         if halves is None:
             raise Stop(401, "A valid token is needed.")

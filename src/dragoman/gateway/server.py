@@ -26,6 +26,10 @@ from dragoman.gateway.guard import Guard
 from dragoman.gateway.host_check import LOOPBACK, is_loopback
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.idle_sockets import SocketPeer, connected_to, shut_down
+from dragoman.gateway.issuer import Issuer
+from dragoman.gateway.issuer_grants import IssuerGrants
+from dragoman.gateway.issuer_login import IssuerLogin
+from dragoman.gateway.issuer_settings import IssuerSettings
 from dragoman.gateway.login_file import LoginFile
 from dragoman.gateway.login_store import LoginStore
 from dragoman.gateway.token_store import EmbeddedTokens, TokenStore
@@ -56,7 +60,8 @@ class GatewayServer:
     """A gateway that listens.
 
     `hubs` is the hub of its only agent, or those of several by their names in a path; the first is the one at `/acp`.
-    `logins` is the folder in which logins of browsers outlive the server; without one they end.
+    `logins` is the folder in which logins of browsers outlive the server; without one they end. `issuer` is the OpenID
+    issuer whose people may come in, beside tokens.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class GatewayServer:
         key: Path | None = None,
         elephant: bool = False,
         logins: Path | None = None,
+        issuer: IssuerSettings | None = None,
     ) -> None:
         self.hubs: Final[Mapping[str, Hub]] = {"": hubs} if isinstance(hubs, Hub) else hubs
         self.hub: Final = next(iter(self.hubs.values()))  # of the agent at `/acp`
@@ -79,13 +85,18 @@ class GatewayServer:
         # A server on loopback, or on every address, is also called by the names of loopback.
         hosts = {host, *allowed_hosts} | (LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else set())
         # Rates go by a clock that no one can set back, logins by that of the wall: they outlive a restart.
-        self._guard = Guard(EmbeddedTokens(tokens.valid), hosts, port, time.monotonic, self._login_store(logins))
+        grants = IssuerGrants(time.time)
+        self._guard = Guard(
+            EmbeddedTokens(tokens.valid), hosts, port, time.monotonic, self._login_store(logins), grants
+        )
+        self._issuer = None if issuer is None else Issuer(issuer, self._report_issuer, grants.forget_other_keys)
+        login = None if self._issuer is None else IssuerLogin(self._issuer, grants)
         # Under any other host name another machine may reach the server.
         self.open_to_own_user: Final = elephant and only_this_machine((host, *allowed_hosts))
         paths = (
             Elephant(self.hub.connections, self._guard, open_to_own_user=self.open_to_own_user) if elephant else None
         )
-        self._app = Gateway(self.hubs, self._guard, paths)
+        self._app = Gateway(self.hubs, self._guard, paths, login)
         self._tls = (certificate, key)
         self._address = host
         self._granian: Any = None
@@ -134,6 +145,8 @@ class GatewayServer:
         endless += [self._shut_down_silent, self._guard.logins.save_at_intervals]
         if certificate is not None and key is not None:
             endless.append(partial(self._renew_certificate, CertificateFiles(certificate, key)))
+        if self._issuer is not None:
+            endless.append(self._issuer.keep_fresh)
         self._background = [asyncio.create_task(self._run_on(work)) for work in endless]
         async with asyncio.timeout(_READY_SECONDS):
             # granian has no event for this, so we connect to ourselves until that succeeds, or its task has failed.
@@ -154,6 +167,8 @@ class GatewayServer:
         await self._wait_until_replied()
         for task in self._background:
             task.cancel()
+        if self._issuer is not None:
+            await self._issuer.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._guard.logins.save()
@@ -175,6 +190,9 @@ class GatewayServer:
         name = f"logins-{self.host.replace(':', '_').replace('/', '_')}-{self.port}.json"
         file = LoginFile(folder / name, lambda reason: self.hub.monitor.log.error("logins", file=name, reason=reason))
         return LoginStore(time.time, file)
+
+    def _report_issuer(self, reason: str) -> None:
+        self.hub.monitor.log.error("issuer", reason=reason)
 
     async def _wait_until_replied(self) -> None:
         """Wait until no request is being answered, for at most `_REPLY_SECONDS`."""

@@ -42,7 +42,8 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
 class TokenIdentity(NamedTuple):
     """The token a request was admitted by, and what it may do. `digest` identifies it, since another token may get the
     same name later. `cookie` is the digest of the login cookie that stood for the token; empty: the token itself was
-    sent. `token` is its name; empty: the request needed none."""
+    sent. `token` is its name; empty: the request needed none. `is_granted`: it is no token of ours, the OpenID issuer
+    vouches for it."""
 
     token: str
     principal: str
@@ -50,6 +51,7 @@ class TokenIdentity(NamedTuple):
     cookie: str = ""
     digest: str = ""
     limits: TokenLimits = TokenLimits()
+    is_granted: bool = False
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes

@@ -8,6 +8,7 @@ const DRAFT = "dragoman-draft"; // apart: it outlives the connection
 const NEXT = "dragoman-next"; // what was chosen for a session that is not made yet
 const OPTIONS = "dragoman-options"; // what a new session offers
 const AGENT = "dragoman-agent";
+const BINDING = "dragoman-login";
 const PAGE_KEY = "dragoman-page-key";
 const KEY_FORM = /^[A-Za-z0-9_-]{1,64}$/; // so that it can stand in a header
 
@@ -109,6 +110,27 @@ export function keepNext(name, choice) {
     sessionStorage.setItem(NEXT, JSON.stringify([name, choice]));
   } catch {
     // there is no room: it is chosen again
+  }
+}
+
+/** Keep what a login with the issuer is bound to this tab by, and what the page showed; false where nothing can be. */
+export function keepBinding(binding, hash) {
+  try {
+    sessionStorage.setItem(BINDING, JSON.stringify([binding, hash]));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What was kept, which counts once: the binding, or "", and what the page showed. */
+export function takeBinding() {
+  try {
+    const [binding, hash] = JSON.parse(sessionStorage.getItem(BINDING));
+    sessionStorage.removeItem(BINDING);
+    return [String(binding), String(hash)];
+  } catch {
+    return ["", ""];
   }
 }
 

@@ -24,9 +24,9 @@ export class Failed extends Error {
 const LOST = { code: 0, message: "The connection was lost. What was asked may have been done or not." };
 
 /** POST to this server as our own page does it: with the page key, since a cookie alone opens nothing. */
-export function post(path, headers = {}) {
+export function post(path, headers = {}, body = undefined) {
   const ours = { "X-Dragoman": "1", ...(pageKey() && { "X-Dragoman-Page-Key": pageKey() }) };
-  return fetch(path, { method: "POST", headers: { ...ours, ...headers }, credentials: "same-origin" });
+  return fetch(path, { method: "POST", headers: { ...ours, ...headers }, credentials: "same-origin", body });
 }
 
 /** What a WebSocket of ours offers: a page can set no header there, so its key is one of the subprotocols. */
