@@ -1,4 +1,4 @@
-"""A person logs in with an OpenID issuer in a real browser: there and back, and a link that somebody else has made."""
+"""A person logs in with an OpenID issuer in a real browser: there and back, and a link that an attacker has made."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -42,7 +42,7 @@ async def test_a_person_goes_to_the_issuer_and_comes_back_logged_in(page: Tab, s
 
 
 @pytest.mark.requirement("K35")
-async def test_a_link_with_the_code_of_another_logs_nobody_in(page: Tab, served: Served, issuer: OpenIdIssuer) -> None:
+async def test_a_link_with_the_code_of_another_does_not_log_in(page: Tab, served: Served, issuer: OpenIdIssuer) -> None:
     origin = f"http://127.0.0.1:{served.server.port}"
     await page.go(f"{origin}/login/oidc?code=theirs&state=theirs")
     await page.until_text("#login-trouble", "This login was not begun in this tab.")

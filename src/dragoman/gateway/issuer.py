@@ -41,6 +41,7 @@ _Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2048)]
 class IssuerDocument(msgspec.Struct, frozen=True):
     """What an issuer says of itself, as far as it is used here."""
 
+    # Fields that are not read here may be anything: issuers add their own, and none of them can change these.
     issuer: str
     authorization_endpoint: _Url
     token_endpoint: _Url
@@ -60,7 +61,7 @@ class _TokenReply(msgspec.Struct):
 
 class Issuer:
     """One issuer. `report` is called with a sentence for the operator; `on_keys` with the names of its keys when they
-    were fetched. `clock` is one that nobody can set back."""
+    were fetched. `clock` is one that cannot be set back."""
 
     def __init__(
         self,
@@ -86,8 +87,10 @@ class Issuer:
 
     async def document(self) -> IssuerDocument:
         """Return what the issuer says of itself. Raise `IssuerAway`."""
+        # Waited for only where nothing is known that still counts: a look at intervals keeps that from happening.
         if self._is_stale():
             await self._refetch()
+        # A fetch that has failed leaves what was known, so both are looked at again.
         if self._document is None or self._is_stale():
             raise IssuerAway("The issuer of logins does not answer as it should. Try again later.")
         return self._document
@@ -97,6 +100,7 @@ class Issuer:
         Raise `NotAccepted` where it has no such key, `IssuerAway` where it cannot be asked."""
         await self.document()
         found = key_for(head, self._keys)
+        # The issuer may have begun to sign with another key since the last look.
         if found is None:
             await self._refetch()
             found = key_for(head, self._keys)
@@ -117,6 +121,7 @@ class Issuer:
         elif settings.client_secret:
             form["client_secret"] = settings.client_secret
         status, body = await self._ask("POST", document.token_endpoint, form, headers)
+        # RFC 6749 5.2: every refusal is another status, and its words are for the operator of the issuer.
         if status != 200:
             self._report(f"it answered {status} to the code of a login: is the client's secret right?")
             raise NotAccepted("its issuer does not confirm it")
@@ -136,6 +141,7 @@ class Issuer:
 
     async def close(self) -> None:
         """Close the connections to the issuer."""
+        # A fetch that waits for a slow issuer would hold the stop of the server up.
         if self._fetching is not None:
             self._fetching.cancel()
         if self._client is not None:
@@ -225,6 +231,7 @@ def is_safe_address(url: str, *, plain: bool) -> bool:
         host, _ = parts.hostname, parts.port
     except ValueError:
         return False
+    # A name before an `@` would be sent as a password; what does not print could look like another address in the log.
     if not host or parts.username is not None or parts.fragment or not url.isascii() or not url.isprintable():
         return False
     return parts.scheme == "https" or (plain and parts.scheme == "http" and is_loopback(host))

@@ -33,12 +33,14 @@ class IssuerGrants:
 
     def find(self, digest: str) -> Token | None:
         """Return the grant of a digest, if it is valid now."""
+        # By the clock as well: what has ended stays in the table until the next one comes.
         grant = self._grants.get(digest)
         return grant.token if grant is not None and self._clock() < grant.token.expires else None
 
     def add(self, token: Token, key_id: str | None = None, *, is_login: bool = False) -> None:
         """Keep a grant until it ends. Evicts the oldest of its principal, then the oldest of all, past the limits."""
         now = self._clock()
+        # Looked through at each new grant, and not by a timer: that is once for each token, not for each request.
         self._grants.pop(token.digest, None)
         self._grants = {digest: kept for digest, kept in self._grants.items() if now < kept.token.expires}
         same = [digest for digest, kept in self._grants.items() if kept.token.principal == token.principal]

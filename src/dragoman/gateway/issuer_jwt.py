@@ -23,7 +23,7 @@ _KEYS: Final = {
 }
 # Smaller RSA keys can be broken (RFC 7518 3.3); larger ones cost milliseconds for each token.
 _RSA_BITS: Final = range(2048, 8193)
-# Kinds of tokens that say who somebody is; a logout token or a proof has other rules (RFC 8725 3.11).
+# Kinds of tokens that say who a person is; a logout token or a proof has other rules (RFC 8725 3.11).
 _TYPES: Final = (None, "jwt", "at+jwt", "application/at+jwt")
 # Larger ones have no place in a header of HTTP.
 TOKEN_BYTES: Final = 8 * 1024
@@ -70,12 +70,15 @@ def key_for(head: JwtHead, keys: Sequence[Mapping[str, Any]]) -> "PyJWK | None":
     have to be guessed."""
     import jwt
 
+    # With the name of a key there is one; without, there may be one (RFC 7515 4.1.4). Trying several would let a token
+    # choose the weakest of them.
     fitting = [key for key in keys if _fits(key, head)]
     if len(fitting) != 1:
         return None
     try:
         found = jwt.PyJWK({**fitting[0]}, head.algorithm)
     except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+        # The issuer has published half a key, or one that this machine's OpenSSL does not know: it verifies nothing.
         return None
     return None if found.key_type == "RSA" and found.key.key_size not in _RSA_BITS else found
 
@@ -99,6 +102,7 @@ def verified_claims(token: str, key: "PyJWK", issuer: str, audiences: Sequence[s
     `NotAccepted`. `key` must be the one of `key_for`."""
     import jwt
 
+    # One algorithm, that of the key: were all of ours named, the token would choose among them.
     try:
         claims = jwt.decode(
             token,
@@ -121,6 +125,7 @@ def verified_claims(token: str, key: "PyJWK", issuer: str, audiences: Sequence[s
         raise NotAccepted(f"it has no claim {error.claim!r}") from None
     except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
         raise NotAccepted("its signature is not one of its issuer") from None
+    # Only now, behind the signature: what an unsigned token says of itself is of no account.
     # Who holds a token is proven by a key there, which a bearer token comes without (RFC 7800, RFC 9449 7.1).
     if "cnf" in claims:
         raise NotAccepted("it counts only with a proof that is not taken here")

@@ -79,6 +79,7 @@ class IssuerLogin:
     async def start(self, origin: str) -> LoginStart:
         """Begin a login of the page of this origin. Raise `IssuerAway`."""
         document, settings = await self.issuer.document(), self.issuer.settings
+        # The page keeps it where pages of other origins, and other tabs, cannot read it.
         binding = secrets.token_urlsafe(32)
         state = self._state(f"{secrets.token_urlsafe(16)}.{int(time.time())}", binding, origin)
         challenge = hashlib.sha256(self._derived("verifier", state).encode()).digest()
@@ -92,6 +93,7 @@ class IssuerLogin:
             "code_challenge": _base64url(challenge),
             "code_challenge_method": "S256",
         }
+        # An address with a query of its own keeps it (RFC 6749 3.1).
         joint = "&" if "?" in document.authorization_endpoint else "?"
         return LoginStart(document.authorization_endpoint + joint + urlencode(query), binding)
 

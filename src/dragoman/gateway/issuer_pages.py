@@ -80,9 +80,11 @@ class IssuerPages:
             raise Stop(503, "Too many logins at once. Try again.")
         self._running += 1
         try:
+            # The budget of bodies is counted by principal; until the login is done there is none.
             scope["identity"] = _STRANGER
             async with self._bodies.read(scope, receive, _BODY_BYTES) as body:
                 token = await self._issuer.finish(_origin_of(scope), _return_in(body))
+        # 403 and not 401: another token would not help, and the page says the sentence.
         except NotAccepted as error:
             self._monitor.log.info("login_refused", reason=str(error))
             raise Stop(403, f"This login does not count here: {error}.") from None

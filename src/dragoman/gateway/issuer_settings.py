@@ -1,7 +1,7 @@
 """Which OpenID issuer a server believes, and what a person of it may do here. Pure.
 
 A person becomes a principal by one claim, and gets scopes by another; what no rule names gets `default_scopes`. The
-principal begins with `oidc:`, so that nobody who chooses a name at the issuer becomes the principal of a token here.
+principal begins with `oidc:`, so that no name that is chosen at the issuer is that of a token's principal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,9 +61,11 @@ class IssuerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def granted(self, claims: Mapping[str, object]) -> tuple[Scope, ...]:
         """Return the scopes of verified claims: those of every rule that holds; else the default, which may be none."""
+        # Compared to the letter: groups whose names differ in case alone are two at most issuers.
         rules = [self.scopes[value] for value in _values(claims, self.scope_claim) if value in self.scopes]
         if not rules:
             return self.default_scopes
+        # In our order, and each once: identities are compared by what they may do.
         named = {scope for rule in rules for scope in rule}
         return tuple(scope for scope in SCOPES if scope in named)
 
@@ -76,6 +78,7 @@ def _values(claims: Mapping[str, object], name: str) -> Sequence[str]:
         found = claims
         for part in name.split("."):
             found = found.get(part) if isinstance(found, dict) else None
+    # As OAuth writes its `scope` (RFC 6749 3.3); a single group is often a text as well.
     if isinstance(found, str):
         found = found.split()
     return [value for value in found[:_VALUES] if isinstance(value, str)] if isinstance(found, list) else []
