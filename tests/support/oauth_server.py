@@ -24,6 +24,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tests.support.asgi_server import on_loopback
+
 SCOPE = "tools"
 
 
@@ -156,20 +158,7 @@ class LoginServer:
 @asynccontextmanager
 async def login_server() -> AsyncIterator[LoginServer]:
     """A server that wants a login, on a port of this machine."""
-    import uvicorn
-
-    from tests.support.waiting import until
-
     listener = socket.create_server(("127.0.0.1", 0))
     app = LoginServer(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1, ws="none"))
-    import asyncio
-
-    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
-    await until(lambda: server.started)
-    try:
+    async with on_loopback(app, listener):
         yield app
-    finally:
-        server.should_exit = server.force_exit = True
-        await serving
-        listener.close()

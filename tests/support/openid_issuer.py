@@ -19,7 +19,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from starlette.types import Receive, Scope, Send
 
-from tests.support.waiting import until
+from tests.support.asgi_server import on_loopback
 
 CLIENT = "dragoman-of-a-team"
 SECRET = "a:secret/with+signs"
@@ -144,16 +144,7 @@ async def _answer(send: Send, status: int, body: bytes, location: str = "") -> N
 @asynccontextmanager
 async def openid_issuer() -> AsyncIterator[OpenIdIssuer]:
     """An issuer on a port of this machine."""
-    import uvicorn
-
     listener = socket.create_server(("127.0.0.1", 0))
     app = OpenIdIssuer(f"http://127.0.0.1:{listener.getsockname()[1]}")
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1, ws="none"))
-    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
-    await until(lambda: server.started)
-    try:
+    async with on_loopback(app, listener):
         yield app
-    finally:
-        server.should_exit = server.force_exit = True
-        await serving
-        listener.close()

@@ -88,7 +88,9 @@ class Guard:
             cookie, token = await self._find_login(cookies, page_key_in(headers))
         if token is None:
             if cookies:
-                return await self.refuse(address, "This login has ended, or another page asks. Open the page, log in again.")
+                return await self.refuse(
+                    address, "This login has ended, or another page asks. Open the page, log in again."
+                )
             return await self.refuse(address, "A valid token is needed: Authorization: Bearer TOKEN.")
         if not await self._requests.acquire(token.principal):
             return Refusal(429, "Too many requests. Slow down.")

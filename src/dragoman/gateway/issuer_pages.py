@@ -74,7 +74,7 @@ class IssuerPages:
 
     async def _finish(self, scope: "Scope", receive: Receive, send: Send) -> None:
         assert self._issuer is not None
-        if not self._returns.acquire((scope.get("client") or ("",))[0]):
+        if not await self._returns.acquire((scope.get("client") or ("",))[0]):
             raise Stop(429, "Too many logins. Wait a minute.")
         if self._running >= _AT_ONCE:
             raise Stop(503, "Too many logins at once. Try again.")
