@@ -24,9 +24,9 @@ _EPILOG = """\
   dragoman models list --provider openrouter qwen coder
   dragoman models list --json
 
-The model that new sessions begin with is marked with a *. Windows and prices are
-those of your config.toml, of the provider's list or of a list of prices that
-comes with this release; a - is one that is not known.
+The model that new sessions begin with is marked with a *. Windows and prices
+are those of your config.toml, of the provider's list or of a list of prices
+that comes with this release; a - is one that is not known.
 """
 # Of providers without a key, in the sentence below the list.
 _NAMED: Final = 6
