@@ -1,6 +1,7 @@
 """Rewinding a session of the coding agent: files and conversation, by the wire, with real git and a real store."""
 
 import os
+import shlex
 import stat
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation
 from dragoman.coder.context import ContextUserMessage
 from dragoman.errors import RequestFailed
+from dragoman.host.text import visible_line
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.events import AgentMessage, AnyEvent, ToolCallUpdate, UserMessage
@@ -276,6 +278,24 @@ async def test_names_that_are_no_text_and_files_that_are_no_text_come_back(tmp_p
         await it.rewind(scope="files")
         assert odd.read_bytes() == bytes(range(256))
         assert (folder / "file").read_text() == "one\n" and not (folder / "file").is_symlink()
+
+
+@pytest.mark.requirement("RW1")
+@pytest.mark.parametrize("name", ["a\rb", "file\r", "a\x85b", "a\u2028b", "a\x1cb", "a\n+++ b"])
+async def test_a_name_with_an_end_of_line_is_a_name(tmp_path: Path, name: str) -> None:
+    folder = repository(tmp_path / "project\u2028of\x1clines")
+    make = call("write_file", path=name, content="x\n")
+    remove = bash(f"rm {shlex.quote(name)}; echo y > file")
+    async with desk(tmp_path, [make], [remove], folder=folder) as it:
+        await it.say("make", "remove")
+        made, changed = visible_line(str(folder / name)), visible_line(str(folder / "file"))
+        assert {tuple(one.diff.splitlines()[:2]) for one in (await it.rewind(preview=True)).files} == {
+            ("--- /dev/null", f"+++ {made}"),
+            (f"--- {changed}", f"+++ {changed}"),
+        }
+        await it.rewind(scope="files")
+        assert (folder / name).read_text() == "x\n"
+        assert (folder / "file").read_text() == "one\n"
 
 
 @pytest.mark.requirement("RW5")

@@ -18,6 +18,7 @@ Not seen are ignored files, submodules and repositories inside of this one, what
 
 import hashlib
 import os
+import re
 import stat
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,6 +40,8 @@ LOOK_BYTES: Final = 1024 * 1024 * 1024
 # Git is killed after so long: what takes longer holds every turn up.
 GIT_SECONDS: Final = 60.0
 _LINK: Final = 0o120000
+# In a name that git is given on a line of its own, without its end: git drops a carriage return there.
+_ENDS_A_LINE: Final = re.compile(r"[\r\n]")
 _SUBMODULE: Final = "160000"
 # Raw bytes: no filter, no line ends, no keywords, no other encoding.
 _ATTRIBUTES: Final = "* -text !eol -filter -ident !working-tree-encoding\n"
@@ -105,7 +108,7 @@ def find_repository(folder: str, environment: Mapping[str, str]) -> Repository |
     paths = ("--git-path", "objects", "--git-path", "index", "--git-path", "info/exclude")
     words = ["rev-parse", "--path-format=absolute", "--show-object-format", "--show-toplevel", *paths]
     try:
-        lines = _run(words, folder, safe_environment(environment, [folder])).decode("utf-8").splitlines()
+        lines = _run(words, folder, safe_environment(environment, [folder])).decode("utf-8").split("\n")[:-1]
     except (ShadowFailed, UnicodeDecodeError):
         return None
     if len(lines) != 5 or not os.path.isdir(lines[1]):
@@ -368,14 +371,15 @@ class ShadowGit:
 
     def _entries(self, index: str, paths: Mapping[str, int]) -> dict[str, FileImage]:
         """Return what an index has of these paths, whose modes are known; looked up one by one, in one run of git."""
-        plain = [path for path in paths if "\n" not in path]
+        plain = [path for path in paths if not _ENDS_A_LINE.search(path)]
         asked = b"".join(b":0:" + os.fsencode(path) + b"\n" for path in plain)
-        said = self._git(index, "cat-file", "--batch-check=%(objectname)", input=asked).splitlines()
+        # Not `splitlines`: git says the name of a file that is not there, which may have other ends of lines in it.
+        said = self._git(index, "cat-file", "--batch-check=%(objectname)", input=asked).split(b"\n")[:-1]
         found: dict[str, FileImage] = {}
         for path, name in zip(plain, said, strict=True):
             if b" " not in name and paths[path]:
                 found[path] = FileImage(paths[path], name.decode())
-        odd = [path for path in paths if "\n" in path]
+        odd = [path for path in paths if _ENDS_A_LINE.search(path)]
         return found | (self._listed(index, odd) if odd else {})
 
     def _git(self, index: str, *words: str, input: bytes = b"") -> bytes:

@@ -219,7 +219,7 @@ class _Git:
     async def find_repository(self) -> tuple[str, str]:
         """Return the top of the folder's worktree and the git folder that all worktrees share."""
         question = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir")
-        lines = (await self.text(*question)).splitlines()
+        lines = (await self.text(*question)).split("\n")[:-1]
         if len(lines) != 2:
             raise WorktreeFailed(f"{self._folder} is in no git repository with files")
         return os.path.realpath(lines[0]), os.path.realpath(lines[1])

@@ -32,6 +32,7 @@ from dragoman.coder.checkpoints.records import PlacedStep, step_in
 from dragoman.coder.checkpoints.restoring import Restoring
 from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, RequestFailed
 from dragoman.host.shadow_git import ImageChange, ShadowFailed
+from dragoman.host.text import visible_line
 from dragoman.store.contract import Record
 from dragoman.store.log_places import Rewind, Scope, rewind_note
 
@@ -58,10 +59,12 @@ class ShownFile(NamedTuple):
 
     def diff(self) -> str:
         """Return a unified diff; a line that says what happens where the content is not shown."""
+        # A name that ends a line could say of its own what is done to another file.
+        path = visible_line(self.target.path)
         if not self.is_text:
-            return f"{self.target.path}: content not shown\n"
+            return f"{path}: content not shown\n"
         old, new = (text.splitlines(keepends=True) if text else [] for text in (self.before, self.after))
-        source, result = ("/dev/null" if text is None else self.target.path for text in (self.before, self.after))
+        source, result = ("/dev/null" if text is None else path for text in (self.before, self.after))
         lines = difflib.unified_diff(old, new, source, result)
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
