@@ -65,8 +65,7 @@ class PostgresServer:
 
     def kill(self) -> None:
         """Kill every process of it, as a lost machine would."""
-        pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
-        processes = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+        processes = self._signal(signal.SIGSTOP)  # so that none is started meanwhile
         for each in processes:
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
@@ -74,6 +73,26 @@ class PostgresServer:
         # Zombies, which a machine that was lost does not leave, would be taken for a running server.
         (self.folder / "data" / "postmaster.pid").unlink()
         (self.folder / ".s.PGSQL.5432.lock").unlink()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop every process of it for the block: connections are accepted by the kernel, and nothing answers."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> list[int]:
+        """Send a signal to every process; return their ids."""
+        pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        # The first one before the others, so that it starts no more of them.
+        os.kill(pid, number)
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        for each in children:
+            with suppress(ProcessLookupError):
+                os.kill(each, number)
+        return [pid, *children]
 
     def create(self, name: str, template: str = "template1") -> str:
         """Make a database; return its address."""

@@ -78,7 +78,7 @@ async def test_an_append_whose_answer_got_lost_is_there_once(
     lost: list[bool] = []
 
     async def losing(connection: "asyncpg.Connection[asyncpg.Record]", query: str, *values: object) -> object:
-        if "fence AS" not in query or lost:
+        if "moved AS" not in query or lost:
             return await fetch(connection, query, *values)
         lost.append(True)
         if is_written:
@@ -92,6 +92,31 @@ async def test_an_append_whose_answer_got_lost_is_there_once(
     assert lost == [True]
     assert await numbers_in(log.read()) == [1, 2, 3]
     await store.close()
+
+
+async def test_a_database_that_does_not_answer_fails_what_waits_when_the_lease_is_lost(server: PostgresServer) -> None:
+    """As behind a network that swallows everything: nothing is refused, and no answer comes."""
+    store = PostgresStore(server.create("silent"), lease_seconds=1.5)
+    log = await store.create(meta("a"))
+    await write(log, note(1))
+    with server.paused():
+        async with asyncio.timeout(5):
+            assert isinstance(await tried(log, note(2)), StoreFailed)
+    await store.close()
+
+
+async def test_a_store_is_closed_in_time_while_the_database_does_not_answer(server: PostgresServer) -> None:
+    store = PostgresStore(server.create("closing"), lease_seconds=1.5)
+    logs = [await store.create(meta(f"s{number}")) for number in range(20)]
+    for log in logs:
+        await write(log, note(1))
+    with server.paused():
+        outcomes = [asyncio.ensure_future(tried(log, note(2))) for log in logs]
+        async with asyncio.timeout(20):
+            await store.close()
+        assert [isinstance(outcome.result(), StoreFailed) for outcome in outcomes] == [True] * 20
+        for log in logs:
+            assert isinstance(await tried(log, note(3)), StoreFailed)
 
 
 async def test_an_address_without_a_server_is_a_sentence(tmp_path: object) -> None:

@@ -30,6 +30,8 @@ _CONNECTIONS: Final = 4
 COMMAND_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 10.0
 _CLOSE_SECONDS: Final = 5.0
+# And for one of the shared connections to be free.
+_WAIT_SECONDS: Final = 30.0
 SCHEMES: Final = ("postgresql://", "postgres://")
 
 
@@ -60,8 +62,10 @@ class Database:
         """Yield a connection in a transaction, which is committed at the end of the block. `StoreFailed` for what the
         database refuses, or if it is away."""
         with failures():
-            pool = await self._opened()
-            async with pool.acquire() as connection:
+            async with asyncio.timeout(_WAIT_SECONDS):
+                pool = await self._opened()
+                connection = await pool.acquire()
+            try:
                 # A reader sees one moment; a writer what is committed when it has the lock of a row.
                 isolation: Literal["repeatable_read", "read_committed"] = (
                     "repeatable_read" if read_only else "read_committed"
@@ -69,6 +73,9 @@ class Database:
                 async with connection.transaction(isolation=isolation, readonly=read_only):
                     await connection.execute(_BOUNDS)
                     yield connection
+            finally:
+                # Bounded: what a cancelled caller has asked is taken back at the server, which may not answer.
+                await pool.release(connection, timeout=_CLOSE_SECONDS)
 
     async def connect(self) -> "Connection[Record]":
         """Return a connection of its own, for the caller to close. Raise `StoreFailed`."""
@@ -76,15 +83,15 @@ class Database:
             _ = await self._opened()  # the tables are there then
             return await self._connect()
 
-    async def close(self) -> None:
-        """Close the shared connections; nothing can be done after that."""
+    async def close(self, *, at_once: bool = False) -> None:
+        """Close the shared connections; nothing can be done after that. `at_once`: without a word to the database."""
         self._is_closed = True
         pool, self._pool = self._pool, None
         if pool is not None:
             try:
-                async with asyncio.timeout(_CLOSE_SECONDS):
+                async with asyncio.timeout(0 if at_once else _CLOSE_SECONDS):
                     await pool.close()
-            except (TimeoutError, OSError):
+            except Exception:
                 pool.terminate()  # a database that does not answer holds up no end
 
     async def _opened(self) -> "Pool[Record]":
@@ -109,6 +116,30 @@ class Database:
     async def _connect(self) -> "Connection[Record]":
         connection: Connection = await _asyncpg().connect(self._url, **self._settings)
         return connection
+
+
+class OwnConnection:
+    """A connection that one part of the store has for itself, and makes again after it was lost."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._connection: Connection[Record] | None = None
+
+    def __repr__(self) -> str:
+        return f"<OwnConnection {'not connected' if self._connection is None else 'connected'}>"
+
+    async def get(self) -> "Connection[Record]":
+        """Return the connection; raise `StoreFailed` if there can be none."""
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await self._database.connect()
+        return self._connection
+
+    def drop(self) -> None:
+        """Close the connection at once; what was sent on it may still be done."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):
+                connection.terminate()
 
 
 _SETTINGS: Final[Mapping[str, Any]] = {
@@ -151,9 +182,13 @@ def is_refusal(error: BaseException) -> bool:
     many ways in which that shows, and the outcome of what was sent last is not known."""
     import asyncpg
 
-    # A server that shuts down, or that ended our connection, has answered nothing about the statement.
-    gone = (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError)
-    return isinstance(error, (asyncpg.PostgresError, asyncpg.DataError)) and not isinstance(error, gone)
+    # A server that shuts down, or that ended our connection, has answered nothing about the statement. One that has no
+    # connection free, that is a standby until it is promoted, or that chose us to end a deadlock will do it later.
+    gone = (
+        *(asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError, asyncpg.TooManyConnectionsError),
+        *(asyncpg.ReadOnlySQLTransactionError, asyncpg.TransactionRollbackError),
+    )
+    return isinstance(error, asyncpg.PostgresError) and not isinstance(error, gone)
 
 
 def reason_of(error: BaseException) -> str:
@@ -170,10 +205,16 @@ def reason_of(error: BaseException) -> str:
         return "there is no such database: createdb it first"
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return "the login of the database may not do this: it needs to create tables, or to use those of Dragoman"
+    if isinstance(error, asyncpg.UniqueViolationError):
+        return "there is a session with this id already"
+    if isinstance(error, asyncpg.TooManyConnectionsError):
+        return "the database has no connection free"
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return "the database is a standby, which takes no writes"
     if isinstance(error, (asyncpg.DiskFullError, asyncpg.InsufficientResourcesError)):
         return "the database has no room"
     if isinstance(error, asyncpg.PostgresError):
         return f"the database refused ({error.sqlstate})"
-    if isinstance(error, asyncpg.InterfaceError):
+    if isinstance(error, (asyncpg.InterfaceError, asyncpg.InternalClientError)):
         return "the connection to the database is lost"
     return ""

@@ -14,18 +14,14 @@ away a group is tried again until the lease is lost, so that what a session want
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.limits import MIB
 from dragoman.store.contract import StoreFailed
-from dragoman.store.postgres.database import Database, is_refusal, reason_of
+from dragoman.store.postgres.database import Database, OwnConnection, is_refusal, reason_of
 from dragoman.store.postgres.node_lease import LeaseState, NodeLease
 
 if TYPE_CHECKING:
-    from asyncpg import Record
-    from asyncpg.connection import Connection
-
     from dragoman.store.postgres.log import PostgresLog
 
 _log: Final = logging.getLogger(__name__)
@@ -36,25 +32,26 @@ _GROUP_BYTES: Final = 4 * MIB
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _APPEND: Final = """
-    WITH fence AS (SELECT 1 FROM dragoman.node WHERE id = $1 AND incarnation = $2 FOR SHARE),
+    WITH current AS (SELECT 1 FROM dragoman.node WHERE id = $1 AND incarnation = $2 FOR SHARE),
     moved AS (
-        UPDATE dragoman.session SET last_sequence = part.last, appended = $3
-        FROM unnest($4::text[], $5::bigint[], $6::bigint[]) AS part (id, previous, last)
-        WHERE session.id = part.id AND owner = $1 AND owner_incarnation = $2 AND last_sequence = part.previous
-        AND EXISTS (SELECT 1 FROM fence) RETURNING session.id
+        UPDATE dragoman.session SET last_sequence = part.last, appended = greatest($3, activity + 1)
+        FROM unnest($4::text[], $5::bigint[], $6::bigint[], $7::bigint[]) AS part (id, fence, previous, last)
+        WHERE session.id = part.id AND session.fence = part.fence AND owner = $1 AND owner_incarnation = $2
+        AND last_sequence = part.previous AND EXISTS (SELECT 1 FROM current) RETURNING session.id
     ),
     added AS (
         INSERT INTO dragoman.entry
         SELECT session, sequence, kind, body
-        FROM unnest($7::text[], $8::bigint[], $9::text[], $10::bytea[]) AS row (session, sequence, kind, body)
+        FROM unnest($8::text[], $9::bigint[], $10::text[], $11::bytea[]) AS row (session, sequence, kind, body)
         WHERE session IN (SELECT id FROM moved)
     )
     SELECT id FROM moved
 """
 # The lock waits for a statement of ours that the server may still be running.
 _ENDS: Final = """
-    SELECT id, last_sequence FROM dragoman.session
-    WHERE id = ANY($3::text[]) AND owner = $1 AND owner_incarnation = $2 FOR UPDATE
+    SELECT session.id, last_sequence FROM dragoman.session
+    JOIN unnest($1::text[], $2::bigint[]) AS part (id, fence) ON session.id = part.id AND session.fence = part.fence
+    FOR UPDATE OF session
 """
 
 
@@ -75,24 +72,40 @@ class GroupCommit:
     """Commits for one lease. `now` returns microseconds since 1970."""
 
     def __init__(self, database: Database, lease: NodeLease, now: Callable[[], int]) -> None:
-        self._database = database
         self._lease = lease
         self._now = now
         # Logs with something to write, in the order in which they asked; a log is in it once.
         self._ready: dict[PostgresLog, None] = {}
         self._wakes = asyncio.Event()
         # Its own: a commit never waits for a connection that a reader has.
-        self._connection: Connection[Record] | None = None
+        self._connection: Final = OwnConnection(database)
+        # The try that is made now; it is ended when the lease is lost.
+        self._try: asyncio.Timeout | None = None
         self._is_ending = False
         self._task = asyncio.create_task(self._write_groups())
 
     def __repr__(self) -> str:
         return f"<GroupCommit of {self._lease!r} logs={len(self._ready)}>"
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing is written any more."""
+        return self._task.done() or self._lease.state is LeaseState.LOST
+
     def put(self, log: "PostgresLog") -> None:
-        """Commit what waits in a log, soon."""
+        """Commit what waits in a log, soon; it fails after the end."""
+        if self._task.done():
+            # Not called at once: a caller must not get its callback before `append` has returned.
+            asyncio.get_running_loop().call_soon(log.fail, _over())
+            return
         self._ready[log] = None
         self._wakes.set()
+
+    def stop_trying(self) -> None:
+        """End a try that waits for the database: the lease is lost, and nothing that it brings counts."""
+        attempt, self._try = self._try, None
+        if attempt is not None:
+            attempt.reschedule(asyncio.get_running_loop().time())
 
     async def close(self) -> None:
         """Commit what waits, and end."""
@@ -108,7 +121,7 @@ class GroupCommit:
                     await self._wakes.wait()
                 await self._write_group()
         finally:
-            await self._disconnect()
+            self._connection.drop()
 
     async def _write_group(self) -> None:
         """Write as much of what waits as one statement takes."""
@@ -137,24 +150,36 @@ class GroupCommit:
         is_unsure = False
         while self._lease.state is not LeaseState.LOST:
             try:
-                if is_unsure:
-                    parts = await self._outcome(parts)
-                    is_unsure = False
-                return await self._append(parts) if parts else {}
+                async with asyncio.timeout(None) as self._try:
+                    if is_unsure:
+                        parts = await self._outcome(parts)
+                        is_unsure = False
+                    return await self._append(parts) if parts else {}
             except Exception as error:
                 # What was sent may have been done, or may still be: a new connection is asked about it.
-                await self._disconnect()
+                self._connection.drop()
                 # A refusal has an outcome: nothing was written. It is no reason to try the same again.
                 if is_refusal(error):
-                    return dict.fromkeys((part.log.meta.id for part in parts), _failed(error))
+                    return await self._apart(parts, error)
                 is_unsure = True
                 _log.warning("the database is away: %s", reason_of(error) or type(error).__name__)
+            finally:
+                self._try = None
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
         return dict.fromkeys((part.log.meta.id for part in parts), _over())
 
+    async def _apart(self, parts: Sequence[LogPart], error: Exception) -> dict[str, StoreFailed]:
+        """Commit each part of a refused group by itself: what is wrong with one is not the others'."""
+        if len(parts) == 1:
+            return {parts[0].log.meta.id: _failed(error)}
+        outcomes: dict[str, StoreFailed] = {}
+        for part in parts:
+            outcomes |= await self._commit([part])
+        return outcomes
+
     async def _append(self, parts: Sequence[LogPart]) -> dict[str, StoreFailed]:
-        connection = await self._connected()
+        connection = await self._connection.get()
         rows = [
             (part.log.meta.id, number, kind, body)
             for part in parts
@@ -164,7 +189,8 @@ class GroupCommit:
         moved = await connection.fetch(
             _APPEND,
             *(self._lease.name, self._lease.incarnation, self._now()),
-            *([part.log.meta.id for part in parts], [part.previous for part in parts], [part.last for part in parts]),
+            *([part.log.meta.id for part in parts], [part.log.fence for part in parts]),
+            *([part.previous for part in parts], [part.last for part in parts]),
             *(sessions, sequences, kinds, bodies),
         )
         written = {row["id"] for row in moved}
@@ -176,29 +202,16 @@ class GroupCommit:
 
     async def _outcome(self, parts: Sequence[LogPart]) -> Sequence[LogPart]:
         """Return the parts that were not written: asked under the lock of a statement that may still be running."""
-        connection = await self._connected()
-        found = await connection.fetch(
-            _ENDS, self._lease.name, self._lease.incarnation, [part.log.meta.id for part in parts]
-        )
+        connection = await self._connection.get()
+        found = await connection.fetch(_ENDS, [part.log.meta.id for part in parts], [part.log.fence for part in parts])
         # A part whose session is gone is tried again, and is refused then.
         ends = {row["id"]: row["last_sequence"] for row in found}
         return [part for part in parts if ends.get(part.log.meta.id) != part.last]
 
     async def _is_ours(self) -> bool:
         query = "SELECT true FROM dragoman.node WHERE id = $1 AND incarnation = $2"
-        connection = await self._connected()
+        connection = await self._connection.get()
         return bool(await connection.fetchval(query, self._lease.name, self._lease.incarnation))
-
-    async def _connected(self) -> "Connection[Record]":
-        if self._connection is None or self._connection.is_closed():
-            self._connection = await self._database.connect()
-        return self._connection
-
-    async def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(Exception):
-                connection.terminate()
 
 
 def _over() -> StoreFailed:

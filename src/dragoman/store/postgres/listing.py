@@ -36,8 +36,16 @@ _LEAVE: Final = """
 _FORGET: Final = "DELETE FROM dragoman.place_left WHERE number <= $1"
 _UNMOVED: Final = f"""
     SELECT activity AS place, {COLUMNS} FROM dragoman.session
-    WHERE archived = $1 AND (activity, id) < ($2, $3) AND changed <= $4 AND ($5::text[] IS NULL OR cwd = ANY($5))
+    WHERE archived = $1 AND (activity, id) < ($2, $3) AND changed <= $4 AND $5::text[] IS NULL
     ORDER BY activity DESC, id DESC LIMIT $6
+"""
+# Each folder by itself, in the order of its index: otherwise a folder with few sessions is sought among all of them.
+_UNMOVED_IN_FOLDERS: Final = f"""
+    SELECT found.* FROM unnest($5::text[]) AS folder (name) CROSS JOIN LATERAL (
+        SELECT activity AS place, {COLUMNS} FROM dragoman.session
+        WHERE cwd = folder.name AND archived = $1 AND (activity, id) < ($2, $3) AND changed <= $4
+        ORDER BY activity DESC, id DESC LIMIT $6
+    ) AS found
 """
 # A session that was archived after the paging began is no longer wanted where archived ones are not.
 _MOVED: Final = f"""
@@ -105,8 +113,10 @@ async def page(
     found: list[tuple[int, SessionMeta]] = []
     wanted = None if archived == "include" else archived == "only"
     for state in {"exclude": (False,), "only": (True,), "include": (False, True)}[archived]:
-        here = (state, place.activity, place.id, place.change, list(folders) or None, PAGE_SIZE + 1)
-        rows = await connection.fetch(_UNMOVED, *here)
+        # A folder once, also where it is named twice.
+        names = list(dict.fromkeys(folders)) or None
+        here = (state, place.activity, place.id, place.change, names, PAGE_SIZE + 1)
+        rows = await connection.fetch(_UNMOVED if names is None else _UNMOVED_IN_FOLDERS, *here)
         rows += await connection.fetch(_MOVED, *here, wanted)
         found.extend((row["place"], meta_of(row)) for row in rows)
     found.sort(key=lambda each: (each[0], each[1].id), reverse=True)

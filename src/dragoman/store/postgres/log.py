@@ -7,7 +7,7 @@ What is appended waits here until the writer of the node takes it (`take_part`) 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.store.contract import Committed, Record, SessionMeta, StoreFailed
 from dragoman.store.entries import Entry, UnwritableEntry, encode_entry, join_texts
@@ -22,8 +22,10 @@ _Batch = tuple[Sequence[Entry], Committed]
 class PostgresLog:
     """The log of a session that this node owns; the contract is `Log`."""
 
-    def __init__(self, store: "PostgresStore", writer: GroupCommit, meta: SessionMeta, last: int) -> None:
+    def __init__(self, store: "PostgresStore", writer: GroupCommit, meta: SessionMeta, last: int, fence: int) -> None:
         self.meta = meta
+        # The number of our ownership: a later one of the same node is not this log's.
+        self.fence: Final = fence
         # The database repairs what a crash leaves behind, before it answers.
         self.salvaged: str | None = None
         self._store = store
@@ -105,7 +107,7 @@ class PostgresLog:
             # `end` may have been called while we waited: the session was deleted, or its store closed.
             if not self._has_ended:
                 self.end()
-                await self._store.release(self.meta.id, was_active=not self._is_listed)
+                await self._store.release(self.meta.id, self.fence, was_active=not self._is_listed)
 
     async def finish(self) -> None:
         """Wait until everything is written, accept nothing more, and have the list know of it."""
@@ -137,7 +139,7 @@ class PostgresLog:
             size -= sum(_size_of(entry) for entry in batch[0])
         # Ended after this was appended: deleted, or the lease is lost.
         if self._refused is not None and entries:
-            self._conclude(self._refused)
+            self.fail(self._refused)
             return None
         if not self._writing:
             return None
@@ -146,8 +148,11 @@ class PostgresLog:
         except UnwritableEntry as error:
             failure = StoreFailed("an entry cannot be written down")
             failure.__cause__ = error
-            self._conclude(failure)
-            return None
+        except Exception as error:  # the writer serves every session; a mistake here must not end it
+            failure = StoreFailed("the session store failed")
+            failure.__cause__ = error
+        self.fail(failure)
+        return None
 
     def on_written(self, part: LogPart, failure: StoreFailed | None) -> None:
         """Note what became of a part."""
@@ -156,6 +161,10 @@ class PostgresLog:
             self._last = part.last
             self._is_listed = False
             self._wake()
+        self._conclude(failure)
+
+    def fail(self, failure: StoreFailed) -> None:
+        """Note that nothing of what waits is written."""
         self._conclude(failure)
 
     def _conclude(self, failure: StoreFailed | None) -> None:

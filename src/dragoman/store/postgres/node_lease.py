@@ -20,7 +20,7 @@ from enum import Enum
 from typing import Final
 
 from dragoman.store.contract import StoreFailed
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Database, OwnConnection, failures
 
 _log: Final = logging.getLogger(__name__)
 
@@ -30,7 +30,10 @@ _RENEW_AFTER: Final = 1 / 3
 _LATE_AFTER: Final = 2 / 3
 # A renewal that failed is tried again after this share.
 _AGAIN_AFTER: Final = 1 / 30
-# Rows of nodes that are gone for so long, and own nothing, are deleted.
+# What the names of processes begin with that were given none.
+NAMELESS: Final = "process-"
+# Rows of processes that are gone for so long, and own nothing, are deleted; their names do not come again. That of a
+# named node stays: were it counted from 1 again, a process of it that was stopped for days would be taken for the new.
 _FORGET: Final = "1 day"
 # A new name, or one whose last process is gone: its lease has ended, or was given back.
 _TAKE: Final = """
@@ -47,8 +50,10 @@ _RENEW: Final = """
 # Expired, and not deleted: the next process of this name goes on from this incarnation.
 _GIVE_BACK: Final = "UPDATE dragoman.node SET expires = '-infinity' WHERE id = $1 AND incarnation = $2"
 _FORGET_GONE: Final = f"""
-    DELETE FROM dragoman.node WHERE expires < clock_timestamp() - interval '{_FORGET}'
-    AND NOT EXISTS (SELECT 1 FROM dragoman.session WHERE owner = node.id)
+    DELETE FROM dragoman.node WHERE id IN (
+        SELECT id FROM dragoman.node WHERE id LIKE '{NAMELESS}%' AND expires < clock_timestamp() - interval '{_FORGET}'
+        AND NOT EXISTS (SELECT 1 FROM dragoman.session WHERE owner = node.id) FOR UPDATE SKIP LOCKED
+    )
 """
 
 
@@ -81,6 +86,8 @@ class NodeLease:
         self.seconds: Final = seconds
         self._url: Final = url
         self._database = database
+        # Its own: a renewal waits for nothing that a session does.
+        self._connection: Final = OwnConnection(database)
         self._on_change = on_change
         self._state = LeaseState.LOST
         self._task: asyncio.Task[None] | None = None
@@ -121,25 +128,31 @@ class NodeLease:
                 await self._task
         if self._state is not LeaseState.LOST:
             self._change(LeaseState.LOST)
-            with suppress(StoreFailed):  # it expires by itself
-                async with self._database.transaction() as connection:
+            with suppress(StoreFailed, TimeoutError):  # it expires by itself
+                async with asyncio.timeout(self.seconds), self._database.transaction() as connection:
                     await connection.execute(_GIVE_BACK, self.name, self.incarnation)
 
     async def _renew_for_ever(self) -> None:
         # Ends with the lease, which the timers end also while a renewal waits for its answer.
         pause = _RENEW_AFTER
-        while self._state is not LeaseState.LOST:
-            await asyncio.sleep(self.seconds * pause)
-            pause = _RENEW_AFTER if await self._renew() else _AGAIN_AFTER
+        try:
+            while self._state is not LeaseState.LOST:
+                await asyncio.sleep(self.seconds * pause)
+                pause = _RENEW_AFTER if await self._renew() else _AGAIN_AFTER
+        finally:
+            self._connection.drop()
 
     async def _renew(self) -> bool:
         """Renew once; return whether that worked. If the lease was taken from us, it is lost."""
         # Counted from before the question: the database writes the end of the lease after that.
         asked_at = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(self.seconds * _RENEW_AFTER), self._database.transaction() as connection:
-                is_ours = await connection.fetchval(_RENEW, self.name, self.incarnation, self.seconds)
+            async with asyncio.timeout(self.seconds * _RENEW_AFTER):
+                with failures():
+                    connection = await self._connection.get()
+                    is_ours = await connection.fetchval(_RENEW, self.name, self.incarnation, self.seconds)
         except (StoreFailed, TimeoutError) as error:
+            self._connection.drop()
             _log.warning("the lease of node %s was not renewed: %s", self.name, str(error) or "no answer")
             return False
         if self._state is LeaseState.LOST:

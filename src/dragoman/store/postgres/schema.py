@@ -60,7 +60,8 @@ async def migrate(connection: "Connection[Record]") -> None:
     # Nearly always: one question, and no lock.
     if await _version(connection) == len(MIGRATIONS):
         return
-    async with connection.transaction():
+    # Also where the database's own default is another: who waited must see what the other has made.
+    async with connection.transaction(isolation="read_committed"):
         # A lock of this transaction: what it guards is the making of tables, and nothing that a lease is about.
         await connection.execute("SELECT pg_advisory_xact_lock(hashtext('dragoman schema'))")
         version = await _version(connection)

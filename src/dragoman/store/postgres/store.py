@@ -9,16 +9,14 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dragoman.limits import MIB
 from dragoman.store.contract import (
     ArchiveFilter,
     Check,
     Record,
-    SessionDamaged,
     SessionHeld,
     SessionMeta,
     SessionMissing,
@@ -26,97 +24,39 @@ from dragoman.store.contract import (
     SessionPage,
     StoreFailed,
 )
-from dragoman.store.entries import Batch, Entry, UnreadableEntry, UnwritableEntry, decode_entry, encode_entry
+from dragoman.store.entries import Batch, Entry, UnwritableEntry, encode_entry
 from dragoman.store.log import log_batches, retrieve_exception
+from dragoman.store.postgres import ownership
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.group_commit import GroupCommit
-from dragoman.store.postgres.listing import (
-    COLUMNS,
-    columns_of,
-    count_activity,
-    count_move,
-    count_restored,
-    leave_place,
-    meta_of,
-    page,
-    storable_title,
-)
+from dragoman.store.postgres.listing import count_activity, count_move, count_restored, page, storable_title
 from dragoman.store.postgres.log import PostgresLog
 from dragoman.store.postgres.node_lease import LEASE_SECONDS, LeaseState, NodeLease
+from dragoman.store.postgres.ownership import SessionRow
 
 if TYPE_CHECKING:
     from dragoman.store.postgres.database import AnyConnection
 
 _OPEN_HERE: Final = "the session is open in this process already"
+_CLOSED: Final = "the session store is closed"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
-# Entries read at a time, and about how many bytes.
-_BATCH: Final = 500
-_BATCH_BYTES: Final = 4 * MIB
 # How often a session is looked at again because its row has changed meanwhile.
 _TRIES: Final = 10
+# Pause between tries to give a session back while the database is away.
+_PAUSE: Final = 1.0
+# What closing may take beyond a lease, in which what waits is written or fails.
+_CLOSE_SECONDS: Final = 5.0
 # What all stores of this process have open: the process (a fork has the set too), the database and the session.
 _open_here: Final[set[tuple[int, str, str]]] = set()
 
-# A session, and whether its owner is a node in the incarnation that it is in; the rest is decided in Python, from one
-# moment, and is compared with the row's `fence` when it is acted upon.
-_LOOK: Final = f"""
-    SELECT {", ".join(f"session.{name}" for name in COLUMNS.split(", "))}, owner, owner_incarnation, fence,
-    last_sequence, appended, node.incarnation AS incarnation, node.expires >= clock_timestamp() AS is_alive
-    FROM dragoman.session LEFT JOIN dragoman.node ON node.id = session.owner WHERE session.id = $1
-"""
-# The first fence of a session is 1; each new owner, and each end of one, counts it on.
-_CREATE: Final = f"""
-    INSERT INTO dragoman.session ({COLUMNS}, changed, owner, owner_incarnation, fence, last_sequence, appended)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, 0) ON CONFLICT DO NOTHING RETURNING true
-"""
-_COPY: Final = """
-    INSERT INTO dragoman.entry SELECT $2, sequence, kind, body FROM dragoman.entry
-    WHERE session = $1 AND sequence <= $3
-"""
-# Only an expired node is counted on, by the database's clock; a node that renews in the same moment wins.
-_COUNT_ON: Final = """
-    UPDATE dragoman.node SET incarnation = incarnation + 1
-    WHERE id = $1 AND incarnation = $2 AND expires < clock_timestamp()
-"""
-_TAKE: Final = """
-    UPDATE dragoman.session SET owner = $2, owner_incarnation = $3, fence = fence + 1
-    WHERE id = $1 AND fence = $4 RETURNING last_sequence
-"""
-# Nothing happens if the session was taken from us: it is not ours to give.
-_GIVE_BACK: Final = """
-    UPDATE dragoman.session SET owner = NULL, owner_incarnation = NULL, fence = fence + 1
-    WHERE id = $1 AND owner = $2 AND owner_incarnation = $3
-"""
-# Behind `leave_place`, in the same transaction: the place that it leaves is the one it has in the row.
-_MOVE: Final = "UPDATE dragoman.session SET activity = $2, changed = $3 WHERE id = $1"
-_CHANGE: Final = """
-    UPDATE dragoman.session SET title = coalesce($2, title), archived = coalesce($3, archived),
-    changed = coalesce($4, changed) WHERE id = $1 AND fence = $5 RETURNING true
-"""
-_DELETE: Final = "DELETE FROM dragoman.session WHERE id = $1 AND fence = $2 RETURNING true"
-# The sizes of bodies are in the table itself, so those beyond the bound are not fetched from where large ones are kept.
-_READ: Final = f"""
-    SELECT sequence, kind, body FROM (
-        SELECT sequence, kind, body, sum(octet_length(body)) OVER (ORDER BY sequence) - octet_length(body) AS before
-        FROM (
-            SELECT sequence, kind, body FROM dragoman.entry WHERE session = $1 AND sequence > $2
-            ORDER BY sequence LIMIT {_BATCH}
-        ) AS next
-    ) AS sized WHERE before < {_BATCH_BYTES} ORDER BY sequence
-"""
 
-
-class _Seen(NamedTuple):
-    """A session's row as it was a moment ago."""
+class _Taken(NamedTuple):
+    """A session that is ours in the database: what a log of it needs."""
 
     meta: SessionMeta
-    owner: tuple[str, int] | None
-    fence: int
     last: int
-    appended: int
-    # Whether the owner is a node in the incarnation that it is in, and whether that is alive.
-    is_current: bool
-    is_alive: bool
+    fence: int
+    writer: GroupCommit
 
 
 class PostgresStore:
@@ -159,6 +99,12 @@ class PostgresStore:
         self._logs: dict[str, PostgresLog] = {}
         # Sessions that are being opened, which are not to be opened twice.
         self._opening: set[str] = set()
+        # What goes on without a caller: what a cancelled one began, and what is given back later.
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._takings: set[asyncio.Future[_Taken]] = set()
+        # The fences of sessions that may have been taken for nothing.
+        self._unsure: dict[str, int] = {}
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"<PostgresStore {self._database!r} {self._lease!r} logs={len(self._logs)} opening={len(self._opening)}>"
@@ -192,14 +138,13 @@ class PostgresStore:
         except UnwritableEntry as error:
             raise StoreFailed("an entry cannot be written down") from error
         async with self._database.transaction() as connection:
-            number = await count_restored(connection, meta.activity)
-            # As for a new session; without an owner, so that any node may open it.
-            row = (*columns_of(meta), number, None, None, len(rows))
-            if not await connection.fetchval(_CREATE, *row):
-                raise StoreFailed("there is a session with this id already")
             # By COPY, in a transaction of several statements: no node owns the session yet, so nothing waits for it.
+            # Before the move is counted, which nothing else can do until the commit.
             columns = ("session", "sequence", "kind", "body")
             await connection.copy_records_to_table("entry", schema_name="dragoman", columns=columns, records=rows)
+            number = await count_restored(connection, meta.activity)
+            if not await ownership.create(connection, meta, number, len(rows), None):
+                raise _exists()
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
         """Change the `title` of a session, or whether it is `archived`. Wait until it is committed."""
@@ -211,9 +156,7 @@ class PostgresStore:
                 number = None if archived is None else await count_move(connection)
                 seen = await self._look(connection, session_id)
                 self._raise_if_held(session_id, seen)
-                if number is not None:
-                    await leave_place(connection, session_id, number)
-                if await connection.fetchval(_CHANGE, session_id, storable, archived, number, seen.fence):
+                if await ownership.change(connection, seen, storable, archived, number):
                     return (await self._look(connection, session_id)).meta
         raise _busy()
 
@@ -279,17 +222,38 @@ class PostgresStore:
             return await page(connection, folders, cursor, archived)
 
     async def close(self) -> None:
-        """Commit what waits, give every session back, and disconnect."""
+        """Commit what waits, give every session back, and disconnect.
+
+        In little more than the time of a lease: what the database has not taken by then has failed.
+        """
+        self._is_closed = True
+        is_silent = False
+        try:
+            async with asyncio.timeout(self._lease_seconds + _CLOSE_SECONDS):
+                await self._give_all_back()
+        except TimeoutError:
+            is_silent = True
+            for log in list(self._logs.values()):
+                log.end()
+            if self._lease is not None:
+                self._lease.lose()
+            if self._writer is not None:
+                await self._writer.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await self._database.close(at_once=is_silent)
+
+    async def _give_all_back(self) -> None:
+        # What is being opened is ours first, and then refused; a session that is given back later is so with the lease.
+        await asyncio.gather(*self._takings, return_exceptions=True)
         # Logs first: what they have appended is written under the lease that is given back at the end.
-        for log in list(self._logs.values()):
-            with suppress(StoreFailed):  # the `committed` callback of each lost entry got the error
-                await log.finish()
+        # What fails was told to the `committed` callback of each lost entry.
+        await asyncio.gather(*(log.finish() for log in list(self._logs.values())), return_exceptions=True)
         async with self._leasing:
             if self._writer is not None:
                 await self._writer.close()
             if self._lease is not None:
                 await self._lease.release()
-        await self._database.close()
 
     # -- for logs ------------------------------------------------------------------------------------------------------
 
@@ -302,21 +266,26 @@ class PostgresStore:
     async def touch(self, session_id: str) -> SessionMeta:
         """Note in the list that a session was active now."""
         async with self._database.transaction() as connection:
-            return await self._move(connection, session_id)
+            return await ownership.move(connection, session_id, self._now())
 
-    async def release(self, session_id: str, *, was_active: bool) -> None:
-        """Give a session back."""
+    async def release(self, session_id: str, fence: int, *, was_active: bool) -> None:
+        """Give back what was taken with this fence; later, if the database is away."""
         lease = self._lease
-        async with self._database.transaction() as connection:
-            if was_active:
-                with suppress(SessionMissing):
-                    await self._move(connection, session_id)
-            if lease is not None:
-                await connection.execute(_GIVE_BACK, session_id, lease.name, lease.incarnation)
+        try:
+            async with self._database.transaction() as connection:
+                if was_active:
+                    with suppress(SessionMissing):
+                        await ownership.move(connection, session_id, self._now())
+                if lease is not None:
+                    await ownership.give_back(connection, session_id, fence, lease)
+        except BaseException:
+            # Also for a caller that is cancelled: a session without a log would be held for as long as we live.
+            self._run(self._give_back_later(session_id, fence, lease))
+            raise
 
     # -- ownership -----------------------------------------------------------------------------------------------------
 
-    async def _open_log(self, session_id: str, take: Callable[[], Awaitable[tuple[SessionMeta, int]]]) -> PostgresLog:
+    async def _open_log(self, session_id: str, take: Callable[[], Awaitable[_Taken]]) -> PostgresLog:
         _check_name(session_id)
         # Decided here and not by the owner in the row: to the database both of our own requests look the same.
         if session_id in self._logs or session_id in self._opening:
@@ -325,90 +294,119 @@ class PostgresStore:
         self._opening.add(session_id)
         # A caller that is cancelled leaves the database to finish; what was taken for it is given back then.
         taking = asyncio.ensure_future(take())
+        self._note(taking)
+        self._takings.add(taking)
+        taking.add_done_callback(self._takings.discard)
         try:
-            meta, last = await asyncio.shield(taking)
+            taken = await asyncio.shield(taking)
         except asyncio.CancelledError:
             taking.add_done_callback(lambda _: self._release_late(session_id, taking))
             raise
         finally:
             if taking.done():
-                self._opening.discard(session_id)
-        if self._writer is None:
-            raise StoreFailed("the session store is closed")
-        # The writer of the lease that is held now; if another one came while we waited, the first append fails.
-        log = PostgresLog(self, self._writer, meta, last)
+                self._end_opening(session_id)
+        if self._is_closed:
+            raise StoreFailed(_CLOSED)  # it was given back with the lease
+        if taken.writer.has_ended:
+            raise StoreFailed("the lease of this node was lost while the session was opened; try again")
+        log = PostgresLog(self, taken.writer, taken.meta, taken.last, taken.fence)
         self._logs[session_id] = log
         _open_here.add((*self._place, session_id))
         return log
 
-    def _release_late(self, session_id: str, taking: "asyncio.Future[tuple[SessionMeta, int]]") -> None:
-        if taking.cancelled() or taking.exception() is not None:
+    def _release_late(self, session_id: str, taking: "asyncio.Future[_Taken]") -> None:
+        if not taking.cancelled() and taking.exception() is None:
+            self._unsure[session_id] = taking.result().fence
+        self._end_opening(session_id)
+
+    def _end_opening(self, session_id: str) -> None:
+        """Let a session be opened again here, after what may have been taken for nothing is given back: to the row both
+        would be this node."""
+        fence = self._unsure.pop(session_id, None)
+        if fence is None:
             self._opening.discard(session_id)
-            return
+        else:
+            given_back = self._give_back_later(session_id, fence, self._lease)
+            self._run(given_back, lambda: self._opening.discard(session_id))
 
-        async def release() -> None:
-            with suppress(StoreFailed):  # it is given back with the lease
-                await self.release(session_id, was_active=False)
-            self._opening.discard(session_id)
+    async def _give_back_later(self, session_id: str, fence: int, lease: NodeLease | None) -> None:
+        """Try until the session is given back, or the lease is over that it was taken under."""
+        while lease is not None and lease.state is not LeaseState.LOST:
+            with suppress(StoreFailed):
+                async with self._database.transaction() as connection:
+                    await ownership.give_back(connection, session_id, fence, lease)
+                    return
+            await asyncio.sleep(_PAUSE)
 
-        self._late = asyncio.ensure_future(release())
+    def _run(self, work: Coroutine[Any, Any, None], then: Callable[[], None] = lambda: None) -> None:
+        task = asyncio.create_task(work)
+        self._note(task)
+        task.add_done_callback(lambda _: then())
 
-    async def _create(self, meta: SessionMeta, source: str | None, last: int | None) -> tuple[SessionMeta, int]:
-        lease = await self._leased()
+    def _note(self, task: "asyncio.Future[Any]") -> None:
+        # The loop itself has no lasting reference to a task.
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(retrieve_exception)
+
+    async def _create(self, meta: SessionMeta, source: str | None, last: int | None) -> _Taken:
+        lease, writer = await self._leased()
         async with self._database.transaction() as connection:
+            # Before the move is counted, which nothing else can do until the commit.
+            length = 0 if source is None else await ownership.copy_entries(connection, source, meta.id, last)
             now, number = await count_activity(connection, self._now())
-            meta = meta._replace(created=meta.created or now, activity=now)
-            length = 0
-            if source is not None:
-                length = (await self._look(connection, source)).last
-                length = length if last is None else min(last, length)
-            row = (*columns_of(meta), number, lease.name, lease.incarnation, length)
-            if not await connection.fetchval(_CREATE, *row):
-                raise StoreFailed("there is a session with this id already")
-            # Entries never change, so those up to the length that was read are the same a moment later.
-            if source is not None:
-                await connection.execute(_COPY, source, meta.id, length)
-        return meta._replace(title=storable_title(meta.title)), length
+            meta = meta._replace(created=meta.created or now, activity=now, title=storable_title(meta.title))
+            if not await ownership.create(connection, meta, number, length, lease):
+                raise _exists()
+        return _Taken(meta, length, ownership.FIRST_FENCE, writer)
 
-    async def _take(self, session_id: str, check: Check | None) -> tuple[SessionMeta, int]:
+    async def _take(self, session_id: str, check: Check | None) -> _Taken:
         for _ in range(_TRIES):
             async with self._database.transaction(read_only=True) as connection:
                 seen = await self._look(connection, session_id)
             # Before anything changes: what it raises leaves the session as it was.
             if check is not None:
                 check(seen.meta)
-            if self._is_ours(seen):
-                raise SessionOpenHere(_OPEN_HERE)
             self._raise_if_held(session_id, seen)
-            lease = await self._leased()
-            if seen.owner is not None and seen.is_current:
+            lease, writer = await self._leased()
+            if seen.owner is not None and seen.is_current and seen.owner != (lease.name, lease.incarnation):
                 # In a transaction of its own: it waits for appends of that node, which lock its row before sessions.
                 async with self._database.transaction() as connection:
-                    await connection.execute(_COUNT_ON, *seen.owner)
+                    await ownership.count_on(connection, seen.owner)
                 continue
             # The row may have got another owner since we looked; then its fence differs, and we look again.
-            async with self._database.transaction() as connection:
-                last = await connection.fetchval(_TAKE, session_id, lease.name, lease.incarnation, seen.fence)
+            try:
+                async with self._database.transaction() as connection:
+                    last = await ownership.take(connection, seen, lease)
+            except StoreFailed:
+                self._unsure[session_id] = seen.fence + 1  # it may be ours all the same: the answer got lost
+                raise
             if last is not None:
-                is_behind = seen.appended > seen.meta.activity  # its last owner has died before it could tell the list
-                return (await self.touch(session_id) if is_behind else seen.meta), int(last)
+                return _Taken(await self._listed(seen), last, seen.fence + 1, writer)
         raise _busy()
+
+    async def _listed(self, seen: SessionRow) -> SessionMeta:
+        """Bring the list up to date if the session's last owner has died before it could."""
+        if seen.appended > seen.meta.activity:
+            with suppress(StoreFailed):  # the session is ours already; the next one that opens it does this
+                return await self.touch(seen.meta.id)
+        return seen.meta
 
     async def _delete(self, session_id: str) -> None:
         for _ in range(_TRIES):
             async with self._database.transaction() as connection:
                 seen = await self._look(connection, session_id)
                 self._raise_if_held(session_id, seen)
-                if await connection.fetchval(_DELETE, session_id, seen.fence):
-                    # Behind the session's row: an append of ours that runs now has locked it, and is waited for.
-                    await connection.execute("DELETE FROM dragoman.entry WHERE session = $1", session_id)
+                if await ownership.delete(connection, seen):
                     return
         raise _busy()
 
-    async def _leased(self) -> NodeLease:
-        """Return a lease that is not lost; a new one, if the last one was."""
+    async def _leased(self) -> tuple[NodeLease, GroupCommit]:
+        """Return a lease that is not lost, and its writer; new ones, if the last one was."""
         async with self._leasing:
-            if self._lease is None or self._lease.state is LeaseState.LOST:
+            if self._is_closed:
+                raise StoreFailed(_CLOSED)
+            if self._lease is None or self._writer is None or self._lease.state is LeaseState.LOST:
                 lease = NodeLease(
                     self._database,
                     self._node,
@@ -421,25 +419,18 @@ class PostgresStore:
                 if self._writer is not None:
                     await self._writer.close()
                 self._lease, self._writer = lease, GroupCommit(self._database, lease, self._now)
-            return self._lease
+            return self._lease, self._writer
 
     def _on_lease_change(self, state: LeaseState) -> None:
         # Their entries are refused by the database from now on; readers and writers of them learn it at once.
         if state is LeaseState.LOST:
+            if self._writer is not None:
+                self._writer.stop_trying()
             for log in list(self._logs.values()):
                 log.end()
         self._on_lease(state)
 
-    def _is_ours(self, seen: _Seen) -> bool:
-        lease = self._lease
-        return (
-            lease is not None
-            and lease.state is not LeaseState.LOST
-            and seen.owner == (lease.name, lease.incarnation)
-            and seen.meta.id in self._logs
-        )
-
-    def _raise_if_held(self, session_id: str, seen: _Seen) -> None:
+    def _raise_if_held(self, session_id: str, seen: SessionRow) -> None:
         """Raise `SessionHeld` if a living node owns a session and this one does not."""
         # Ours, open or not: the log of a session that is being released has ended already.
         lease = self._lease
@@ -452,48 +443,14 @@ class PostgresStore:
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
-    async def _look(self, connection: "AnyConnection", session_id: str) -> _Seen:
+    async def _look(self, connection: "AnyConnection", session_id: str) -> SessionRow:
         _check_name(session_id)
-        row = await connection.fetchrow(_LOOK, session_id)
-        if row is None:
-            raise SessionMissing("there is no such session")
-        owner = None if row["owner"] is None else (row["owner"], row["owner_incarnation"])
-        is_current = owner is not None and row["incarnation"] == row["owner_incarnation"]
-        return _Seen(
-            meta_of(row),
-            owner,
-            row["fence"],
-            row["last_sequence"],
-            row["appended"],
-            is_current,
-            is_current and bool(row["is_alive"]),
-        )
-
-    async def _move(self, connection: "AnyConnection", session_id: str) -> SessionMeta:
-        """Give a session the place of one that is active now."""
-        activity, number = await count_activity(connection, self._now())
-        await leave_place(connection, session_id, number)
-        await connection.execute(_MOVE, session_id, activity, number)
-        return (await self._look(connection, session_id)).meta
+        return await ownership.look(connection, session_id)
 
     async def _read(self, session_id: str, after: int) -> Batch:
+        _check_name(session_id)
         async with self._database.transaction(read_only=True) as connection:
-            last = (await self._look(connection, session_id)).last
-            rows = await connection.fetch(_READ, session_id, after)
-        # Numbers without a gap, as they were written: a missing entry is noticed.
-        records: list[Record] = []
-        for row in rows:
-            try:
-                if row["sequence"] != after + 1 + len(records):
-                    raise UnreadableEntry
-                records.append(Record(row["sequence"], decode_entry(row["kind"], row["body"])))
-            except UnreadableEntry as error:
-                if not records:
-                    raise SessionDamaged("the session's log has an entry that cannot be read") from error
-                return Batch(records, is_last=False)  # the next read begins at the bad one
-        if not records and after < last:
-            raise SessionDamaged("the session's log lacks entries")
-        return Batch(records, is_last=not records or records[-1].sequence >= last)
+            return await ownership.read(connection, session_id, after)
 
     async def _settle(self, session_id: str) -> None:
         """Wait until what was appended here to a session is committed, or has failed."""
@@ -513,3 +470,7 @@ def _check_name(session_id: str) -> None:
 
 def _busy() -> StoreFailed:
     return StoreFailed("the session changes hands; try again")
+
+
+def _exists() -> StoreFailed:
+    return StoreFailed("there is a session with this id already")
