@@ -93,6 +93,9 @@ class Dialect(Protocol):
     # Whether a prompt is answered when its turn ends. Otherwise it is answered when it is accepted, and the turn goes
     # on without a request that could name it.
     replies_to_prompt_at_turn_end: bool
+    # Whether the layer above tells a prompt that is sent twice under one operation id from two. Else the second one is
+    # refused where a prompt is answered at the end of its turn.
+    takes_repeats: bool
     # Part of every id that the dialect makes up, so that two processes do not make the same ones. Set by `dialect_for`.
     salt: str
 

@@ -16,10 +16,12 @@ from dragoman import limits
 from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.dialects.contract import Id, NotificationMessage
 from dragoman.errors import (
+    CANCELLED,
     INTERNAL_ERROR,
     INVALID_REQUEST,
     TOO_MANY_IN_FLIGHT,
     LinkClosed,
+    PeerError,
     RequestFailed,
     UsageError,
 )
@@ -32,6 +34,7 @@ from dragoman.gateway.in_flight import InFlightRequest
 from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.metrics import method_of
 from dragoman.gateway.monitor import BackgroundTasks
+from dragoman.gateway.prompt_ledger import PromptOperation
 from dragoman.gateway.read_only import hello_to_read, may_read, to_read
 from dragoman.gateway.replay_buffer import ReplayBuffer
 from dragoman.gateway.resuming import notification
@@ -275,6 +278,8 @@ class ClientSide:
                 self._monitor.log.debug("request", **who, method=method, status=status, seconds=round(seconds, 4))
 
     async def _dispatch(self, request: Request, id: Id) -> Reply:
+        # Before any prompt: each names a session, which a request before it has opened.
+        self.link.dialect.takes_repeats = True
         if not self.may("prompt"):
             request = to_read(request)
         # Whatever names a session is judged here, once, before anything else happens; `missing` looks the same for a
@@ -332,11 +337,63 @@ class ClientSide:
         if shared is None:
             raise missing(request.session_id)
         self._refuse_unreachable(shared.id)  # it may have got another folder
+        operation, is_first = self._shared_sessions.prompts.begin(self.principal, request)
+        if operation is not None and not is_first:
+            return await self._repeat(operation, request)
         if isinstance(request, requests.PromptRequest):
             self._monitor.counts["turns"] += 1
         shared.prompted_by = self.principal
         shared.subscribe(self)
-        return await self.forward(self.agent_side_of(request.session_id), request, id)
+        agent_side = self.agent_side_of(request.session_id)
+        if operation is None:
+            return await self.forward(agent_side, request, id)
+        return await self._begin_operation(operation, shared, agent_side, request, id)
+
+    async def _begin_operation(
+        self,
+        operation: PromptOperation,
+        shared: SharedSession,
+        agent_side: AgentSide,
+        request: requests.PromptRequest | requests.SteerTurn,
+        id: Id,
+    ) -> Reply:
+        """Send the first prompt of an operation to the agent, and note what becomes of it."""
+
+        def on_reply(reply: Reply) -> None:
+            # In the step in which it is received: the end of the turn may come in the next one.
+            if operation.accept(reply):
+                shared.operations.append(operation)
+
+        try:
+            reply = await self.forward(agent_side, request, id, on_reply)
+            on_reply(reply)  # an agent of version 1 replies at the end: its prompt is accepted when it is sent
+            return reply
+        except RequestFailed as failed:
+            # An agent that has died may have begun the turn: to give it the prompt again could do the work twice.
+            if failed.message != GONE:
+                self._shared_sessions.prompts.forget(operation)
+            operation.fail(failed)
+            raise
+        except PeerError as failed:
+            self._shared_sessions.prompts.forget(operation)
+            operation.fail(failed)
+            raise
+        except asyncio.CancelledError:
+            operation.fail(RequestFailed(CANCELLED, "The request that this one repeats was cancelled"))
+            raise
+
+    async def _repeat(self, operation: PromptOperation, request: requests.PromptRequest | requests.SteerTurn) -> Reply:
+        """Answer a prompt that was sent before, with what the first one of its operation got."""
+        reply = await operation.reply()
+        shared = self._shared_sessions.get(request.session_id)  # it may have been closed meanwhile
+        if shared is not None:
+            self._refuse_unreachable(shared.id)
+            shared.subscribe(self)
+        # Behind the reply: for a client of version 1 the end is the answer.
+        if operation.end is not None and isinstance(request, requests.PromptRequest):
+            self.hold_events_until(asyncio.current_task())
+            self.send_event(request.session_id, operation.end)
+        return reply
 
     async def _forward_to_session(self, request: Request, id: Id, session_id: str | None) -> Reply:
         shared = None if session_id is None else self._shared_sessions.get(session_id)

@@ -22,11 +22,13 @@ from dragoman.errors import LinkClosed
 from dragoman.gateway.budget import ByteBudget
 from dragoman.gateway.envelope import Envelope
 from dragoman.gateway.logbook import connection_name
+from dragoman.gateway.prompt_ledger import RETENTION_SECONDS
 from dragoman.gateway.replay_buffer import ReplayBuffer, StreamReader
 from dragoman.gateway.resuming import with_resumable
 from dragoman.gateway.session_streams import Full, Kind, SessionStreams
 from dragoman.gateway.token_types import TokenIdentity
 from dragoman.transports.contract import Receiver
+from dragoman.vocabulary.requests import OPERATION_ID
 from dragoman.wire.framing import one_line
 
 __all__ = ["Full", "GatewayConnection", "Kind"]
@@ -138,6 +140,9 @@ class GatewayConnection:
             # Sent twice: the client did not get our 202, and cannot know that its message has arrived.
             if number is not None and number <= self.received:
                 return
+            # Posted again as it was, under the id that is not answered yet: the answer to the first is that to both.
+            if message is not None and OPERATION_ID.encode() in frame and self.streams.owes_answer(message):
+                return
             if message is not None:
                 # Before the link has it: a reply may come in the same step.
                 self.streams.expect_answer(message)
@@ -214,6 +219,9 @@ class GatewayConnection:
             self._is_initialized = True
             reply["result"]["connectionId"] = self.id
             with_resumable(reply["result"], limits.RECONNECT_SECONDS)
+            meta = reply["result"].get("_meta")
+            retention = {OPERATION_ID: {"retentionSeconds": int(RETENTION_SECONDS)}}
+            reply["result"]["_meta"] = {**(meta if isinstance(meta, dict) else {}), **retention}
             line = msgspec.json.encode(reply)
         if self.kind == "http" and not self.initialize_reply.done():
             self._is_initialized = True

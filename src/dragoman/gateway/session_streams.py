@@ -123,6 +123,10 @@ class SessionStreams:
         """Return whether we have sent the client a request under this id."""
         return id in self._sent_requests
 
+    def owes_answer(self, message: Envelope) -> bool:
+        """Return whether a message is a request whose id is that of a request of its session without an answer."""
+        return message.is_request and self._request_sessions.get(message.id, "") == message.session_id
+
     def expect_answer(self, message: Envelope) -> None:
         """Prepare for a message of the client, before it is received: the answer to a request goes where the messages
         of its session go. A notification of the protocol itself (`$/`) has none."""

@@ -27,6 +27,7 @@ from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.logbook import principal_name
 from dragoman.gateway.open_questions import OpenQuestion, PermissionRecorder
+from dragoman.gateway.prompt_ledger import PromptLedger, PromptOperation
 from dragoman.gateway.replay_buffer import ReplayBuffer
 from dragoman.gateway.setting_changes import SettingChanges
 from dragoman.gateway.turn_buffer import TurnBuffer
@@ -98,6 +99,7 @@ class SharedSession:
         self._turns = 0  # that began since it was opened here
         self._turn_began_at = 0.0
         self._has_earlier_turns = False  # from before it was opened here
+        self.operations: list[PromptOperation] = []  # prompts that were accepted and whose turn is not over
         self._last_idle = Idle()  # how the last turn ended, if one has
         self._loop = asyncio.get_running_loop()
 
@@ -299,6 +301,8 @@ class SharedSession:
 
     def _end_turn(self, event: Idle) -> None:
         self._turn_buffer.clear()
+        if self.is_running or isinstance(event.stop_reason, str):
+            self._finish_operations(event)
         # An agent may call an idle session idle again, with a load for instance: that ends no turn.
         if self.is_running:
             self.idle.set()
@@ -328,8 +332,15 @@ class SharedSession:
     def end(self, why: str) -> None:
         """End the running turn and the open questions with `why`, and unsubscribe every client."""
         self.interrupt(why)
+        # Those whose turn had not begun: no `Idle` ends it.
+        self._finish_operations(Idle("error", Failure(INTERNAL_ERROR, why)))
         for subscriber in list(self.subscribers):
             self.unsubscribe(subscriber)
+
+    def _finish_operations(self, event: Idle) -> None:
+        operations, self.operations = self.operations, []
+        for operation in operations:
+            operation.finish(event)
 
     def end_recording(self) -> None:
         """Record no more of it: it is closed. Does not wait for the disk."""
@@ -395,6 +406,8 @@ class SharedSessions(dict[str, SharedSession]):
     def __init__(self) -> None:
         super().__init__()
         self.accepts_turns = True
+        # Longer than any of the sessions here: a session that is closed and opened again has the prompts it had.
+        self.prompts: Final = PromptLedger(asyncio.get_running_loop().time)
 
     def __repr__(self) -> str:
         return f"<SharedSessions open={len(self)} running={len(self.running())}>"

@@ -1,5 +1,6 @@
 """Own the requests of a client to an agent, and the agent's replies to them."""
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
@@ -240,6 +241,15 @@ class RewindSession(Request["SessionRewound"], frozen=True, gc=False):
     scope: str | UnsetType = UNSET
     preview: bool | UnsetType = UNSET
     undo: bool | UnsetType = UNSET
+
+
+# In `_meta` of a prompt: the client's own name for it, under which it may send the prompt again.
+OPERATION_ID: Final = "dragoman/operationId"
+
+
+def operation_id(request: PromptRequest | SteerTurn) -> object:
+    """Return the id under which a prompt may be sent again, as it came; None where it has none."""
+    return request.meta.get(OPERATION_ID) if isinstance(request.meta, Mapping) else None
 
 
 class CancelToolCall(Request[Done], frozen=True, gc=False):

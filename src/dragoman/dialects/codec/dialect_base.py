@@ -138,6 +138,7 @@ class DialectBase:
     unlimited = UNLIMITED
     null_ids = True
     replies_to_prompt_at_turn_end = False
+    takes_repeats = False
     salt = ""
     # By the request: what a result is passed through before it is decoded.
     corrections: Mapping[type[Request], Callable[[Raw], Raw]] = {}  # never changed

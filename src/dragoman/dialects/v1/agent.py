@@ -55,10 +55,12 @@ class PendingPrompt:
     | running | the agent's id, or "" | True | ends the turn |
     """
 
-    __slots__ = ("_echoes", "_ends", "id", "is_running", "message_id", "report")
+    __slots__ = ("_echoes", "_ends", "id", "is_running", "message_id", "operation", "repeats", "report")
 
     def __init__(self, id: Id) -> None:
         self.id = id
+        self.repeats: list[Id] = []  # further requests of the same operation, answered as this one
+        self.operation: object = None  # under which the client may send it again
         self.report: FileReport | None = None  # of the files that the turn changes, where the client asks for it
         self.message_id: str | None = None
         self.is_running = False
@@ -70,6 +72,10 @@ class PendingPrompt:
     def __repr__(self) -> str:
         state = "not accepted" if self.message_id is None else "running" if self.is_running else "accepted"
         return f"<PendingPrompt {self.id!r} {state}>"
+
+    def is_repeated_by(self, request: requests.PromptRequest) -> bool:
+        """Return whether a prompt names the operation of this one; whether it is the same, the layer above compares."""
+        return isinstance(self.operation, str) and requests.operation_id(request) == self.operation
 
     def is_echo(self, message_id: str) -> bool:
         """Return whether a user message is this very prompt, which the client knows already."""
@@ -151,9 +157,14 @@ class AgentV1(DialectBase):
             case requests.PromptRequest():
                 # The schema leaves open what a second prompt does. elephant.ai's document has this error for it, and
                 # with two prompts open no `Idle` could be said to belong to either.
-                if request.session_id in self._prompts:
-                    raise busy_error()
+                if (open_one := self._prompts.get(request.session_id)) is not None:
+                    if not self.takes_repeats or not open_one.is_repeated_by(request):
+                        raise busy_error()
+                    open_one.repeats.append(id)
+                    return request
                 pending = self._prompts[request.session_id] = PendingPrompt(id)
+                if self.takes_repeats:
+                    pending.operation = requests.operation_id(request)
                 if self._air.reports:
                     pending.report = self._air.report_for(request, self._session(request.session_id).roots)
             case Extension(method=method) if method in OPTION_EXTENSIONS:
@@ -255,6 +266,9 @@ class AgentV1(DialectBase):
         reported: Sequence[Out] = ()
         if isinstance(request, requests.PromptRequest):
             pending = self._prompts.get(request.session_id)
+            if pending is not None and id in pending.repeats:
+                pending.repeats.remove(id)
+                return super().encode_failure(id, request, error)
             if pending is None or pending.id != id:
                 return []  # it was answered when its session was closed
             del self._prompts[request.session_id]
@@ -510,10 +524,12 @@ class AgentV1(DialectBase):
         # declared a record for it.
         if event.stop_reason == "error" and self._air.records_failures:
             turn = pending.message_id or f"{self.salt}{pending.id}"
-            return [ResultMessage(pending.id, self.encode_end(session_failures.recorded_end(event, turn)))]
-        if event.stop_reason == "error":
-            return self.encode_failed_turn(session_id, pending.id, failure_of(event.error))
-        return [ResultMessage(pending.id, self.encode_end(event))]
+            event = session_failures.recorded_end(event, turn)
+        elif event.stop_reason == "error":
+            failure = failure_of(event.error)
+            ids = [pending.id, *pending.repeats]
+            return [out for id in ids for out in self.encode_failed_turn(session_id, id, failure)]
+        return [ResultMessage(id, self.encode_end(event)) for id in (pending.id, *pending.repeats)]
 
     def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """Encode the answer to a prompt whose turn has failed."""
