@@ -78,17 +78,16 @@ class TimedModel:
 def equal_share(before: dict[str, Any], after: dict[str, Any]) -> float:
     """Return how much of a request the next one begins with, as a provider's cache sees it: tools, system, messages."""
     one, other = _as_cached(before), _as_cached(after)
-    equal = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    return equal / max(len(one), 1)
+    differs = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differs, min(len(one), len(other))) / max(len(one), 1)
 
 
-def _as_cached(body: dict[str, Any]) -> list[str]:
-    """Return a request as pieces of some characters, in the order in which providers read it."""
+def _as_cached(body: dict[str, Any]) -> str:
+    """Return a request as one text, in the order in which providers read it."""
     text = "".join(
         json.dumps(body[name]) for name in ("tools", "system", "systemInstruction", "instructions") if name in body
     )
-    text += "".join(json.dumps(_without_marks(message)) for message in _messages(body))
-    return [text[at : at + 16] for at in range(0, len(text), 16)]
+    return text + "".join(json.dumps(_without_marks(message)) for message in _messages(body))
 
 
 def _messages(body: dict[str, Any]) -> list[Any]:
