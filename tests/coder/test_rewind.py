@@ -186,6 +186,34 @@ async def test_what_was_dirty_and_untracked_before_comes_back(tmp_path: Path) ->
 
 
 @pytest.mark.requirement("RW1")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm file; mkdir file; echo x > file/in",
+        "rm -r folder; echo x > folder",
+        "mv folder other; ln -s other folder",
+        "rm -r folder; ln -s ../outside folder",
+    ],
+)
+async def test_a_file_a_folder_and_a_link_in_the_place_of_each_other_come_back(tmp_path: Path, line: str) -> None:
+    folder = repository(tmp_path / "project")
+    (folder / "folder" / "in").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "name").write_text("outside\n")
+    for name in ("name", "in/side"):
+        (folder / "folder" / name).write_text("inside\n")
+    before = tree(folder)
+    async with desk(tmp_path, [bash("true"), {"say": "."}], [bash(line), {"say": "."}], folder=folder) as it:
+        await it.say("look", "change")
+        after = tree(folder)
+        assert [file.trouble for file in (await it.rewind(scope="files")).files if file.trouble] == []
+        assert tree(folder) == before
+        await it.rewind(undo=True)
+        assert tree(folder) == after
+        assert tree(tmp_path / "outside") == {"name": "- outside\n"}
+
+
+@pytest.mark.requirement("RW1")
 async def test_beyond_every_repository_what_file_tools_wrote_comes_back(tmp_path: Path) -> None:
     folder = tmp_path / "plain"
     folder.mkdir()

@@ -354,12 +354,12 @@ class ShadowGit:
 
     def _keep(self, index: str, found: Mapping[str, FileImage | None], sorted_out: "_SortedOut") -> Look:
         """Put the files into the index, and their contents among the objects; return what has become of them."""
-        paths = b"".join(os.fsencode(path) + b"\0" for path in sorted_out.kept)
-        self._git(index, "update-index", "--add", "--remove", "-z", "--stdin", input=paths)
+        # Of one too large it is known what it was, and cannot be known what it is.
         large = [path for path, image in sorted_out.large.items() if found[path] is not None]
-        if large:  # what it was is known; what it is cannot be
-            gone = b"".join(os.fsencode(path) + b"\0" for path in large)
-            self._git(index, "update-index", "--force-remove", "-z", "--stdin", input=gone)
+        # First what is gone: a folder may have taken the place of a file, and a file or a link that of a folder.
+        gone = [*large, *(path for path, mode in sorted_out.kept.items() if not mode)]
+        self._update(index, "--force-remove", gone)
+        self._update(index, "--add", [path for path, mode in sorted_out.kept.items() if mode])
         now: dict[str, FileImage] = {}
         if sorted_out.kept:
             now = self._entries(index, sorted_out.kept)
@@ -368,6 +368,11 @@ class ShadowGit:
         changes |= {path: ImageChange(found[path], sorted_out.large[path]) for path in large}
         changed = {path: change for path, change in changes.items() if change.before != change.after}
         return Look(index, changed, sorted_out.sentences, [image.id for image in now.values()], sorted_out.private)
+
+    def _update(self, index: str, deed: str, paths: Sequence[str]) -> None:
+        if paths:
+            names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+            self._git(index, "update-index", deed, "--remove", "-z", "--stdin", input=names)
 
     def _entries(self, index: str, paths: Mapping[str, int]) -> dict[str, FileImage]:
         """Return what an index has of these paths, whose modes are known; looked up one by one, in one run of git."""
@@ -406,6 +411,7 @@ def _sort_out(top: str, found: Iterable[str]) -> _SortedOut:
     kept: dict[str, int] = {}
     large: dict[str, FileImage] = {}
     private: list[str] = []
+    folders = {"": True}
     unreadable, total, count = 0, 0, 0
     for path in found:
         whole = os.path.join(top, path)
@@ -413,6 +419,9 @@ def _sort_out(top: str, found: Iterable[str]) -> _SortedOut:
             status = os.lstat(whole)
         except OSError:
             kept[path] = 0
+            continue
+        if not _is_folder(top, os.path.dirname(path), folders):
+            kept[path] = 0  # a link leads to what stands there now
             continue
         mode = _mode(status)
         if not mode:
@@ -437,6 +446,27 @@ def _sort_out(top: str, found: Iterable[str]) -> _SortedOut:
 def is_private(status: os.stat_result) -> bool:
     """Return whether only its owner may read a file."""
     return stat.S_ISREG(status.st_mode) and not status.st_mode & (stat.S_IRGRP | stat.S_IROTH)
+
+
+def _is_folder(top: str, path: str, known: dict[str, bool]) -> bool:
+    """Return whether every part of a path from the top is a folder and no link to one; `known` is filled."""
+    if path in known:
+        return known[path]
+    here = ""
+    for part in path.split("/"):
+        here = os.path.join(here, part)
+        if here not in known:
+            known[here] = _mode_at(os.path.join(top, here)) == stat.S_IFDIR
+        if not known[here]:
+            return False
+    return True
+
+
+def _mode_at(path: str) -> int:
+    try:
+        return stat.S_IFMT(os.lstat(path).st_mode)
+    except OSError:
+        return 0
 
 
 def _quoted(path: str) -> str:
