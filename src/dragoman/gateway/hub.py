@@ -23,8 +23,8 @@ from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.monitor import BackgroundTasks, Monitor
 from dragoman.gateway.open_questions import OnPermission, PermissionRecorder
 from dragoman.gateway.session_access import FolderOf, SessionAccess
-from dragoman.gateway.session_directory import SessionDirectory
 from dragoman.gateway.shared_session import SharedSessions
+from dragoman.gateway.shared_state import SharedDirectory
 from dragoman.store.recording import Recordings
 
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Hub:
         self,
         source: AgentSource,
         *,
-        directory: SessionDirectory | None = None,
+        directory: SharedDirectory | None = None,
         report: Callable[[Exception], None] | None = None,
         kept_seconds: float = KEPT_SECONDS,
         log: Logbook | None = None,

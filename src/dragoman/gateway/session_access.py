@@ -3,14 +3,14 @@
 A session belongs to the principal that made it. Beyond that a token may have a list of folders: it reaches a session
 only if it may open every folder that the session works in. What is not allowed looks exactly like what does not exist.
 
-Everything here but `load_folder` and `exists` answers without waiting. Callers depend on that: `claim` has to happen in
-the same step of the loop in which the agent's reply was received, or an event of the new session, or another reply with
-the same id, could come between.
+Everything here but `load_folder`, `load_listed` and `exists` answers without waiting. Callers depend on that: `claim`
+has to happen in the same step of the loop in which the agent's reply was received, or an event of the new session, or
+another reply with the same id, could come between.
 """
 
 import os
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from dragoman.gateway.ceilings import Ceilings
 from dragoman.gateway.connection import Full
 from dragoman.gateway.read_only import may_read
 from dragoman.gateway.session_directory import SessionDirectory
+from dragoman.gateway.shared_state import SharedDirectory
 from dragoman.gateway.token_types import TokenIdentity
 from dragoman.vocabulary.requests import SessionInfo
 
@@ -44,12 +45,12 @@ class SessionAccess:
         self,
         sessions: "SharedSessions",
         *,
-        directory: SessionDirectory | None = None,
+        directory: SharedDirectory | None = None,
         ceilings: Ceilings | None = None,
         folder_of: FolderOf | None = None,
         renames: bool = False,
     ) -> None:
-        self.directory: Final = directory or SessionDirectory()
+        self.directory: Final[SharedDirectory] = directory or SessionDirectory()
         self.ceilings: Final = ceilings or Ceilings()
         self.renames: Final = renames
         self._sessions = sessions
@@ -70,7 +71,9 @@ class SessionAccess:
         return owner == token_identity.principal
 
     async def load_folder(self, session_id: str, token_identity: TokenIdentity) -> None:
-        """Look up where a session was made, if `may_reach` needs it for this token. Waits for the store."""
+        """Look up whose a session is, and where it was made if `may_reach` needs that for this token. Waits for the
+        directory and the store."""
+        await self.directory.load((session_id,))
         is_limited = bool(self.ceilings.identity(token_identity).workspaces)
         # Only for a token with a list of folders: for the others it would be a look into the store for nothing.
         if is_limited and self._folder_of is not None and not self._folder(session_id):
@@ -88,6 +91,10 @@ class SessionAccess:
         if shared is not None or self.directory.owner(session_id) is not None:
             return True
         return self._folder_of is not None and bool(await self._folder_of(session_id))
+
+    async def load_listed(self, infos: Iterable[SessionInfo]) -> None:
+        """Look up whose the sessions of an agent's list are. Waits for the directory."""
+        await self.directory.load(agent_ids=[info.session_id for info in infos])
 
     def visible_info(self, info: SessionInfo, token_identity: TokenIdentity) -> SessionInfo | None:
         """Return an entry of an agent's list with the id that clients know; None: this principal may not see it."""

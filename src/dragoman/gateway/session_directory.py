@@ -8,7 +8,9 @@ One line a session, appended; a line that was cut off by a crash is skipped, and
 a file it is kept in memory.
 """
 
+import asyncio
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -26,7 +28,7 @@ class _Owned(NamedTuple):
 
 
 class SessionDirectory:
-    """The sessions of one agent: `agent` is its name, empty for our own."""
+    """The sessions of one agent, as the embedded `SharedDirectory`: `agent` is its name, empty for our own."""
 
     def __init__(self, file: Path | None = None, agent: str = "") -> None:
         self._file = file
@@ -72,19 +74,25 @@ class SessionDirectory:
             known.append(session_id)
         return owned.principal == principal
 
-    def persist(self, session_id: str) -> None:
+    async def load(self, session_ids: Iterable[str] = (), *, agent_ids: Iterable[str] = ()) -> None:
+        """Do nothing: there is no other server, and the file was read at the start."""
+
+    async def persist(self, session_id: str) -> bool:
         """Append a claimed session to the file and sync it, so that it has the same owner after a restart.
 
-        Blocks for the disk; raises `OSError`. Does nothing without a file.
+        Waits for the disk, in a thread; raises `OSError`. Does nothing without a file.
         """
-        if self._file is None:
-            return
+        if self._file is not None:
+            await asyncio.to_thread(self._append, self._file, session_id)
+        return True
+
+    def _append(self, path: Path, session_id: str) -> None:
         principal, agent_id, cwd = self._owned[session_id]
         # A line of its own, even where the last one was cut off.
         line = b"\n" + msgspec.json.encode([session_id, principal, self._agent, agent_id, cwd])
         # Only the user may read it: the names of principals, and where they work.
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open(self._file, "ab", opener=_private) as file:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(path, "ab", opener=_private) as file:
             file.write(line)
             file.flush()
             # Before the client gets the id: after a power cut the session must not belong to every admin.

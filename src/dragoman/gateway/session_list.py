@@ -43,6 +43,7 @@ class SessionLister:
         cursor = self._cursors.resolve(request.cursor)
         for _ in range(_PAGES):
             page = await fetch(replace(request, cursor=cursor))
+            await self._access.load_listed(page.sessions)
             seen = [self._access.visible_info(info, token_identity) for info in page.sessions]
             own = [info for info in seen if info is not None]
             cursor = page.next_cursor or UNSET

@@ -17,7 +17,7 @@ from dragoman import limits
 from dragoman.dialects.contract import Id
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.agent_pool import AgentPool
-from dragoman.gateway.agent_restart import AMBIGUOUS
+from dragoman.gateway.agent_restart import AMBIGUOUS, ID_IN_USE
 from dragoman.gateway.agent_side import AgentSide
 from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.metrics import method_of
@@ -119,15 +119,17 @@ class SessionOpener:
             agent_side.release()
 
     async def _persist(self, shared: SharedSession) -> None:
-        """Write the session's owner to disk, before any client gets the session's id.
+        """Write the session's owner to the directory, before any client gets the session's id.
 
-        Waits for the disk, in a thread. Raise `RequestFailed` if the write fails.
+        Waits for it. Raise `RequestFailed` if the write fails, or if another principal has the session meanwhile.
         """
         try:
-            await asyncio.to_thread(self._access.directory.persist, shared.id)
+            is_ours = await self._access.directory.persist(shared.id)
         except OSError as error:
             self._monitor.report(error)
             raise RequestFailed(INTERNAL_ERROR, "The session cannot be kept; it was not opened") from None
+        if not is_ours:
+            raise RequestFailed(INTERNAL_ERROR, ID_IN_USE)
 
     async def _resume(self, request: ask.ResumeSession, id: Id) -> Reply:
         is_first = False

@@ -1,19 +1,23 @@
 """What several servers in front of the same sessions would have to share: an interface for each kind of it.
 
-Every method is asynchronous, because the state may be on another machine. Here it is embedded: in memory and in files
-of this server, which answers without waiting, so an `await` of it goes on in the same step of the loop. Code that
-depends on that says so; any other has to look again, after an `await`, at what it knew before.
+What may be on another machine is asked for by an asynchronous method. Here it is embedded: in memory and in files of
+this server. After an `await` code has to look again at what it knew before, also where the embedded kind never waits.
+
+Whose session it is has to be known in steps of the loop that cannot wait (`SessionAccess`). So a server has a view of
+its own of the directory, which answers at once: `load` brings it up to date before a request is judged, and `persist`
+makes a claim hold everywhere before a client learns the id.
 
 | kind | interface | embedded in |
 |---|---|---|
 | tokens | `SharedTokens` | `token_store` |
 | logins of browsers | `SharedLogins` | `login_store` |
 | rates | `SharedRates` | `rate_limiter` |
+| sessions and their owners | `SharedDirectory` | `session_directory` |
 
 A failure of the machine that holds the state is `Unsure` for tokens and logins: it makes none of them invalid.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from dragoman.gateway.token_types import Token
@@ -67,3 +71,32 @@ class SharedRates(Protocol):
 
     async def delay(self, key: str) -> float:
         """Take one and return the seconds the caller has to wait for it; 0 if there was one. Does not wait for it."""
+
+
+class SharedDirectory(Protocol):
+    """The sessions of one agent, at all servers: whose they are, what the agent calls them, where they were made."""
+
+    async def load(self, session_ids: Iterable[str] = (), *, agent_ids: Iterable[str] = ()) -> None:
+        """Bring the view up to date about these sessions, and those that the agent calls so."""
+
+    async def persist(self, session_id: str) -> bool:
+        """Make a claim hold at every server, and over restarts; return False if another principal has the session.
+        Raise `OSError` where it cannot be written."""
+
+    def owner(self, session_id: str) -> str | None:
+        """Return the session's principal; None if the session was not made through a gateway."""
+
+    def agent_id(self, session_id: str) -> str:
+        """Return its agent's id for it."""
+
+    def cwd(self, session_id: str) -> str:
+        """Return the folder it was made in; empty where that is not known."""
+
+    def sessions_named(self, agent_id: str) -> list[str]:
+        """Return the sessions to which the agent has given this id, the newest last."""
+
+    def is_ambiguous(self, session_id: str) -> bool:
+        """Return whether the agent has given this session's id to a session of another principal too."""
+
+    def claim(self, session_id: str, principal: str, agent_id: str = "", cwd: str = "") -> bool:
+        """Make this principal the owner of a session in the view; return False if another one is, and stays so."""
