@@ -12,13 +12,17 @@ import httpx2
 import msgspec
 import pytest
 from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
+from dragoman import connect as open_client
 from dragoman.gateway import issuer_login as login_module
 from dragoman.gateway.issuer_jwt import LEEWAY_SECONDS
 from dragoman.gateway.issuer_settings import IssuerSettings
+from dragoman.gateway.token_types import digest_of
 from tests.support.gateway import RawHttp, Served, counting, gateway, http_client
 from tests.support.messages import hello
 from tests.support.openid_issuer import CLIENT, SECRET, OpenIdIssuer, openid_issuer
+from tests.support.waiting import until
 
 from .sockets import session
 
@@ -157,21 +161,51 @@ async def test_while_the_issuer_is_away_its_people_wait_and_tokens_go_on(tmp_pat
             assert (await team.bearer(served.token)).status_code == 200
 
 
+def ends_soon() -> int:
+    """The end of a token that counts for a second or two more."""
+    return int(time.time()) + 2 - LEEWAY_SECONDS
+
+
 @pytest.mark.requirement("K34")
 @pytest.mark.usefixtures("_often_swept")
-async def test_a_connection_ends_with_its_token_and_lives_with_the_next_one(team: Team) -> None:
-    soon = int(time.time()) + 2 - LEEWAY_SECONDS
-    raw = RawHttp(team.served, team.client, team.issuer.token(exp=soon))
+async def test_streams_end_with_the_token_and_the_newest_one_of_a_connection_counts(team: Team) -> None:
+    raw = RawHttp(team.served, team.client, team.issuer.token(exp=ends_soon()))
     await raw.hello(1)
-    first = {"Authorization": f"Bearer {team.issuer.token(exp=soon)}"}
+    first = {"Authorization": f"Bearer {team.issuer.token(exp=ends_soon())}"}
+    fresh = {"Authorization": f"Bearer {team.issuer.token()}"}
     async with connect(team.served.ws, additional_headers=first, proxy=None) as socket:
-        await session(socket, 1)
-        fresh = {"Authorization": f"Bearer {team.issuer.token()}", "Acp-Connection-Id": raw.connection}
+        name, _ = await session(socket, 1)
         body = {"jsonrpc": "2.0", "method": "x"}
-        assert (await team.client.post(team.served.http, json=body, headers=fresh)).status_code == 202
+        headers = fresh | {"Acp-Connection-Id": raw.connection}
+        assert (await team.client.post(team.served.http, json=body, headers=headers)).status_code == 202
         await asyncio.wait_for(socket.wait_closed(), 20)
+    assert socket.close_code == 1001
     assert raw.connection in team.served.hub.connections
     assert (await team.client.post(team.served.http, json=hello(1), headers=first)).status_code == 401
+    other = {"Authorization": f"Bearer {team.issuer.token(sub='eve')}", "Acp-Connection-Id": name}
+    with pytest.raises(InvalidStatus):
+        await connect(team.served.ws, additional_headers=other, proxy=None)
+    async with connect(team.served.ws, additional_headers=fresh | {"Acp-Connection-Id": name}, proxy=None):
+        pass
+
+
+@pytest.mark.requirement("K34")
+@pytest.mark.usefixtures("_often_swept")
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+async def test_a_client_goes_on_with_the_token_that_its_file_has_next(team: Team, scheme: str) -> None:
+    file = team.folder / "token"
+    file.write_text(team.issuer.token(exp=ends_soon()))
+    file.chmod(0o600)
+    old = file.read_text()
+    url = f"{scheme}://127.0.0.1:{team.served.server.port}"
+    async with open_client(url, token_file=file) as client:
+        conversation = await client.new_session("/")
+        await conversation.ask("go")
+        await until(lambda: team.served.server._guard._grants.find(digest_of(old.encode())) is None, "the token's end")
+        renew = asyncio.get_running_loop().call_later(0.3, file.write_text, team.issuer.token())
+        answer = await conversation.ask("go")
+        renew.cancel()
+    assert answer.stop_reason == "end_turn"
 
 
 @pytest.mark.requirement("K33")

@@ -13,7 +13,7 @@ from dragoman.gateway import token_store as tokens_module
 from dragoman.gateway.host_check import is_loopback
 from dragoman.gateway.token_store import TokenStore
 from dragoman.gateway.token_types import Token, TokenIdentity, Unsure, scopes_of
-from dragoman.transports.token import read_token
+from dragoman.transports.token import TokenFile, read_token
 from tests.support.guards import ImmediateGuard
 
 
@@ -185,3 +185,18 @@ def test_scopes_are_named(tmp_path: Path) -> None:
 )
 def test_what_only_this_machine_reaches(host: str, loops: bool) -> None:
     assert is_loopback(host) is loops
+
+
+def test_a_file_of_a_token_is_read_anew_and_the_last_one_counts_meanwhile(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("first\n")
+    file.chmod(0o600)
+    renewed = TokenFile(file)
+    assert renewed.current() == "first"
+    file.write_text("second\n")
+    assert renewed.current() == "second"
+    file.write_text("")
+    assert renewed.current() == "second"
+    file.unlink()
+    assert renewed.current() == "second"
+    assert "second" not in repr(renewed)

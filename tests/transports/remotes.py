@@ -45,6 +45,9 @@ class WebSocketServer:
         self.heard: list[bytes] = []
         self.reads = asyncio.Event()
         self.reads.set()
+        # While it is not set, a client that has come back is not told what has arrived.
+        self.resumes = asyncio.Event()
+        self.resumes.set()
         self.goodbyes: list[int | None] = []
         self.cookies: list[str | None] = []
         self._said: list[bytes] = []
@@ -65,6 +68,7 @@ class WebSocketServer:
         self._socket = socket
         after = socket.request.headers.get("Last-Event-ID")
         if after is not None:
+            await self.resumes.wait()
             note = {"jsonrpc": "2.0", "method": "_dragoman/resumed", "params": {"received": len(self.heard)}}
             await socket.send(json.dumps(note, separators=(",", ":")))
             for message in self._said[int(after) :]:

@@ -17,7 +17,7 @@ from dragoman.transports.remote import QUEUE_BYTES, transport_for
 from tests.support.waiting import settled, until
 
 from .pairs import Recorder
-from .remotes import HELLO, REMOTES, HttpServer, OpenRemote, Remote
+from .remotes import HELLO, REMOTES, HttpServer, OpenRemote, Remote, WebSocketServer
 
 pytestmark = pytest.mark.anyio
 LINE = b'{"jsonrpc":"2.0","method":"m","params":{"text":"' + b"x" * 1000 + b'"}}\n'
@@ -185,6 +185,24 @@ async def test_a_mistake_of_ours_or_of_a_library_ends_the_connection_with_a_sent
 def test_what_the_library_of_http2_raises_is_a_broken_connection() -> None:
     assert issubclass(ProtocolError, http_module._http2_errors("https://x.example/acp"))
     assert http_module._http2_errors("http://127.0.0.1:9/acp") == ()
+
+
+async def test_what_is_written_before_the_server_says_what_it_has_is_sent_once() -> None:
+    async with REMOTES["websocket"]() as remote:
+        server = remote.server
+        assert isinstance(server, WebSocketServer)
+        server.resumes.clear()
+        before = server._socket
+        await server.drop()
+        await until(lambda: server._socket not in (None, before), "the client's return")
+        await settled()
+        remote.transport.write(line(1) + b"\n")
+        await settled()
+        server.resumes.set()
+        remote.transport.write(line(2) + b"\n")
+        await until(lambda: line(2) in server.heard)
+        await settled()
+        assert new(remote) == [line(1), line(2)]
 
 
 async def test_a_connection_that_is_just_being_made_is_ended_as_well() -> None:

@@ -41,12 +41,12 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.errors import UsageError, how_to_install
     from dragoman.host.process_privacy import blank_secrets
     from dragoman.transports.remote import remote_opener
-    from dragoman.transports.token import read_token
+    from dragoman.transports.token import TokenFile
 
     blank_secrets()
     try:
         if arguments.token_file is not None:
-            token: str | None = read_token(Path(arguments.token_file).expanduser())
+            token: str | TokenFile | None = TokenFile(Path(arguments.token_file).expanduser())
         else:
             token = os.environ.get("DRAGOMAN_TOKEN") or None
         ca_file = os.path.expanduser(arguments.ca_file or "")

@@ -71,12 +71,12 @@ def registry_agent(name: str) -> ServedAgent:
     """Return an agent of the registry, which is started, or called at its address, when a client needs it."""
     from dragoman.client.registry import find_program
     from dragoman.transports.remote import remote_opener
-    from dragoman.transports.token import read_token
+    from dragoman.transports.token import TokenFile
 
     registry = read_registry(".")
     entry = registry.entry(name).expanded(os.environ)
     if entry.url:
-        token = entry.token or (read_token(Path(entry.token_file).expanduser()) if entry.token_file else None)
+        token = entry.token or (TokenFile(Path(entry.token_file).expanduser()) if entry.token_file else None)
         opened = remote_opener(entry.url, token, ca_file=os.path.expanduser(entry.ca_file))
     elif find_program(entry.command, os.environ) is None:
         raise UsageError(f"{entry.command} is not installed. {entry.install}".strip())

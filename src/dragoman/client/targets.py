@@ -74,14 +74,13 @@ def resolve_target(
         raise UsageError("token or token_file, not both")
     # Here and not at the top: a client that starts its agent pays for no address.
     from dragoman.transports.remote import transport_for
-    from dragoman.transports.token import one_token, read_token
+    from dragoman.transports.token import TokenFile, one_token
 
+    shown: str | TokenFile | None = None if token is None else one_token(token, "token")
     if token_file is not None:
-        token = read_token(os.path.expanduser(token_file))
-    elif token is not None:
-        token = one_token(token, "token")
+        shown = TokenFile(os.path.expanduser(token_file))
     trusted = "" if ca_file is None else os.path.expanduser(ca_file)
-    return transport_for(target, token, on_trouble, ca_file=trusted)
+    return transport_for(target, shown, on_trouble, ca_file=trusted)
 
 
 def open_target(

@@ -114,7 +114,8 @@ class Connections(dict[str, ClientSide]):
     async def close_expired(self, now: float, is_valid: IsValid, is_logged_in: IsValid) -> None:
         """Close the connections that have had no reader for `kept_seconds` at the loop time `now`, or whose token or
         login is no longer valid. A token that was revoked also stops the work of its connection: a login that is over
-        does not, its user may just have closed the browser."""
+        does not, its user may just have closed the browser. What an issuer has granted ends by itself, after minutes:
+        the readers of its connection are ended, and the client comes back to it with its next token."""
         for number, client_side in enumerate(list(self.values())):
             if number % _STEP == _STEP - 1:
                 await asyncio.sleep(0)  # of thousands that are looked at, no stream waits for all
@@ -122,10 +123,14 @@ class Connections(dict[str, ClientSide]):
                 connection = client_side.connection
                 if not await is_valid(connection.token_identity):
                     await self.close(client_side, with_work=True)
-                elif not await is_logged_in(connection.token_identity) or (
-                    not connection.readers and now - connection.alone_since > self.kept_seconds
-                ):
+                elif not connection.readers and now - connection.alone_since > self.kept_seconds:
                     await self.close(client_side, with_work=False)
+                elif not await is_logged_in(connection.token_identity):
+                    if connection.token_identity.is_granted:
+                        for buffer in connection.streams.all():
+                            buffer.close(GOING_AWAY)
+                    else:
+                        await self.close(client_side, with_work=False)
 
     async def drain(self) -> None:
         """Wait until every reader has all of its buffer, or no reader got anything in `_LAST_CHECKS` checks in a row;

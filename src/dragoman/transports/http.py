@@ -25,6 +25,7 @@ from dragoman.transports.remote import (
     attempts,
     plain_reason,
 )
+from dragoman.transports.token import TokenFile
 
 if TYPE_CHECKING:
     import httpx2
@@ -43,7 +44,7 @@ _REMEMBERED_REQUESTS: Final = 4096
 class HttpTransport(RemoteTransport):
     """A `Transport` to an agent behind `http://` or `https://`."""
 
-    def __init__(self, url: str, token: str | None = None, ca_file: str = "") -> None:
+    def __init__(self, url: str, token: str | TokenFile | None = None, ca_file: str = "") -> None:
         super().__init__(url, token, ca_file)
         self._client: httpx2.AsyncClient | None = None
         self._connection_id: str | None = None
@@ -59,7 +60,7 @@ class HttpTransport(RemoteTransport):
             raise UsageError(f"HTTP needs an extra: {how_to_install('serve')}") from None
         self._errors = (httpx2.HTTPError, httpx2.StreamError, OSError, *_http2_errors(self.url))
         self._client = httpx2.AsyncClient(
-            headers=self._headers,
+            event_hooks={"request": [self._add_token]},
             http2=_has_h2(),
             verify=verify_for(self.url, self.ca_file),
             timeout=httpx2.Timeout(_POST_SECONDS, read=_SILENT_SECONDS, connect=OPEN_SECONDS),
@@ -69,6 +70,9 @@ class HttpTransport(RemoteTransport):
         while True:
             await self._post(await self.next_message())
             self.on_sent()
+
+    async def _add_token(self, request: Any) -> None:
+        request.headers.update(self.token_headers())
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
@@ -109,7 +113,7 @@ class HttpTransport(RemoteTransport):
                 self.on_reached()
                 return response
             problem = self.refusal(response.status_code)
-            if response.status_code < 500 and response.status_code not in (408, 429):
+            if self.is_final(response.status_code, connected=self._connection_id is not None):
                 if self._connection_id is not None and response.status_code in (400, 409, 413, 415):
                     await self._reply_for_server(body, response.status_code)
                     return response
@@ -180,7 +184,7 @@ class HttpTransport(RemoteTransport):
 
     def _is_retried(self, session_id: str | None, status: int) -> bool:
         """Return whether a refused stream is opened again. Raise `ServerRefused` for that of the connection."""
-        if status >= 500 or status in (408, 409, 429):
+        if status == 409 or not self.is_final(status, connected=True):
             return True
         if session_id is None:
             raise ServerRefused(self.refusal(status))

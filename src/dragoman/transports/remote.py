@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from dragoman import limits
 from dragoman.errors import LinkClosed, UsageError
 from dragoman.host.tls import trust_only
+from dragoman.transports.token import TokenFile
 
 if TYPE_CHECKING:
     from dragoman.transports.contract import Receiver, Transport
@@ -43,7 +44,11 @@ _log: Final = logging.getLogger(__name__)
 
 
 def transport_for(
-    url: str, token: str | None = None, on_trouble: Callable[[str], None] | None = None, *, ca_file: str = ""
+    url: str,
+    token: str | TokenFile | None = None,
+    on_trouble: Callable[[str], None] | None = None,
+    *,
+    ca_file: str = "",
 ) -> "Transport":
     """Return a transport to an agent behind `http(s)://` or `ws(s)://`. The path is `/acp` unless it is given.
 
@@ -76,7 +81,7 @@ def transport_for(
 
 
 def remote_opener(
-    url: str, token: str | None, on_trouble: Callable[[str], None] | None = None, *, ca_file: str = ""
+    url: str, token: str | TokenFile | None, on_trouble: Callable[[str], None] | None = None, *, ca_file: str = ""
 ) -> "Callable[[], Transport]":
     """Return a function that makes a transport to `url`, as `transport_for` does. Raise `UsageError` at once if `url`
     is no address, and not only when the first transport is made."""
@@ -95,15 +100,14 @@ class RemoteTransport:
     through all of them; a lost connection is closed for writing too.
     """
 
-    def __init__(self, url: str, token: str | None, ca_file: str = "") -> None:
+    def __init__(self, url: str, token: str | TokenFile | None, ca_file: str = "") -> None:
         self.url: Final = url
         self.ca_file: Final = ca_file  # whom to believe; empty: the authorities of this machine
         # Called with a sentence for people when the server cannot be reached for now, and when it can be again.
         self.on_trouble: Callable[[str], None] = _ignore
         self._is_unreachable = False
         self._has_sent = False  # something of ours may have arrived, so the server may hold a connection for us
-        self._has_token: Final = token is not None
-        self._headers: Final = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._token: Final = token
         self._receiver: Receiver | None = None
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
@@ -236,9 +240,21 @@ class RemoteTransport:
         hint = "" if ever else "; is `dragoman serve` running there?"
         return LinkClosed(f"{place_of(self.url)} cannot be reached: {problem}{hint}")
 
+    def token_headers(self) -> dict[str, str]:
+        """Return the header with the token, as it is now; none where there is no token."""
+        token = self._token.current() if isinstance(self._token, TokenFile) else self._token
+        return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    def is_final(self, status: int, *, connected: bool) -> bool:
+        """Return whether another attempt would meet the same refusal; `connected`: the server has let us in before."""
+        # The token has ended, and the one that follows it is not in its file yet.
+        if status == 401 and connected and isinstance(self._token, TokenFile):
+            return False
+        return status < 500 and status not in (408, 429)
+
     def refusal(self, status: int) -> str:
         """Return what a refusal means, in a sentence that says what to do."""
-        return refusal(status, self.url, has_token=self._has_token)
+        return refusal(status, self.url, has_token=self._token is not None)
 
     def lose(self, reason: str) -> None:
         """Report the loss of the connection to the receiver, once."""

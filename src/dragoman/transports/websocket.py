@@ -26,6 +26,7 @@ from dragoman.transports.remote import (
     attempts,
     plain_reason,
 )
+from dragoman.transports.token import TokenFile
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -52,7 +53,7 @@ class _Greeting(msgspec.Struct):
 class WebSocketTransport(RemoteTransport):
     """A `Transport` to an agent behind `ws://` or `wss://`."""
 
-    def __init__(self, url: str, token: str | None = None, ca_file: str = "") -> None:
+    def __init__(self, url: str, token: str | TokenFile | None = None, ca_file: str = "") -> None:
         super().__init__(url, token, ca_file)
         self._socket: ClientConnection | None = None
         self._connection_id: str | None = None
@@ -69,9 +70,10 @@ class WebSocketTransport(RemoteTransport):
             self._socket = socket
             for cookie in () if socket.response is None else socket.response.headers.get_all("Set-Cookie"):
                 self._cookies.load(cookie)  # a load balancer finds the same server by it
-            sending = asyncio.create_task(self._send_all(socket))
+            has_resent = asyncio.Event()
+            sending = asyncio.create_task(self._send_all(socket, has_resent))
             try:
-                await self._receive_all(socket)
+                await self._receive_all(socket, has_resent)
             finally:
                 self._socket = None
                 sending.cancel()
@@ -95,7 +97,7 @@ class WebSocketTransport(RemoteTransport):
             def process_redirect(self, exc: Exception) -> Exception | str:
                 return exc
 
-        headers = self._headers | OURS
+        headers = dict(OURS)
         if self._cookies:
             headers["Cookie"] = "; ".join(f"{name}={cookie.value}" for name, cookie in self._cookies.items())
         if self._connection_id is not None:
@@ -108,7 +110,7 @@ class WebSocketTransport(RemoteTransport):
                 socket = await Straight(
                     self.url,
                     **trusted,
-                    additional_headers=headers,
+                    additional_headers=headers | self.token_headers(),
                     compression=None,
                     max_size=limits.FRAME_BYTES,
                     max_queue=16,
@@ -122,7 +124,7 @@ class WebSocketTransport(RemoteTransport):
                 return socket
             except InvalidStatus as answer:
                 status = answer.response.status_code
-                if status < 500 and status not in (408, 429):
+                if self.is_final(status, connected=self._connection_id is not None):
                     raise ServerRefused(self.refusal(status)) from None
                 problem = self.refusal(status)
             except (OSError, WebSocketException, TimeoutError) as error:
@@ -130,12 +132,13 @@ class WebSocketTransport(RemoteTransport):
                 self.on_attempt_failed(problem)
         raise self.unreachable(problem, ever=self._connection_id is not None)
 
-    async def _receive_all(self, socket: "ClientConnection") -> None:
+    async def _receive_all(self, socket: "ClientConnection", has_resent: asyncio.Event) -> None:
         from websockets.exceptions import ConnectionClosed
 
         try:
             if self._connection_id is not None:
                 await self._send_missing(socket)
+            has_resent.set()
             while True:
                 message = await socket.recv(decode=False)
                 if not message.startswith(_OUR_NOTES):
@@ -171,9 +174,11 @@ class WebSocketTransport(RemoteTransport):
         for message in list(self._sent)[received + 1 - first :]:
             await socket.send(_pieces(message), text=True)
 
-    async def _send_all(self, socket: "ClientConnection") -> None:
+    async def _send_all(self, socket: "ClientConnection", has_resent: asyncio.Event) -> None:
         from websockets.exceptions import ConnectionClosed
 
+        # A message that is sent before the server has said what it received is among the missing ones, and sent twice.
+        await has_resent.wait()
         while True:
             message = await self.next_message()
             if self._sent_count:
