@@ -35,7 +35,12 @@ class Worked:
         return call("sessions", *words, cwd=self.project, forks=True, DRAGOMAN_HOME=str(self.folder / "home"))
 
     def files(self) -> dict[str, str]:
-        return {path.name: path.read_text() for path in self.project.iterdir() if path.is_file()}
+        return files_in(self.project)
+
+
+def files_in(folder: Path) -> dict[str, str]:
+    """What stands in a folder, but for the file that a worktree has for git."""
+    return {path.name: path.read_text() for path in folder.iterdir() if path.is_file() and path.name != ".git"}
 
 
 BEFORE_SECOND = {"file": "first\n", "first": "first\n"}
@@ -152,3 +157,25 @@ def test_in_a_chat_the_command_shows_the_change_asks_and_does_it(tmp_path: Path)
         pane.say("y")
         pane.wait_for("as before the rewind", PROMPT)
         assert (folder / "first").read_text() == "first\n"
+
+
+@pytest.mark.requirement("RW13")
+def test_a_session_with_a_worktree_goes_back_there_and_the_project_stays(tmp_path: Path) -> None:
+    project, place = repository(tmp_path / "shop"), tmp_path / "shop.worktrees" / "fix"
+    with Editor(tmp_path, turns(*TURNS), "--mode", "full-access", "--worktree", "fix") as editor:
+        editor.result("initialize", HELLO[1])
+        opened = editor.result("session/new", {"cwd": str(project), "mcpServers": []})
+        editor.session = opened["sessionId"]
+        for word in ("one", "two", "three"):
+            editor.prompt(word)
+        assert files_in(place) == AFTER_ALL
+        done = editor.result("_session/rewind", {"sessionId": editor.session})
+        assert ([file["path"] for file in done["files"]]) == [str(place / "file"), str(place / "third")]
+        assert files_in(place) == {"file": "second\n", "first": "first\n", "second": "second\n"}
+    (project / "file").write_text("the user's\n")
+    environment = {"DRAGOMAN_HOME": str(tmp_path / "home")}
+    code, _, error = call(
+        "sessions", "rewind", editor.session, "--to", "2", "--yes", cwd=project, forks=True, **environment
+    )
+    assert (code, error, files_in(place)) == (0, "", BEFORE_SECOND)
+    assert files_in(project) == {"file": "the user's\n"}

@@ -94,6 +94,7 @@ def library(request: dict[str, Any]) -> bool:
         case "resources/templates/list":
             answer(request, {"resourceTemplates": [{"uriTemplate": "docs://page/{number}", "name": "page"}]})
         case "prompts/get":
+            _changes_a_file()
             words = " ".join(f"{key}={value}" for key, value in params.get("arguments", {}).items())
             messages = [
                 {"role": "user", "content": {"type": "text", "text": f"Please {params['name']} {words}\u202e"}},
@@ -101,6 +102,7 @@ def library(request: dict[str, Any]) -> bool:
             ]
             answer(request, {"messages": messages})
         case "resources/read":
+            _changes_a_file()
             uri = params["uri"]
             if uri == "docs://logo":
                 answer(request, {"contents": [{"uri": uri, "mimeType": "image/png", "blob": PICTURE}]})
@@ -115,6 +117,11 @@ def library(request: dict[str, Any]) -> bool:
         case _:
             return False
     return True
+
+
+def _changes_a_file() -> None:
+    if FILE:
+        trace("read by the server")
 
 
 def asked(request: dict[str, Any], params: dict[str, object]) -> None:

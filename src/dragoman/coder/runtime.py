@@ -206,6 +206,20 @@ class SessionRuntime:
         check_not_private(self._roots().real, self._setup.private)
         self.changes.begin_turn()
         self._turn_mode, self._turn_model = "", None
+        return self._with_checkpoint(self._events_of(prompt))
+
+    async def _with_checkpoint(self, events: AsyncGenerator[AnyEvent, None]) -> AsyncGenerator[AnyEvent, None]:
+        """Pass a turn on; what it has changed is kept before its end is told, however it ends."""
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    if isinstance(event, Idle):
+                        await self.checkpoints.end_turn()
+                    yield event
+        finally:
+            await self.checkpoints.end_turn()
+
+    def _events_of(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
         name, arguments = prompt.command
         content, attached = prompt.content, prompt.content[1:]
         files = self.coding_session.prompt_files.commands
@@ -304,7 +318,6 @@ class SessionRuntime:
                         if self._sandbox is not None:
                             await self._sandbox.settle()
                             await self._report_sandbox(context)
-                        await self.checkpoints.end_turn()
                         await self.coding_session.refresh_commands(self._identity)
                     yield event
         finally:
@@ -315,7 +328,6 @@ class SessionRuntime:
             if self._sandbox is not None:
                 self._sandbox.stop()
                 await self._report_sandbox(context)
-            await self.checkpoints.end_turn()
 
     async def _command(self, message_id: str, name: str, arguments: str) -> AsyncGenerator[AnyEvent, None]:
         """Run a command of ours. What one changes of files is kept, as that of a turn."""
@@ -324,8 +336,6 @@ class SessionRuntime:
             await self.checkpoints.before_call([Action("other")])
         async with aclosing(slash_actions.run(name, arguments, SessionControls(self))) as events:
             async for event in events:
-                if isinstance(event, Idle):
-                    await self.checkpoints.end_turn()
                 yield event
 
     async def _open(self, typed: TypedCommand) -> OpenedCommand:
@@ -355,8 +365,14 @@ class SessionRuntime:
         assert self._loaded is not None
         servers = self.coding_session.servers
         tools = [] if servers is None else servers.typed_tools()
-        context = self.tool_context()
-        return Toolbox(lambda: tools, self._loaded.gate, context, log=self.decision_log, questions=self._questions)
+        return Toolbox(
+            lambda: tools,
+            self._loaded.gate,
+            self.tool_context(),
+            log=self.decision_log,
+            questions=self._questions,
+            before_change=self.checkpoints.before_call,
+        )
 
     async def _run_line(self, toolbox: Toolbox, line: str) -> str:
         """Run a command line of a file as a call of `bash`, and return its result."""
