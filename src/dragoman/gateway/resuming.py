@@ -42,6 +42,9 @@ _CURSORS: Final = 4096
 _members: Final = msgspec.json.Decoder(dict[str, Raw])
 # What the encoder of a link writes for nearly every message: the params come last, and are not empty.
 _UPDATE: Final = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":'
+_UPDATE_SIZE: Final = len(_UPDATE)
+_CURSOR_HEAD: Final = b',"_meta":{"acp/cursor":"'
+_CURSOR_TAIL: Final = b'"}}}'
 
 
 class ResumeRefused(Exception):
@@ -175,7 +178,7 @@ class Delivery:
         states: Sequence[bytes] = (),
         known: dict[str, int] | None = None,
     ) -> None:
-        self._cursors = cursors
+        self.cursors: Final = cursors  # put in when a message is written (`with_cursor`)
         self._until = until
         self._states = list(states)
         self._known = known if known is not None and len(known) > 1 else {}
@@ -190,14 +193,11 @@ class Delivery:
         return [StreamMessage(0, frame) for frame in states]
 
     def messages(self, messages: list[StreamMessage]) -> list[StreamMessage]:
-        """Return messages as they leave."""
+        """Return the messages that leave for these, without their cursors."""
         # Nearly always there is neither: only a reader that has resumed pays for it, until it is live.
         if self._states or self._known_until:
-            messages = self._resumed(messages)
-        # A client of ours: the same frames as in the buffer, so nothing is made for them.
-        if not self._cursors:
-            return messages
-        return [StreamMessage(one.number, with_cursor(*one)) for one in messages]
+            return self._resumed(messages)
+        return messages
 
     def _resumed(self, messages: list[StreamMessage]) -> list[StreamMessage]:
         found: list[StreamMessage] = []
@@ -227,16 +227,15 @@ class Delivery:
 PLAIN: Final = Delivery(cursors=False)
 
 
-def with_cursor(number: int, frame: bytes) -> bytes:
-    """Return a message with its cursor in `_meta` of its params. One without params, and every answer, has a `_meta`
-    of its own: a result is what the agent has said. A message that stands in no stream (number 0) gets none."""
-    if not number:
-        return frame
-    if frame.startswith(_UPDATE) and frame.endswith(b"}}") and b'"_meta"' not in frame:
-        return b'%b,"_meta":{"acp/cursor":"%d"}}}' % (frame[:-2], number)
+def with_cursor(number: bytes, frame: bytes) -> bytes:
+    """Return a message with its number as the cursor, in `_meta` of its params. One without params, and every answer,
+    has a `_meta` of its own: a result is what the agent has said."""
+    # Text comes by the hundred thousand, so this is written for speed: about a microsecond.
+    if frame[:_UPDATE_SIZE] == _UPDATE and frame[-2:] == b"}}" and b'"_meta"' not in frame:
+        return frame[:-2] + _CURSOR_HEAD + number + _CURSOR_TAIL
     # Only the two outer objects are decoded: the rest leaves as it came.
     message = _members.decode(frame)
-    cursor = Raw(b'"%d"' % number)
+    cursor = Raw(b'"%b"' % number)
     params = message.get("params")
     if params is not None and bytes(params).lstrip()[:1] == b"{":
         message["params"] = _with_meta(_members.decode(params), cursor)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.gateway.replay_buffer import TOO_SLOW, StreamBatch, StreamMessage, StreamReader
-from dragoman.gateway.resuming import PLAIN, Delivery
+from dragoman.gateway.resuming import PLAIN, Delivery, with_cursor
 
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
@@ -43,8 +43,9 @@ async def send_messages(reader: StreamReader, receiving: Awaitable[None], send: 
 
     async def send_batch(batch: StreamBatch | None) -> None:
         # A keep-alive is for event streams only: a WebSocket has its own pings.
-        for message in () if batch is None else _with_gap(batch, delivery):
-            await send({"type": "websocket.send", "text": message.frame.decode("utf-8", "replace")})
+        for number, frame in () if batch is None else _with_gap(batch, delivery):
+            leaving = with_cursor(b"%d" % number, frame) if number and delivery.cursors else frame
+            await send({"type": "websocket.send", "text": leaving.decode("utf-8", "replace")})
             reader.steps += 1
 
     try:
@@ -65,14 +66,19 @@ def events(
     """
     if batch is None:
         return b":%b\n\n" % ping
-    return _event_text(_with_gap(batch, delivery), before_number)
+    return _event_text(_with_gap(batch, delivery), before_number, cursors=delivery.cursors)
 
 
-def _event_text(messages: list[StreamMessage], before_number: bytes = b"") -> bytes:
-    return b"".join(
-        b"id: %b%d\ndata: %b\n\n" % (before_number, *message) if message.number else b"data: %b\n\n" % message.frame
-        for message in messages
-    )
+def _event_text(messages: list[StreamMessage], before_number: bytes = b"", *, cursors: bool = False) -> bytes:
+    parts: list[bytes] = []
+    for number, frame in messages:
+        if number:
+            digits = b"%d" % number
+            parts += (b"id: ", before_number, digits, b"\ndata: ", with_cursor(digits, frame) if cursors else frame)
+        else:
+            parts += (b"data: ", frame)
+        parts.append(b"\n\n")
+    return b"".join(parts)
 
 
 def _with_gap(batch: StreamBatch, delivery: Delivery) -> list[StreamMessage]:
