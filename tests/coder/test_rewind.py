@@ -110,6 +110,7 @@ async def test_what_was_dirty_and_untracked_before_comes_back(tmp_path: Path) ->
         "rm -r folder; echo x > folder",
         "mv folder other; ln -s other folder",
         "rm -r folder; ln -s ../outside folder",
+        "rm -r folder; ln -s folder folder",
     ],
 )
 async def test_a_file_a_folder_and_a_link_in_the_place_of_each_other_come_back(tmp_path: Path, line: str) -> None:

@@ -347,6 +347,12 @@ class ShadowGit:
             for path in others.result().split(b"\0")[:-1]:
                 if not path.endswith(b"/"):  # a repository inside of this one
                     found[os.fsdecode(path)] = None
+        links = [
+            path for path in found if found[path] is None and os.path.islink(os.path.join(self.repository.top, path))
+        ]
+        # Of a folder that has become a link to itself git cannot say that its files are gone.
+        for name, image in self._listed(index, links).items() if links else ():
+            found.setdefault(name, image)
         return {path: image for path, image in found.items() if self._is_looked_at(path)}
 
     def _is_looked_at(self, path: str) -> bool:
