@@ -36,7 +36,7 @@ async def process(tmp_path: Path) -> AsyncIterator[tuple[StoredLog, Checkpoints,
     async def warn(sentence: str) -> None:
         raise AssertionError(sentence)
 
-    async def refusal(target: FileTarget, now: bytes | None) -> None:
+    async def refusal(target: FileTarget) -> None:
         return None
 
     def find() -> Areas:
@@ -91,3 +91,17 @@ async def test_of_a_turn_that_was_killed_the_preview_says_what_cannot_be_known(t
         plan = await rewinder.plan("files")
         assert [one.target.path for one in plan.files] == [str(folder / "file")]
         assert "was cut off" in plan.left_out[0]
+
+
+@pytest.mark.requirement("RW14")
+async def test_of_a_turn_that_was_killed_what_was_unsaved_before_it_comes_back(tmp_path: Path) -> None:
+    folder = await worked(tmp_path)
+    file = folder / "file"
+    async with process(tmp_path) as (log, checkpoints, _):
+        await log.write([EventEntry(UserMessage("msg_2", [Text("more")]))])
+        await checkpoints.before_change("msg_2", [str(file)], {str(file): b"typed\n"})
+    file.write_text("of the turn\n")
+    async with process(tmp_path) as (log, _, rewinder):
+        await log.write([EventEntry(Idle(stop_reason="cancelled"))])
+        await rewinder.apply(await rewinder.plan("files"))
+    assert file.read_text() == "typed\n"

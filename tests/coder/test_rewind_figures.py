@@ -77,7 +77,7 @@ async def test_a_checkpoint_costs_no_more_than_two_stashes_and_a_rewind_than_two
     async def warn(sentence: str) -> None:
         said.append(sentence)
 
-    async def refusal(target: FileTarget, now: bytes | None) -> None:
+    async def refusal(target: FileTarget) -> None:
         return None
 
     def find() -> Areas:

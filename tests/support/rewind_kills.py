@@ -194,7 +194,7 @@ class Killed:
         async def warn(sentence: str) -> None:
             raise AssertionError(sentence)
 
-        async def refusal(target: FileTarget, now: bytes | None) -> None:
+        async def refusal(target: FileTarget) -> None:
             return None
 
         checkpoints = Checkpoints(stored, find, warn)

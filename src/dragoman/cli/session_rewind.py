@@ -76,7 +76,7 @@ def _rewinder(log: Log) -> Rewinder:
     async def warn(sentence: str) -> None:
         print(f"dragoman: {harmless(sentence)}", file=sys.stderr)
 
-    async def refusal(target: FileTarget, now: bytes | None) -> Trouble | None:
+    async def refusal(target: FileTarget) -> Trouble | None:
         return None
 
     stored = StoredLog(log)

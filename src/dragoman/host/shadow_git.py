@@ -223,6 +223,12 @@ class ShadowGit:
         _copy(before, after)
         return self._keep(after, found, sorted_out)
 
+    def keep(self, data: bytes) -> str:
+        """Keep a content that is in no file, and return its name."""
+        id = self._git("", "hash-object", "-w", "--stdin", input=data).decode().strip()
+        self._unsynced.append(id)
+        return id
+
     def sync(self) -> None:
         """Wait until what was kept is on the disk."""
         ids, self._unsynced = self._unsynced, []
@@ -400,7 +406,7 @@ class ShadowGit:
 
 
 # What puts objects into the shadow.
-_WRITING: Final = ("update-index",)
+_WRITING: Final = ("update-index", "hash-object")
 
 
 class _SortedOut(NamedTuple):

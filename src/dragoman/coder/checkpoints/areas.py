@@ -145,6 +145,13 @@ class GitArea:
             self._place.note_private(found.private)
         return found._replace(index_file=os.path.basename(found.index_file))
 
+    def keep_text(self, path: str, data: bytes) -> FileImage:
+        """Keep what a file is to come back as, with the mode it has. Blocks. Raises `ShadowFailed` and `OSError`."""
+        with area_lock(self._folder):
+            image = FileImage(content_at(path)[0], self._shadow.keep(data))
+            self._place.note_ids([image.id])
+        return image
+
     def sync(self) -> None:
         """Wait until everything that was kept is on the disk. Blocks."""
         self._shadow.sync()
@@ -203,6 +210,13 @@ class TouchedFiles:
         if data is None:
             status = os.lstat(path)
             return FileImage(mode, f"{TOO_LARGE}{status.st_size}:{status.st_mtime_ns}")
+        return self._keep(path, mode, data)
+
+    def keep_text(self, path: str, data: bytes) -> FileImage:
+        """Keep what a file is to come back as, with the mode it has. Blocks. Raises `OSError`."""
+        return self._keep(path, content_at(path)[0], data)
+
+    def _keep(self, path: str, mode: int, data: bytes) -> FileImage:
         image = self.image_of(data, mode)
         target = self._path(image.id)
         self._place.make()
@@ -306,9 +320,13 @@ class Areas:
     def touches(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield the paths that no repository covers."""
         for path in paths:
-            top = next((top for top in self.git if is_inside(path, top)), None)
-            if top is None or _is_in_inner_repository(path, top):
+            if self.top_of(path) == "":
                 yield path
+
+    def top_of(self, path: str) -> str:
+        """Return the top folder of the repository that covers a path; empty: none does."""
+        top = next((top for top in self.git if is_inside(path, top)), None)
+        return "" if top is None or _is_in_inner_repository(path, top) else top
 
 
 def _is_in_inner_repository(path: str, top: str) -> bool:

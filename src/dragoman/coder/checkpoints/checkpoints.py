@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from dragoman.coder.checkpoints.areas import Areas, failures_named
@@ -58,22 +59,31 @@ class Checkpoints:
         self._syncing: asyncio.Future[None] | None = None
         # The turn that is being ended in this process.
         self._ending = ""
-        # The turn whose first change is covered.
+        # The turn whose first change is covered, and the files that it has begun to write, by whole path.
         self._turn = ""
+        self._written: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<Checkpoints turn={self._turn!r} {self._state!r}>"
 
-    async def before_change(self, turn: str, paths: Sequence[str]) -> None:
-        """Keep what is there before a call of a turn changes it; `paths`: the files that it is known to write."""
+    async def before_change(
+        self, turn: str, paths: Sequence[str], unsaved: Mapping[str, bytes] = MappingProxyType({})
+    ) -> None:
+        """Keep what is there before a call of a turn changes it; `paths`: the files that it is known to write.
+
+        `unsaved`: what an editor shows of some of them, by whole path, where the disk does not have it.
+        """
         async with self._lock:
             try:
                 state, areas = await self._load()
                 if self._turn != turn or state.open_owner != turn:
                     await self._look("others")
                     await self._record([CheckpointStep("begin", turn)])
-                    self._turn = turn
+                    self._turn, self._written = turn, set()
                 await self._touch([path for path in areas.touches(paths) if path not in state.touched])
+                # What is typed while the turn runs, behind its first write of a file, counts as the turn's.
+                await self._keep_unsaved(turn, {one: unsaved[one] for one in unsaved if one not in self._written})
+                self._written.update(paths)
                 await self._wait_until_synced()
             except ShadowFailed as failed:
                 await self._tell(f"{_NOT_KEPT}: {failed}.")
@@ -151,7 +161,7 @@ class Checkpoints:
             if is_first:
                 steps += steps_of("first", "", top, look)
             elif look.changes or (top and look.index_file != state.indexes[top]):
-                mine, others = _told_apart(look, top, state.rewinding)
+                mine, others = _told_apart(look, top, state)
                 if others.changes:
                     steps += steps_of("others", "", top, others)
                 steps += steps_of(kind, owner, top, mine)
@@ -172,6 +182,11 @@ class Checkpoints:
         changes = {path: ImageChange(None, image) for path, image in found.items()}
         await self._record(steps_of("first", "", "", Look("", changes, ())))
 
+    async def _keep_unsaved(self, turn: str, unsaved: Mapping[str, bytes]) -> None:
+        if unsaved:
+            _, areas = await self._load()
+            await self._record(await asyncio.to_thread(_keep_texts, areas, turn, unsaved))
+
     async def _record(self, steps: Sequence[CheckpointStep]) -> None:
         """Write steps to the log. What they name is kept by now."""
         if not steps:
@@ -188,13 +203,20 @@ class Checkpoints:
             await self._warn(sentence)
 
 
-def _told_apart(look: Look, top: str, rewinding: Mapping[str, ImageChange] | None) -> tuple[Look, Look]:
+def _told_apart(look: Look, top: str, state: CheckpointState) -> tuple[Look, Look]:
     """Return what a turn or rewind has done, and what other hands have done meanwhile, as far as that is known.
 
-    A rewind does what it has said before; anything else is not its work.
+    A rewind does what it has said before; anything else is not its work. Of a file with unsaved text the user has
+    changed it to that text, and the turn has gone on from there.
     """
+    rewinding = state.rewinding
     if rewinding is None:
-        return look, look._replace(changes={})
+        mine, others = dict(look.changes), {}
+        for path, change in look.changes.items():
+            typed = state.unsaved.get(os.path.join(top, path))
+            if typed is not None:
+                others[path], mine[path] = ImageChange(change.before, typed), ImageChange(typed, change.after)
+        return look._replace(changes=mine), look._replace(changes=others, index_file="", left_out=())
     mine = {path: one for path, one in look.changes.items() if rewinding.get(os.path.join(top, path)) == one}
     others = {path: one for path, one in look.changes.items() if path not in mine}
     # The index counts with the step that is written last.
@@ -233,6 +255,17 @@ def _sync(areas: Areas) -> None:
 def _keep_all(areas: Areas, paths: Sequence[str]) -> dict[str, FileImage | None]:
     with failures_named():
         return {path: areas.touched.keep(path) for path in paths}
+
+
+def _keep_texts(areas: Areas, turn: str, texts: Mapping[str, bytes]) -> list[CheckpointStep]:
+    steps: list[CheckpointStep] = []
+    with failures_named():
+        for path, data in texts.items():
+            top = areas.top_of(path)
+            image = (areas.of(top) or areas.touched).keep_text(path, data)
+            name = os.path.relpath(path, top) if top else path
+            steps += steps_of("unsaved", turn, top, Look("", {name: ImageChange(None, image)}, ()))
+    return steps
 
 
 def _adopt(areas: Areas, steps: Sequence[CheckpointStep]) -> None:

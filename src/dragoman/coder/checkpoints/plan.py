@@ -8,7 +8,7 @@ leave it alone, if they worked before the first step that is taken back.
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
-from dragoman.coder.checkpoints.records import PlacedStep
+from dragoman.coder.checkpoints.records import PENDING, PlacedStep
 from dragoman.host.shadow_git import FileImage
 
 Trouble = Literal["changed since", "not kept", "unsaved in the editor", "protected", "out of reach", "in the way"]
@@ -53,7 +53,7 @@ def targets_of(steps: Iterable[PlacedStep], owner: str) -> list[FileTarget]:
 def _targets(steps: Iterable[PlacedStep], owner: str = "") -> list[FileTarget]:
     found: dict[str, FileTarget] = {}
     for _, step in steps:
-        if step.kind in ("first", "rewinding"):
+        if step.kind == "first" or step.kind in PENDING:
             continue
         is_taken_back = step.kind in ("turn", "rewind") and (not owner or step.owner == owner)
         for path, change in step.images():

@@ -21,9 +21,12 @@ from dragoman.store.entries import NoteEntry
 # How the notes are called in a log.
 CHECKPOINT: Final = "checkpoint"
 # `first`: an area is looked at from now on. `others`: changes by other hands than the agent's. `begin` and `rewinding`:
-# a turn, or a rewind, is about to change files; a rewind says which, and these have not happened yet. `turn` and
-# `rewind`: what that has changed. `end`: it has ended.
-StepKind = Literal["first", "others", "begin", "rewinding", "turn", "rewind", "end"]
+# a turn, or a rewind, is about to change files; a rewind says which, and these have not happened yet. `unsaved`: what
+# an editor shows of files that the turn is about to write, and the disk does not have. `turn` and `rewind`: what that
+# has changed. `end`: it has ended.
+StepKind = Literal["first", "others", "begin", "rewinding", "unsaved", "turn", "rewind", "end"]
+# Steps whose changes have not happened.
+PENDING: Final = ("rewinding", "unsaved")
 # Changes in one note: more are several notes.
 _MOST: Final = 5_000
 # How a path begins that is no UTF-8; the rest is its bytes.
@@ -99,6 +102,8 @@ class CheckpointState:
         self.touched: dict[str, FileImage | None] = {}
         # The turn or rewind that has begun; empty: none.
         self.open_owner = ""
+        # What an editor showed of files before the open turn wrote them, by whole path; the disk did not have it.
+        self.unsaved: dict[str, FileImage] = {}
         # What the open rewind is about to do, by whole path; None: no rewind is open.
         self.rewinding: dict[str, ImageChange] | None = None
 
@@ -110,15 +115,17 @@ class CheckpointState:
         for step in steps:
             if step.index:
                 self.indexes[step.area] = step.index
-            if not step.area and step.kind != "rewinding":
+            if not step.area and step.kind not in PENDING:
                 self.touched.update((path, change.after) for path, change in step.images())
-            if step.kind in ("begin", "rewinding"):
-                self.open_owner = step.owner
+            if step.kind == "unsaved":
+                self.unsaved.update((path, change.after) for path, change in step.images() if change.after is not None)
+            elif step.kind in ("begin", "rewinding"):
+                self.open_owner, self.unsaved = step.owner, {}
                 # A long one has several notes.
                 known = self.rewinding or {}
                 self.rewinding = {**known, **dict(step.images())} if step.kind == "rewinding" else None
             elif step.kind == "end":
-                self.open_owner, self.rewinding = "", None
+                self.open_owner, self.rewinding, self.unsaved = "", None, {}
 
 
 def ids_in(steps: Sequence[CheckpointStep]) -> list[str]:

@@ -43,7 +43,7 @@ SHOWN_BYTES: Final = 256 * 1024
 _AT_ONCE: Final = 256
 
 # Why a file must be left alone beyond what the log says: it is protected, or open and unsaved.
-Refusal = Callable[[FileTarget, bytes | None], Awaitable[Trouble | None]]
+Refusal = Callable[[FileTarget], Awaitable[Trouble | None]]
 
 
 class ShownFile(NamedTuple):
@@ -215,8 +215,7 @@ class Rewinder:
         for shown in looked:
             trouble = shown.target.trouble
             if not trouble:
-                now = shown.before.encode("utf-8", "surrogateescape") if shown.is_text and shown.before else None
-                trouble = await self._refusal(shown.target, now) or ""
+                trouble = await self._refusal(shown.target) or ""
             if trouble:
                 troubled.append(shown.target._replace(trouble=trouble))
             else:

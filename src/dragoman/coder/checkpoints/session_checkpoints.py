@@ -76,7 +76,11 @@ class SessionCheckpoints:
         """Keep what is there before an approved call changes it. Waits for the disk."""
         if any(map(_may_change, acts)) and (checkpoints := self._checkpoints()) is not None:
             paths = [act.subject for act in acts if act.kind == "edit"]
-            await checkpoints.before_change(self._turn, paths)
+            # What is written in a view is no file of the editor's.
+            of_editor = [act.subject for act in acts if act.kind == "edit" and not act.kind_in_view]
+            texts = {path: await self._unsaved_text(path) for path in of_editor}
+            unsaved = {path: text.encode("utf-8", "replace") for path, text in texts.items() if text is not None}
+            await checkpoints.before_change(self._turn, paths, unsaved)
 
     async def end_turn(self) -> None:
         """Keep what the turn has left. A second call does nothing."""
@@ -94,10 +98,10 @@ class SessionCheckpoints:
         if checkpoints is None or log is None:
             raise not_stored()
 
-        async def refusal(target: "FileTarget", now: bytes | None) -> "Trouble | None":
+        async def refusal(target: "FileTarget") -> "Trouble | None":
             if await asyncio.to_thread(is_refused, target.path):
                 return "protected"
-            return "unsaved in the editor" if await self._is_unsaved(target.path, now) else None
+            return None if await self._unsaved_text(target.path) is None else "unsaved in the editor"
 
         return Rewinder(log, checkpoints, self._roots(), refusal, lambda: new_id("rw"), running)
 
@@ -119,17 +123,37 @@ class SessionCheckpoints:
         clean_sometimes(self._home)
         return Areas.find(self._home, self._session.id, self._roots(), self._environment, self._leave_out)
 
-    async def _is_unsaved(self, path: str, now: bytes | None) -> bool:
-        """Return whether the client shows another text of a file than the disk has: one that is not saved."""
+    async def _unsaved_text(self, path: str) -> str | None:
+        """Return the text that the client shows of a file where the disk has another: it is not saved; else None."""
         client = self._session.client
-        if now is None or not client.read_text_file or session_core(self._session).is_elsewhere:
-            return False
-        if not os.path.isfile(path):
-            return False
+        if not client.read_text_file or session_core(self._session).is_elsewhere:
+            return None
+        saved = await asyncio.to_thread(_saved_text, path)
+        if saved is None:
+            return None
         try:
-            return await self._session.read_text_file(path) != now.decode("utf-8", "replace")
+            shown = await self._session.read_text_file(path)
         except RequestFailed:
-            return False  # it has no such file open
+            return None  # it has no such file open
+        # Editors show neither the mark that some files begin with nor how lines end.
+        if _as_shown(shown) == _as_shown(saved):
+            return None
+        return shown.replace("\n", "\r\n") if "\r\n" in saved and "\r" not in shown else shown
+
+
+def _saved_text(path: str) -> str | None:
+    """Return the text of a file; None: there is none, or it is no UTF-8, or too large. Blocks."""
+    from dragoman.coder.checkpoints.areas import content_at
+
+    try:
+        data = None if os.path.islink(path) or not os.path.isfile(path) else content_at(path)[1]
+        return None if data is None else data.decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _as_shown(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def _may_change(act: Action) -> bool:
