@@ -146,6 +146,17 @@ def test_a_session_of_our_own_agent_is_handed_on_and_one_of_another_to_ours(tmp_
     assert (newest["title"], newest.get("_meta")) == ("and back", None)
 
 
+def test_what_is_said_of_the_new_turn_counts_when_a_session_is_continued(tmp_path: Path) -> None:
+    ours = scripted(tmp_path, [{"call": "write_file", "input": {"path": "made", "content": "x"}}, {"say": "Done."}])
+    assert run(tmp_path, "first words", *ours).code == 5  # refused
+    assert not (tmp_path / "made").exists()
+    assert "--allow" in sessions(tmp_path, "continue", "sess_", "--allow", "edit", *ours).error
+    done = sessions(tmp_path, "continue", "sess_", "go on", "--thinking", "high", *ours)
+    assert (done.code, "--thinking high: the model" in done.error) == (2, True)
+    assert sessions(tmp_path, "continue", "sess_", "go on", "--allow", "edit", *ours).code == 0
+    assert (tmp_path / "made").exists()
+
+
 def test_the_same_agent_goes_on_with_its_own_session(tmp_path: Path) -> None:
     agents(tmp_path, mine=([text("Yes.")], {"hello": {"agentCapabilities": {"loadSession": True}}}))
     assert run(tmp_path, "hi", "--agent", "mine").code == 0

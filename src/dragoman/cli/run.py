@@ -7,7 +7,7 @@ from typing import Final
 from dragoman.cli.common_options import Commands, add_command, add_max_cost
 from dragoman.cli.decode_input import decode_input
 from dragoman.cli.errors import CommandError
-from dragoman.cli.target import add_from_session, add_target
+from dragoman.cli.target import add_allow, add_from_session, add_target
 from dragoman.cli.worktrees import add_worktree_option
 
 _DESCRIPTION = """\
@@ -59,12 +59,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     add_from_session(parser)
     add_max_cost(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json is one event a line")
-    parser.add_argument(
-        "--allow",
-        choices=("none", "read", "edit", "all"),
-        default="",
-        help="what the agent may do without asking; read, if it is started here",
-    )
+    add_allow(parser)
     parser.add_argument("--timeout", metavar="S", type=_seconds, help="cancel the turn after S seconds")
     parser.add_argument("--session", metavar="ID", help="continue this session: its id, or its title")
     return parser

@@ -5,7 +5,7 @@ from typing import Any
 
 from dragoman.cli.common_options import Commands, add_action, add_command, database_url
 from dragoman.cli.errors import print_error
-from dragoman.cli.target import add_target
+from dragoman.cli.target import add_allow, add_target
 
 _DESCRIPTION = """\
 The sessions that `dragoman acp` has kept. ID is a session's id, or the
@@ -68,6 +68,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     _take_words_behind_options(going_on)
     add_target(going_on)
+    add_allow(going_on)
     rewind = add_action(
         actions,
         "rewind",
@@ -123,11 +124,18 @@ def _take_words_behind_options(parser: argparse.ArgumentParser) -> None:
     parser.parse_known_args = parse  # type: ignore[method-assign]
 
 
+# The options with a value that `sessions continue` has from `run`.
+_OF_RUN = (
+    *("cwd", "agent", "token_file", "ca_file", "model", "mode", "thinking", "allow"),
+    *("protocol", "trace", "log_level"),
+)
+
+
 def _as_command_line(arguments: argparse.Namespace) -> list[str]:
     """Return the `run` or the `chat` that `sessions continue` is."""
     words = ["run" if arguments.prompt else "chat", "--from-session", arguments.id]
-    for option in ("cwd", "agent", "token_file", "ca_file", "model", "mode", "protocol", "trace", "log_level"):
-        if getattr(arguments, option) is not None:
+    for option in _OF_RUN:
+        if getattr(arguments, option):
             words += [f"--{option.replace('_', '-')}", str(getattr(arguments, option))]
     words += ["--show-stderr"] if arguments.show_stderr else []
     words += ["--insecure"] if arguments.insecure else []
@@ -146,6 +154,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "continue":
         from dragoman.cli.main import main
 
+        if arguments.allow and not arguments.prompt:
+            return print_error("--allow goes with a PROMPT; a chat asks you")
         return main(_as_command_line(arguments))
     from dragoman import background
     from dragoman.cli.errors import CommandError

@@ -103,6 +103,16 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.parse_known_args = parse  # type: ignore[method-assign]
 
 
+def add_allow(parser: argparse.ArgumentParser) -> None:
+    """Declare `--allow`."""
+    parser.add_argument(
+        "--allow",
+        choices=("none", "read", "edit", "all"),
+        default="",
+        help="what the agent may do without asking; read, if it is started here",
+    )
+
+
 def add_from_session(parser: argparse.ArgumentParser) -> None:
     """Declare `--from-session ID`."""
     parser.add_argument(
