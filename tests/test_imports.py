@@ -68,7 +68,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "host": {"brotli", "h2", "httpx2", "lxml"},
     "coder": {"genai_prices", "google", "httpx2", "lsprotocol", "mcp", "pydantic_ai", "pygls"},
     "client": {"mcp"},  # a server of the official SDK that is lent
-    "gateway": {"granian", "httpx2", "jwt", "prometheus_client", "starlette", "websockets"},
+    "gateway": {"granian", "httpx2", "jwt", "opentelemetry", "prometheus_client", "starlette", "websockets"},
     "cli": {"prompt_toolkit", "rich"},
     "store": {"asyncpg"},
     "testing": {"pytest"},

@@ -15,7 +15,7 @@ from tests.packaging.bare import Bare
 from tests.support.needs import ROOT
 
 PACKAGE = ROOT / "src" / "dragoman"
-EXTRAS = {"agent", "models", "bedrock", "vertex", "mcp", "lsp", "serve", "oidc", "chat", "cluster", "all"}
+EXTRAS = {"agent", "models", "bedrock", "vertex", "mcp", "lsp", "serve", "oidc", "traces", "chat", "cluster", "all"}
 
 
 def test_every_file_of_the_package_is_in_the_wheel_and_nothing_else(wheel: Path) -> None:

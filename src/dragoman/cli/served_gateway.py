@@ -6,6 +6,7 @@ wrong on a command line and raises `CommandError`, `serve` opens the socket.
 
 import argparse
 import asyncio
+import os
 import re
 import signal
 from collections.abc import Callable, Sequence
@@ -176,6 +177,8 @@ def _private(arguments: argparse.Namespace, tokens: "TokenStore") -> list[str]:
 
 async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argparse.Namespace) -> None:
     """Serve until SIGINT or SIGTERM, then let turns end within `--grace` and stop. Prints where it listens."""
+    from dragoman.gateway.tracing import traces_of
+
     stop = asyncio.Event()
     say = print_nothing if arguments.quiet else print_line
     loop = asyncio.get_running_loop()
@@ -189,6 +192,7 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
             signal.signal(number, signal.SIG_DFL)
 
     server = prepared.server()
+    server.hub.monitor.traces = traces_of(os.environ, print_warning)
     await server.start()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)

@@ -8,6 +8,7 @@ sent holds back the events behind it (`hold_events_until`), and a notification w
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final
 from weakref import WeakSet
@@ -262,7 +263,9 @@ class ClientSide:
         began = self._loop.time()
         status: object = "ok"
         try:
-            return self._ceilings.shown(await self._dispatch(without_ours(request), id), self.identity)
+            traces = self._monitor.traces
+            with nullcontext(request) if traces is None else traces.request(method_of(request), request) as traced:
+                return self._ceilings.shown(await self._dispatch(without_ours(traced), id), self.identity)
         except RequestFailed as failed:
             status = failed.code
             raise

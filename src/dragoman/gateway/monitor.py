@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.metrics import Metrics
+from dragoman.gateway.tracing import Traces
 
 # Paths that the log names; a client could write any other one, so those are all called "other".
 _PATHS: Final = frozenset({"/", "/acp", "/acp/rpc", "/acp/sse", "/health", "/ready", "/metrics"})
@@ -24,6 +25,7 @@ class Monitor:
         self.log: Final = log or Logbook()
         self.metrics: Final = Metrics()
         self.counts: Final[Counter[str]] = Counter()
+        self.traces: Traces | None = None
         self._report = report
 
     def __repr__(self) -> str:

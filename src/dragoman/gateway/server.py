@@ -169,6 +169,8 @@ class GatewayServer:
             task.cancel()
         if self._issuer is not None:
             await self._issuer.close()
+        if self.hub.monitor.traces is not None:
+            await self.hub.monitor.traces.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._guard.logins.save()

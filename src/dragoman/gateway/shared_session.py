@@ -220,6 +220,8 @@ class SharedSession:
         # Text is by far the most frequent event, and changes nothing here.
         if event.__class__ is not AgentMessageChunk:
             self._apply(event)
+            if self._monitor.traces is not None:
+                self._monitor.traces.on_event(self.id, event)
             # Those two may be known to the subscribers already, from the reply to the client that set them.
             if isinstance(event, (OptionsChanged, SessionInfoChanged)):
                 subscribers = self._changes.on_update(event, subscribers)
@@ -296,6 +298,8 @@ class SharedSession:
         self._turn_buffer.begin()
         self._turns += 1
         self._turn_began_at = self._loop.time()
+        if self._monitor.traces is not None:
+            self._monitor.traces.begin_turn(self.id)
         principal = principal_name(self.prompted_by) or None
         self._monitor.log.info("turn_begun", session=self.id[limits.SHORT_ID], principal=principal)
 
@@ -309,6 +313,8 @@ class SharedSession:
             self._last_idle = event
             seconds = self._loop.time() - self._turn_began_at
             self._monitor.metrics.on_turn_end(event.stop_reason, seconds)
+            if self._monitor.traces is not None:
+                self._monitor.traces.end_turn(self.id, event.stop_reason)
             if event.stop_reason != "error":
                 self.agent_side.reset_failures()
             end = event.stop_reason if isinstance(event.stop_reason, str) else None
