@@ -138,3 +138,17 @@ async def test_a_saved_file_that_the_agent_writes_comes_back_byte_by_byte(tmp_pa
         assert (folder / "file").read_bytes() == b"agent\n", it.model.results
         await it.rewind(scope="files")
         assert (folder / "file").read_bytes() == before
+
+
+@pytest.mark.requirement("RW14")
+async def test_undo_leaves_a_file_alone_that_is_unsaved_in_the_editor_until_it_is_saved(tmp_path: Path) -> None:
+    buffers = Buffers()
+    async with desk(tmp_path, [*WRITE, {"say": "done"}], **buffers.options()) as it:
+        await it.say("write")
+        buffers.typed[str(it.folder / "file")] = "agent\nand the user\n"
+        await it.say("/undo")
+        assert tree(it.folder) == {"file": "- agent\n"}
+        assert (await it.shown())[-1] == f"- left alone {it.folder / 'file'}: it is unsaved in the editor"
+        buffers.typed.clear()
+        await it.say("/undo")
+        assert tree(it.folder) == {"file": "- one\n"}

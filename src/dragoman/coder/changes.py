@@ -4,7 +4,7 @@ A file is restored only if it still has the content that the tool wrote: later c
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from dragoman.host.paths import PathRefused, Place, facts_of, read_bytes, remove_file, write_bytes
@@ -29,6 +29,7 @@ class Undone(NamedTuple):
     restored: list[str]
     left: list[str]
     refused: list[str]
+    unsaved: list[str]
 
 
 class Changes:
@@ -58,14 +59,19 @@ class Changes:
             before, kept = first.before, first.kept
         self._changes[place.path] = EditedFile(place, before, after, kept)
 
-    def undo(self, is_refused: Callable[[Place], bool] = lambda place: False) -> Undone:
-        """Put everything back but what is refused, which can be undone later. Blocks: for a thread."""
-        undone = Undone([], [], [])
+    def paths(self) -> list[str]:
+        """Return the whole paths of the files that can be undone."""
+        return list(self._changes)
+
+    def undo(self, is_refused: Callable[[Place], bool] = lambda place: False, unsaved: Collection[str] = ()) -> Undone:
+        """Put everything back but what is refused or `unsaved`, which can be undone later. Blocks: for a thread."""
+        undone = Undone([], [], [], [])
         kept: dict[str, EditedFile] = {}
         for path, change in reversed(self._changes.items()):
-            if is_refused(change.place):
+            refused = is_refused(change.place)
+            if refused or path in unsaved:
                 kept[path] = change
-                undone.refused.append(path)
+                (undone.refused if refused else undone.unsaved).append(path)
             else:
                 (undone.restored if _restore(change) else undone.left).append(path)
         self._changes = dict(reversed(kept.items()))

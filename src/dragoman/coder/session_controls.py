@@ -132,8 +132,11 @@ class SessionControls:
         """Restore what the last turn that wrote files has changed; for a confined identity no protected file."""
         context = self._runtime.tool_context()
         confined = self.identity().confined
-        undo = self._runtime.changes.undo
-        return await asyncio.to_thread(undo, lambda place: confined and writing(place, context).guarded)
+        changes, unsaved_text = self._runtime.changes, self._runtime.checkpoints.unsaved_text
+        unsaved = {path for path in changes.paths() if await unsaved_text(path) is not None}
+        return await asyncio.to_thread(
+            changes.undo, lambda place: confined and writing(place, context).guarded, unsaved
+        )
 
     async def rewind(self, arguments: str) -> str:
         """Go back to before a prompt, after the user has seen what that does and said yes; return what came of it."""

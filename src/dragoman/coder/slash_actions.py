@@ -279,4 +279,5 @@ async def _undo(controls: SessionControls) -> str:
         f"- left alone {path}: it is not what I wrote any more, or its old content was not kept" for path in undone.left
     ]
     lines += [f"- left alone {path}: it is protected" for path in undone.refused]
+    lines += [f"- left alone {path}: it is unsaved in the editor" for path in undone.unsaved]
     return "\n".join(lines)

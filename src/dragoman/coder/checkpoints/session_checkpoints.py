@@ -78,7 +78,7 @@ class SessionCheckpoints:
             paths = [act.subject for act in acts if act.kind == "edit"]
             # What is written in a view is no file of the editor's.
             of_editor = [act.subject for act in acts if act.kind == "edit" and not act.kind_in_view]
-            texts = {path: await self._unsaved_text(path) for path in of_editor}
+            texts = {path: await self.unsaved_text(path) for path in of_editor}
             unsaved = {path: text.encode("utf-8", "replace") for path, text in texts.items() if text is not None}
             await checkpoints.before_change(self._turn, paths, unsaved)
 
@@ -101,7 +101,7 @@ class SessionCheckpoints:
         async def refusal(target: "FileTarget") -> "Trouble | None":
             if await asyncio.to_thread(is_refused, target.path):
                 return "protected"
-            return None if await self._unsaved_text(target.path) is None else "unsaved in the editor"
+            return None if await self.unsaved_text(target.path) is None else "unsaved in the editor"
 
         return Rewinder(log, checkpoints, self._roots(), refusal, lambda: new_id("rw"), running)
 
@@ -123,7 +123,7 @@ class SessionCheckpoints:
         clean_sometimes(self._home)
         return Areas.find(self._home, self._session.id, self._roots(), self._environment, self._leave_out)
 
-    async def _unsaved_text(self, path: str) -> str | None:
+    async def unsaved_text(self, path: str) -> str | None:
         """Return the text that the client shows of a file where the disk has another: it is not saved; else None."""
         client = self._session.client
         if not client.read_text_file or session_core(self._session).is_elsewhere:
