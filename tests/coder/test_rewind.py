@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import RequestFailed
+from dragoman.host.shadow_git import ShadowGit
 from dragoman.host.text import visible_line
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.requests import DeleteSession, RewindSession
+from tests.coder.test_hooks import notices
 from tests.support.git_repository import git, program, repository, trapped_submodule
 from tests.support.rewind_desk import desk, tree
 from tests.support.scripted_turns import bash, call
 from tests.support.waiting import until
-from tests.support.whole_agent import User
+from tests.support.whole_agent import User, events_of
 
 pytestmark = pytest.mark.anyio
 
@@ -283,6 +285,19 @@ async def test_a_pipe_in_the_git_folder_holds_nothing_up(tmp_path: Path, name: s
         await it.say("write")
         await it.rewind(scope="files")
         assert (folder / "file").read_text() == "one\n"
+
+
+@pytest.mark.requirement("RW5")
+async def test_a_mistake_about_what_git_says_ends_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def garbled(*words: object) -> list[str]:
+        raise ValueError("not enough values to unpack")
+
+    monkeypatch.setattr(ShadowGit, "_compare", garbled)
+    async with desk(tmp_path, [bash("echo x > file"), {"say": "done"}]) as it:
+        assert notices(await events_of(it.conversation)) == [
+            "What this turn changes cannot be rewound: what git says of them is not understood."
+        ]
+        assert (it.folder / "file").read_text() == "x\n"
 
 
 @pytest.mark.requirement("RW6")

@@ -8,6 +8,7 @@ keep contents in our data folder, by their hashes; a file `ids` for each session
 
 import fcntl
 import hashlib
+import logging
 import os
 import shutil
 import stat
@@ -29,6 +30,8 @@ from dragoman.host.shadow_git import (
     find_repository,
     is_private,
 )
+
+_log = logging.getLogger(__name__)
 
 # Below our data folder.
 CHECKPOINTS: Final = "checkpoints"
@@ -340,8 +343,14 @@ def _is_in_inner_repository(path: str, top: str) -> bool:
 
 @contextmanager
 def failures_named() -> Iterator[None]:
-    """Raise `ShadowFailed` for what the disk refuses as well."""
+    """Raise `ShadowFailed` for what the disk refuses as well, and for what git says in words that are not understood.
+
+    A mistake of ours there must not end a turn.
+    """
     try:
         yield
     except OSError as error:
         raise ShadowFailed((error.strerror or str(error) or "the disk refuses").lower()) from error
+    except (ValueError, LookupError) as error:
+        _log.exception("what git says of files is not understood")
+        raise ShadowFailed("what git says of them is not understood") from error
