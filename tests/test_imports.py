@@ -41,10 +41,12 @@ ARROWS: dict[str, set[str]] = {
     # EDGE: a connection is itself a transport, and its messages are the vocabulary's
     # host: files that only the user may read are written by one function
     "gateway": {"bridge", "host", "link", "store"} | EDGE,
+    # It judges what others speak, so it knows the versions and their types; nothing of ours that speaks them.
+    "conformance": {"host", "link"} | EDGE,
     # host: it composes, and the doctor looks at the machine itself
     # dialects: what `--json` prints are the updates of version 2, whichever version they were sent in
     # transports, wire: `connect` passes frames between stdin and an address, and decodes none of them
-    "cli": {"background", "gateway", "coder", "client", "agent", "store", "host"} | EDGE,
+    "cli": {"background", "conformance", "gateway", "coder", "client", "agent", "store", "host"} | EDGE,
     "testing": {"agent", "client", "link", "store", "transports", "vocabulary"},
     # The package's own __init__: the public names.
     "dragoman": {"agent", "bridge", "client", "permissions", "store", "transports", "vocabulary"},
@@ -52,9 +54,9 @@ ARROWS: dict[str, set[str]] = {
 }
 FOR_ALL = {"errors", "limits", "surrogates", "version"}
 
-# Nothing between the edges knows which version is on the wire.
+# Nothing between the edges knows which version is on the wire; what judges the edges does.
 VERSIONS = ("dragoman.wire.v1", "dragoman.wire.v2")
-KNOW_VERSIONS = {"wire", "dialects"}
+KNOW_VERSIONS = {"wire", "dialects", "conformance"}
 
 PURE = {"errors", "limits", "sse", "surrogates", "vocabulary", "wire", "dialects", "permissions"}
 IMPURE_MODULES = {
@@ -130,8 +132,8 @@ def test_a_loaded_library_is_seen() -> None:
         ("dragoman.host.paths", "try:\n    a()\nexcept E:\n    import dragoman.wire", "host may not import wire"),
         ("dragoman.host.paths", "try:\n    a()\nfinally:\n    import dragoman.wire", "host may not import wire"),
         ("dragoman.host.paths", "match a:\n    case 1:\n        import dragoman.wire", "host may not import wire"),
-        ("dragoman.link", "from dragoman.wire import v1", "only wire and dialects know dragoman.wire.v1"),
-        ("dragoman.link", "import dragoman.wire.v2", "only wire and dialects know dragoman.wire.v2"),
+        ("dragoman.link", "from dragoman.wire import v1", "only wire, dialects and conformance know dragoman.wire.v1"),
+        ("dragoman.link", "import dragoman.wire.v2", "only wire, dialects and conformance know dragoman.wire.v2"),
         ("dragoman.wire.framing", "import asyncio", "wire is pure and may not import asyncio"),
         ("dragoman.dialects.v1.codec", "from os import path", "dialects is pure and may not import os"),
         ("dragoman.vocabulary.events", "import concurrent.futures", "vocabulary is pure and may not import concurrent"),
@@ -188,7 +190,7 @@ def complaint_about(part: str, imported: str) -> str | None:
         if part_of(imported) not in ARROWS[part] | FOR_ALL | {part}:
             return f"{part} may not import {part_of(imported)}"
         if part not in KNOW_VERSIONS and imported.startswith(VERSIONS):
-            return f"only wire and dialects know {imported}"
+            return f"only wire, dialects and conformance know {imported}"
     elif top in sys.stdlib_module_names:
         if part in PURE and top in IMPURE_MODULES:
             return f"{part} is pure and may not import {top}"

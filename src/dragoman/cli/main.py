@@ -40,11 +40,12 @@ COMMANDS: Final = (
     "agents",
     "config",
     "doctor",
+    "check",
     "completion",
     "demo",
 )
 # These read and write nothing of ours: they leave it where it is.
-_NEED_NO_FOLDERS: Final = ("connect", "completion", "demo")
+_NEED_NO_FOLDERS: Final = ("connect", "completion", "demo", "check")
 # They live long, with keys in their memory.
 _HOLD_KEYS: Final = ("acp", "run", "chat", "serve", "connect", "--acp")
 
