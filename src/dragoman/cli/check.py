@@ -6,9 +6,9 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
-from dragoman.cli.common_options import Commands, add_command, add_trust
+from dragoman.cli.common_options import Commands, add_command, add_trust, keep_command
 from dragoman.cli.errors import NOT_DONE, CommandError, print_notice
 
 if TYPE_CHECKING:
@@ -59,25 +59,8 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     files = parser.add_argument_group("reports")
     files.add_argument("--json", metavar="F", help="write the report as JSON to F; - is stdout")
     files.add_argument("--junit", metavar="F", help="write the report as JUnit XML to F; - is stdout")
-    _split_at_dashes(parser)
+    keep_command(parser)
     return parser
-
-
-def _split_at_dashes(parser: argparse.ArgumentParser) -> None:
-    """Keep what follows `--` from the parser: it is the agent's command."""
-    parser.set_defaults(command_given=None)
-    whole = parser.parse_known_args
-
-    def parse(args: Any = None, namespace: Any = None) -> Any:
-        given = list(args or ())
-        if "--" not in given:
-            return whole(given, namespace)
-        at = given.index("--")
-        found, rest = whole(given[:at], namespace)
-        found.command_given = given[at + 1 :]
-        return found, rest
-
-    parser.parse_known_args = parse  # type: ignore[method-assign]
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ Part of every start: imports nothing but `argparse`.
 """
 
 import argparse
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dragoman.version import VERSION
 
@@ -112,3 +112,20 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
         "--ca-file", metavar="F", help="believe a server by the authorities in this PEM file alone, such as your own"
     )
     parser.add_argument("--insecure", action="store_true", help="do not warn where a token is sent without encryption")
+
+
+def keep_command(parser: argparse.ArgumentParser) -> None:
+    """Keep what follows `--` from the parser: it is the command of an agent, in `command_given`; None without `--`."""
+    parser.set_defaults(command_given=None)
+    whole = parser.parse_known_args
+
+    def parse(args: Any = None, namespace: Any = None) -> Any:
+        given = list(args or ())
+        if "--" not in given:
+            return whole(given, namespace)
+        at = given.index("--")
+        found, rest = whole(given[:at], namespace)
+        found.command_given = given[at + 1 :]
+        return found, rest
+
+    parser.parse_known_args = parse  # type: ignore[method-assign]

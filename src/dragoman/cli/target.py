@@ -7,10 +7,10 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman import limits
-from dragoman.cli.common_options import add_trust
+from dragoman.cli.common_options import add_trust, keep_command
 from dragoman.cli.decode_input import decode_input
 from dragoman.cli.errors import CommandError, print_warning, warn_about_plain_http
 from dragoman.cli.managed import check_level, managed_policy
@@ -88,19 +88,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mode", metavar="MODE", help="the agent's mode, such as ask, plan or workspace-write")
     parser.add_argument("--thinking", metavar="LEVEL", help="how hard the model thinks, such as off, low or high")
     parser.add_argument("--show-stderr", action="store_true", help="show what the agent writes to stderr, as it comes")
-    parser.set_defaults(command_given=None)
-    whole = parser.parse_known_args
-
-    def parse(args: Any = None, namespace: Any = None) -> Any:
-        given = list(args or ())
-        if "--" not in given:
-            return whole(given, namespace)
-        at = given.index("--")
-        found, rest = whole(given[:at], namespace)
-        found.command_given = given[at + 1 :]
-        return found, rest
-
-    parser.parse_known_args = parse  # type: ignore[method-assign]
+    keep_command(parser)
 
 
 def add_allow(parser: argparse.ArgumentParser) -> None:
