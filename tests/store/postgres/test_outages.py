@@ -7,16 +7,21 @@ import asyncpg
 import pytest
 
 from dragoman.store.contract import StoreFailed
+from dragoman.store.postgres import database
+from dragoman.store.postgres import store as store_module
 from dragoman.store.postgres.store import PostgresStore
 from tests.store.scenes import listed, meta, note, numbers_in, tried, write
-from tests.support.postgres import PostgresServer, empty_database, running_server
+from tests.support.postgres import PostgresServer, empty_database, shared_server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def server() -> Iterator[PostgresServer]:
-    """A server that tests stop and kill; each of them leaves it running."""
-    with running_server() as server:
+    """The server, which the test may stop and kill."""
+    server = shared_server()
+    try:
         yield server
+    finally:
+        server.restore()
 
 
 @pytest.fixture
@@ -105,14 +110,18 @@ async def test_a_database_that_does_not_answer_fails_what_waits_when_the_lease_i
     await store.close()
 
 
-async def test_a_store_is_closed_in_time_while_the_database_does_not_answer(server: PostgresServer) -> None:
+async def test_a_store_is_closed_in_time_while_the_database_does_not_answer(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (database, store_module):
+        monkeypatch.setattr(module, "_CLOSE_SECONDS", 0.5)
     store = PostgresStore(server.create("closing"), lease_seconds=1.5)
     logs = [await store.create(meta(f"s{number}")) for number in range(20)]
     for log in logs:
         await write(log, note(1))
     with server.paused():
         outcomes = [asyncio.ensure_future(tried(log, note(2))) for log in logs]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(5):
             await store.close()
         assert [isinstance(outcome.result(), StoreFailed) for outcome in outcomes] == [True] * 20
         for log in logs:
