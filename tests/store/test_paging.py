@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.store import listing
-from dragoman.store.contract import ArchiveFilter, BadCursor, SessionMeta
-from dragoman.store.sqlite import SqliteStore
-from tests.store.scenes import ids, listed, meta, note, write
+from dragoman.store.contract import ArchiveFilter, BadCursor, SessionMeta, Store
+from dragoman.store.postgres import listing as postgres_listing
+from tests.store.scenes import ENGINES, Place, ids, listed, meta, note, write
 
 # Each example is a life of two stores on disk; the profile says how hard to try.
 EXAMPLES = settings().max_examples // 3
@@ -28,9 +28,9 @@ FILTERS = st.tuples(st.sampled_from([None, *FOLDERS]), st.sampled_from(["exclude
 class World:
     """A store and what we know must be in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, place: Place) -> None:
         # Two processes, as far as a store can tell.
-        self.stores = [SqliteStore(folder), SqliteStore(folder)]
+        self.stores = [place(), place()]
         self.sessions: dict[str, SessionMeta] = {}
         self.count = 0
 
@@ -69,6 +69,14 @@ class World:
             await store.close()
 
 
+def set_bounds(patch: pytest.MonkeyPatch, **bounds: int) -> None:
+    """Set the size of a page, or how many changes a cursor outlives, for every engine."""
+    for module in (listing, postgres_listing):
+        for name, value in bounds.items():
+            patch.setattr(module, name, value)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     before=st.lists(ACTIONS, min_size=3, max_size=25),
@@ -76,17 +84,18 @@ class World:
     filters=FILTERS,
 )
 def test_paging_agrees_with_the_model(
-    before: Sequence[Any], between: Sequence[Sequence[Any]], filters: tuple[str | None, ArchiveFilter]
+    engine: str, before: Sequence[Any], between: Sequence[Sequence[Any]], filters: tuple[str | None, ArchiveFilter]
 ) -> None:
-    asyncio.run(page_through(before, between, *filters))
+    with tempfile.TemporaryDirectory() as folder, ENGINES[engine](Path(folder) / "sessions") as place:
+        asyncio.run(page_through(place, before, between, *filters))
 
 
 async def page_through(
-    before: Sequence[Any], between: Sequence[Sequence[Any]], cwd: str | None, archived: ArchiveFilter
+    place: Place, before: Sequence[Any], between: Sequence[Sequence[Any]], cwd: str | None, archived: ArchiveFilter
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(listing, "PAGE_SIZE", 3)
-        world = World(Path(folder) / "sessions")
+    with pytest.MonkeyPatch.context() as patch:
+        set_bounds(patch, PAGE_SIZE=3)
+        world = World(place)
         for action in before:
             await world.act(action)
         at_first = world.matching(cwd, archived)
@@ -117,10 +126,8 @@ async def listed_plainly(world: World, cwd: str | None, archived: ArchiveFilter)
     return await listed(world.stores[0], **filters)
 
 
-async def test_a_cursor_is_good_for_ten_thousand_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "PAGE_SIZE", 2)
-    monkeypatch.setattr(listing, "CHANGES", 20)
-    store = SqliteStore(tmp_path)
+async def test_a_cursor_is_good_for_ten_thousand_changes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_bounds(monkeypatch, PAGE_SIZE=2, CHANGES=20)
     for name in "abcd":
         await (await store.create(meta(name))).release()
     cursor = (await store.list()).cursor
@@ -130,16 +137,14 @@ async def test_a_cursor_is_good_for_ten_thousand_changes(tmp_path: Path, monkeyp
     await store.change("b", archived=True)
     with pytest.raises(BadCursor):
         await store.list(cursor=cursor)
-    await store.close()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("archived", ["include", "exclude"])
 async def test_a_session_that_moves_to_and_fro_is_listed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archived: ArchiveFilter, size: int
+    store: Store, monkeypatch: pytest.MonkeyPatch, archived: ArchiveFilter, size: int
 ) -> None:
-    monkeypatch.setattr(listing, "PAGE_SIZE", size)
-    store = SqliteStore(tmp_path)
+    set_bounds(monkeypatch, PAGE_SIZE=size)
     for name in "abcdef":
         await (await store.create(meta(name))).release()
     page = await store.list(archived=archived)
@@ -151,4 +156,3 @@ async def test_a_session_that_moves_to_and_fro_is_listed_once(
         page = await store.list(archived=archived, cursor=page.cursor)
         found += ids(page)
     assert found == ["f", "e", "d", "c", "b", "a"]
-    await store.close()

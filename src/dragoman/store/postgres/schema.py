@@ -81,6 +81,9 @@ async def migrate(connection: "Connection[Record]") -> None:
 
 
 async def _version(connection: "Connection[Record]") -> int:
-    if await connection.fetchval("SELECT to_regclass('dragoman.about')") is None:
+    # Read from the catalog, and not by `to_regclass`: that answers from a cache, which does not know what another process
+    # has made while we waited for its lock.
+    made = "SELECT true FROM pg_catalog.pg_tables WHERE schemaname = 'dragoman' AND tablename = 'about'"
+    if not await connection.fetchval(made):
         return 0
     return int(await connection.fetchval("SELECT version FROM dragoman.about"))
