@@ -7,13 +7,13 @@ import pytest
 
 from dragoman.store.contract import Store
 from dragoman.store.sqlite import SqliteStore
-from tests.store.scenes import ENGINES, Place
+from tests.store.scenes import ENGINES, OLDER_ENGINES, Place
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*ENGINES, *(pytest.param(name, marks=pytest.mark.slow) for name in OLDER_ENGINES)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Somewhere to keep sessions, and a way to open a store there: once, twice, again."""
-    with ENGINES[request.param](tmp_path / "sessions") as place:
+    with {**ENGINES, **OLDER_ENGINES}[request.param](tmp_path / "sessions") as place:
         yield place
 
 

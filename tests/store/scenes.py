@@ -16,7 +16,8 @@ from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import AnyEvent, Idle
-from tests.support.postgres import empty_database
+from tests.support.needs import need
+from tests.support.postgres import DEBIAN_15, empty_database
 
 
 class Place(Protocol):
@@ -38,10 +39,20 @@ def postgres_place(folder: Path) -> Iterator[Place]:
         yield partial(PostgresStore, url)
 
 
+@contextmanager
+def postgres_15_place(folder: Path) -> Iterator[Place]:
+    """A database on the oldest release that we promise."""
+    need(str(DEBIAN_15 / "postgres"))
+    with empty_database(DEBIAN_15) as url:
+        yield partial(PostgresStore, url)
+
+
 ENGINES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
     "sqlite": sqlite_place,
     "postgres": postgres_place,
 }
+# Beside them in the slow lane.
+OLDER_ENGINES = {"postgres-15": postgres_15_place}
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 IDLE: AnyEvent = Idle(stop_reason="end_turn")

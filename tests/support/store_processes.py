@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dragoman.store.contract import Log, SessionHeld, StoreFailed
+from dragoman.store.contract import Log, SessionHeld, Store, StoreFailed
 from dragoman.store.entries import NoteEntry
 from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import listed, meta, note, numbers_in, said, tried, write
@@ -118,8 +118,11 @@ def counted(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 async def scripted(folder: str) -> None:
+    await live(SqliteStore(folder))
+
+
+async def live(store: Store) -> None:
     """A life of sessions. Each line says what was acknowledged: what is on a line must be there after a kill."""
-    store = SqliteStore(folder)
     log = await store.create(meta("a"))
     print("created a", flush=True)
     written = 0
@@ -155,7 +158,12 @@ def acknowledge(number: int, error: StoreFailed | None) -> None:
 
 
 async def stream_for_ever(folder: str) -> None:
-    log = await SqliteStore(folder).create(meta("a"))
+    await stream(SqliteStore(folder))
+
+
+async def stream(store: Store) -> None:
+    """Append numbers for ever; each is printed when it is committed."""
+    log = await store.create(meta("a"))
     number = 0
     while True:
         log.append((note(number),), partial(acknowledge_number, number))
@@ -293,3 +301,38 @@ async def hold_in_postgres(url: str, lease: str) -> None:
             print("held", flush=True)
         number += 1
     print("lost", flush=True)
+
+
+async def stream_to_postgres(url: str) -> None:
+    """Append to a database for ever; a number that is printed is committed."""
+    from dragoman.store.postgres.store import PostgresStore
+
+    await stream(PostgresStore(url))
+
+
+async def be_killed_at_statement(url: str, number: str) -> None:
+    """The scripted session, killed before or after a statement: the n-th of these moments."""
+    import asyncpg
+
+    from dragoman.store.postgres.store import PostgresStore
+
+    left = int(number)
+
+    def count() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def counting(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def counted_call(*arguments: Any, **more: Any) -> Any:
+            count()
+            result = await call(*arguments, **more)
+            count()
+            return result
+
+        return counted_call
+
+    for name in ("execute", "fetch", "fetchrow", "fetchval"):
+        setattr(asyncpg.Connection, name, counting(getattr(asyncpg.Connection, name)))
+    await live(PostgresStore(url))

@@ -1,6 +1,7 @@
 """A database that goes away loses nothing that was told, and doubles nothing."""
 
 import asyncio
+import random
 from collections.abc import Iterator
 
 import asyncpg
@@ -45,20 +46,34 @@ async def test_what_is_appended_while_the_database_is_away_is_there_afterwards(s
     await store.close()
 
 
-async def test_a_database_that_is_killed_again_and_again_keeps_every_entry_once(server: PostgresServer) -> None:
-    store = PostgresStore(server.create("killed"))
-    log = await store.create(meta("a"))
-    number = 0
-    for _ in range(3):
-        waiting = []
-        for _ in range(50):
-            waiting.append(asyncio.ensure_future(tried(log, note(number))))
-            number += 1
-            await asyncio.sleep(0)
-        server.kill()
-        server.start()
-        assert await asyncio.gather(*waiting) == [None] * 50
-    assert await numbers_in(log.read()) == list(range(number))
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.slow)])
+async def test_a_database_that_is_killed_again_and_again_keeps_every_entry_once(
+    server: PostgresServer, kills: int
+) -> None:
+    store = PostgresStore(server.create(f"killed_{kills}"))
+    logs = [await store.create(meta(name)) for name in "abc"]
+    moments = random.Random(kills)
+    appended: list[asyncio.Future[StoreFailed | None]] = []
+    for _ in range(kills):
+        is_killed = asyncio.Event()
+
+        async def append_until_killed(is_killed: asyncio.Event = is_killed) -> None:
+            while not is_killed.is_set():
+                number = len(appended) // len(logs)
+                appended.extend(asyncio.ensure_future(tried(log, note(number))) for log in logs)
+                await appended[-1 - moments.randrange(3)]
+
+        appending = asyncio.create_task(append_until_killed())
+        # Some moment of the load, which no fact tells.
+        await asyncio.sleep(moments.random() * 0.05)
+        await asyncio.to_thread(server.kill)
+        is_killed.set()
+        await asyncio.to_thread(server.start)
+        await appending
+    assert set(await asyncio.gather(*appended)) == {None}
+    for log in logs:
+        assert await numbers_in(log.read()) == list(range(len(appended) // len(logs)))
     await store.close()
 
 
