@@ -6,10 +6,11 @@ Exit status: 0 all measured promises are met, 1 one is missed or ours was asked 
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
-from bench import coder, gateway, limits, load, report, search, store
+from bench import coder, database, gateway, limits, load, report, search, store
 from bench import run as one_run
 from bench.benchmarks import BENCHMARKS, Benchmark, start
 from bench.harness import Guardian, PeerFailed
@@ -18,17 +19,27 @@ from bench.limits import Sizes
 from bench.results import Result, verdicts
 from bench.roster import PEERS, Peer
 
+# Without peers; these print their own lines.
+OWN: Final[Mapping[str, Callable[[list[str]], int]]] = {
+    "store": store.main,
+    "database": database.main,
+    "load": load.main,
+    "coder": coder.main,
+    "search": search.main,
+    "run": one_run.main,
+    "gateway": gateway.main,
+}
+
 
 def main() -> int:
     options = arguments()
     sizes = limits.QUICK if options.quick else limits.FULL
     guardian = Guardian()
     try:
-        status = run(guardian, options.peers, options.only, sizes, options.json)
-        if options.only == list(BENCHMARKS.values()):
-            # Nothing narrower was asked for. These print their own lines.
-            for ours in (store, load, coder, search, one_run, gateway):
-                status = max(status, ours.main(["--quick"] if options.quick else []))
+        benchmarks, own = options.only
+        status = run(guardian, options.peers, benchmarks, sizes, options.json) if benchmarks else 0
+        for name in own:
+            status = max(status, OWN[name](["--quick"] if options.quick else []))
         return status
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
@@ -43,9 +54,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         type=chosen_benchmarks,
-        default=list(BENCHMARKS.values()),
+        default=(list(BENCHMARKS.values()), list(OWN)),
         metavar="NAME,...",
-        help=f"by name or by the first part of it: {', '.join(BENCHMARKS)}",
+        help=f"by name or by the first part of it: {', '.join(BENCHMARKS)}; without peers: {', '.join(OWN)}",
     )
     parser.add_argument(
         "--peers", type=chosen_peers, default=list(PEERS.values()), metavar="NAME,...", help=f"of {', '.join(PEERS)}"
@@ -54,11 +65,13 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def chosen_benchmarks(names: str) -> list[Benchmark]:
+def chosen_benchmarks(names: str) -> tuple[list[Benchmark], list[str]]:
+    """Those beside peers, and the names of those without."""
     chosen = [each for each in BENCHMARKS.values() if any(_selects(name, each.name) for name in names.split(","))]
-    if not chosen:
-        raise argparse.ArgumentTypeError(f"{names!r} is none of {', '.join(BENCHMARKS)}")
-    return chosen
+    own = [name for name in OWN if name in names.split(",")]
+    if not chosen and not own:
+        raise argparse.ArgumentTypeError(f"{names!r} is none of {', '.join((*BENCHMARKS, *OWN))}")
+    return chosen, own
 
 
 def chosen_peers(names: str) -> list[Peer]:

@@ -10,8 +10,14 @@ class Line:
     figure: float
     unit: str
     promise: float | None = None
+    """At most that."""
+    least: float | None = None
+    """At least that."""
 
     def __str__(self) -> str:
+        if self.least is not None:
+            word = "MISSED" if self.is_missed else "met"
+            return f"{self.what:<58}{self.figure:10.2f} {self.unit:<4} at least {self.least:g}: {word}"
         if self.promise is None:
             return f"{self.what:<58}{self.figure:10.2f} {self.unit}"
         word = "met" if self.figure <= self.promise else "MISSED"
@@ -19,7 +25,8 @@ class Line:
 
     @property
     def is_missed(self) -> bool:
-        return self.promise is not None and self.figure > self.promise
+        is_too_little = self.least is not None and self.figure < self.least
+        return is_too_little or (self.promise is not None and self.figure > self.promise)
 
 
 def told(lines: Iterable[Line]) -> int:

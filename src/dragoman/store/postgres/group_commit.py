@@ -31,13 +31,15 @@ _GROUP_BYTES: Final = 4 * MIB
 # Pauses between tries while the database is away.
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
+# The fence of a session says who owns it. Its owner is not compared as well: where the database does not know yet how
+# many sessions a node owns it would look at all of these, for each part of a group.
 _APPEND: Final = """
     WITH current AS (SELECT 1 FROM dragoman.node WHERE id = $1 AND incarnation = $2 FOR SHARE),
     moved AS (
         UPDATE dragoman.session SET last_sequence = part.last, appended = greatest($3, activity + 1)
         FROM unnest($4::text[], $5::bigint[], $6::bigint[], $7::bigint[]) AS part (id, fence, previous, last)
-        WHERE session.id = part.id AND session.fence = part.fence AND owner = $1 AND owner_incarnation = $2
-        AND last_sequence = part.previous AND EXISTS (SELECT 1 FROM current) RETURNING session.id
+        WHERE session.id = part.id AND session.fence = part.fence AND last_sequence = part.previous
+        AND EXISTS (SELECT 1 FROM current) RETURNING session.id
     ),
     added AS (
         INSERT INTO dragoman.entry
