@@ -81,7 +81,7 @@ async def migrate(connection: "Connection[Record]") -> None:
 
 
 async def _version(connection: "Connection[Record]") -> int:
-    # Read from the catalog, and not by `to_regclass`: that answers from a cache, which does not know what another process
+    # From the catalog, and not by `to_regclass`: that answers from a cache, which does not know what another process
     # has made while we waited for its lock.
     made = "SELECT true FROM pg_catalog.pg_tables WHERE schemaname = 'dragoman' AND tablename = 'about'"
     if not await connection.fetchval(made):
