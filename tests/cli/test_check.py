@@ -99,6 +99,7 @@ def test_json_on_stdout_is_alone_there(capsys: pytest.CaptureFixture[str]) -> No
         (["agent", "--only", "ACP-X-1", "--", "x"], "there is no row ACP-X-1"),
         (["agent", "--env", "NO_SUCH_VARIABLE_HERE", "--", "x"], "there is no such variable"),
         (["agent", "ftp://x"], "is no address"),
+        (["agent", "--trace", "f", "--", "x"], "check writes no --trace"),
         (["agent", "--cwd", "/no/such/folder", "--", "x"], "there is no such folder"),
     ],
 )

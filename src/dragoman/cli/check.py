@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
 from dragoman.cli.common_options import Commands, add_command, add_trust, keep_command
-from dragoman.cli.errors import NOT_DONE, CommandError, print_notice
+from dragoman.cli.errors import NOT_DONE, CommandError, print_notice, warn_about_plain_http
 
 if TYPE_CHECKING:
     from dragoman.conformance.rows import Requirement
@@ -92,6 +92,8 @@ def _check_target(arguments: argparse.Namespace) -> None:
         raise CommandError("which agent? Write its command after --, such as: dragoman check agent -- gemini --acp")
     if arguments.command_given == []:
         raise CommandError("which command? Write it after the --, such as: -- gemini --acp")
+    if arguments.trace is not None:
+        raise CommandError("check writes no --trace; --json FILE has the frames of each row")
     if arguments.url is not None and "://" not in arguments.url:
         raise CommandError(f"{arguments.url!r} is no address; the command of an agent stands behind --")
     if arguments.cwd is not None and not os.path.isdir(arguments.cwd):
@@ -158,6 +160,8 @@ def _subject(arguments: argparse.Namespace, cwd: str) -> "Subject":
         transport_for(arguments.url, token, ca_file=ca_file)  # what is wrong with it is said before anything is sent
     except UsageError as error:
         raise CommandError(str(error)) from None
+    if token:
+        warn_about_plain_http(arguments.url, insecure=arguments.insecure)
     return AddressSubject(arguments.url, lambda: transport_for(arguments.url, token, ca_file=ca_file))
 
 
