@@ -207,6 +207,9 @@ async def obeyed(scene: Scene, mode: str, carrier: str, wanted: list[Order]) -> 
             assert not any("root:" in heard for heard in model.heard), order.name
             model.heard.clear()
             clear(scene)
+            # What was refused stays in the sandbox: the next order is to be read as it stands in the workspace.
+            if mode == "sandbox":
+                await events_of(session, "/sandbox discard")
         assert f"The mode is {mode}" in text(await events_of(session, "/mode"))
         assert "Nothing is always allowed" in text(await events_of(session, "/permissions"))
     return len(model.obeyed & set(range(1, len(wanted) + 1)))

@@ -25,4 +25,5 @@ def test_after_a_kill_every_file_is_whole_and_the_next_rewind_does_the_rest(tmp_
 @pytest.mark.requirement("RW9")
 @pytest.mark.parametrize("seed", range(4))
 def test_after_two_thousand_kills_every_file_is_whole(tmp_path: Path, seed: int) -> None:
-    assert killed(tmp_path, 500, seed).startswith("500 kills")
+    # The last turn may be killed more than once.
+    assert int(killed(tmp_path, 500, seed).split()[0]) >= 500
