@@ -47,9 +47,9 @@ async def test_new_errors_stand_behind_an_edit_and_old_ones_do_not(tmp_path: Pat
         call("diagnostics", paths=["a.txt"]),
     ]
     first, second, third, every, one = await results_beside(tmp_path, steps, small(*switches))
-    assert first.startswith(f"Replaced once in {tmp_path}/work/a.txt.\n\nThe edit brought new errors")
+    assert first.startswith(f"Replaced once in {tmp_path / 'work'}/a.txt.\n\nThe edit brought new errors")
     assert box_of(first) == ["a.txt:3:3: error: 😋 BAD WORRY is not good (small BAD1)"]
-    assert second == f"Replaced once in {tmp_path}/work/a.txt."
+    assert second == f"Replaced once in {tmp_path / 'work'}/a.txt."
     assert box_of(third) == ["b.txt:2:3: error: BAD is not good (small BAD1)"]
     of_a = [
         "a.txt:1:1: error: BAD before is not good (small BAD1)",
@@ -81,7 +81,7 @@ async def test_the_user_is_shown_new_errors_behind_the_difference_and_programs_g
     assert shown == [ContentItem(Text("New errors:\na.txt:1:1: error: BAD is not good (small BAD1)"))]
     (raw,) = [one.raw_output for one in events if isinstance(one, ToolCallUpdate) and one.status == "completed"]
     problem = {"line": 1, "column": 1, "severity": "error", "source": "small", "code": "BAD1"}
-    place = f"{tmp_path}/work/a.txt"
+    place = f"{tmp_path / 'work'}/a.txt"
     assert raw == {
         "path": place,
         "replaced": 1,
@@ -110,7 +110,7 @@ async def test_nothing_is_offered_or_said_in_a_folder_that_is_not_trusted(tmp_pa
     steps = [edit("a.txt", "fine", "BAD"), call("diagnostics")]
     async with beside(tmp_path, steps, small(), trusted=False) as (session, model):
         await events_of(session)
-        assert model.results == [f"Replaced once in {tmp_path}/work/a.txt.", "There is no tool diagnostics."]
+        assert model.results == [f"Replaced once in {tmp_path / 'work'}/a.txt.", "There is no tool diagnostics."]
 
 
 async def test_trust_that_is_given_in_the_session_counts_from_the_next_turn(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ async def test_without_a_server_for_a_file_an_edit_is_as_it_was(tmp_path: Path) 
     file(tmp_path, "a.md", "fine\n")
     steps = [edit("a.md", "fine", "BAD"), call("diagnostics"), call("diagnostics", paths=["a.md"])]
     edited, nothing, named = await results_beside(tmp_path, steps, small())
-    assert edited == f"Replaced once in {tmp_path}/work/a.md."
+    assert edited == f"Replaced once in {tmp_path / 'work'}/a.md."
     assert nothing == "No file was edited yet that a language server looks at; name files in 'paths'."
     assert named == "No language server looks at a.md."
 
@@ -196,7 +196,7 @@ async def test_in_a_sandbox_nothing_is_asked_and_the_tool_is_not_offered(tmp_pat
     edited, refused = await results_beside(
         tmp_path, steps, small(), mode="sandbox", user=User("allow_once"), timeouts=PATIENT
     )
-    assert edited == f"Replaced once in {tmp_path}/work/a.txt."
+    assert edited == f"Replaced once in {tmp_path / 'work'}/a.txt."
     assert refused == "Permission denied. Mode sandbox does not allow it."
 
 
@@ -224,7 +224,7 @@ async def test_the_administrator_can_forbid_them(tmp_path: Path, managed: Manage
     steps = [edit("a.txt", "fine", "BAD"), call("diagnostics")]
     settings = ManagedSettings(language_servers=managed)
     results = await results_beside(tmp_path, steps, small(), managed=settings)
-    assert results == [f"Replaced once in {tmp_path}/work/a.txt.", "There is no tool diagnostics."]
+    assert results == [f"Replaced once in {tmp_path / 'work'}/a.txt.", "There is no tool diagnostics."]
 
 
 class Offered(RecordingModel):

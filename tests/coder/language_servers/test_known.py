@@ -52,8 +52,8 @@ def test_a_table_adds_a_server_changes_one_and_turns_one_off(tmp_path: Path) -> 
     assert specs["gopls"] == ServerSpec("gopls", ("gopls", "serve"), ("*.go",))
     (found,) = find_servers([specs["mine"]], "", ["/work"])
     assert found.argv == [own, "--stdio"]
-    assert specs["mine"].is_for("/work/a.my") and specs["mine"].language_of("/work/a.my") == "my"
-    assert specs["pyright"].language_of("/work/a.pyi") == "python"
+    assert specs["mine"].is_for("/w/a.my") and specs["mine"].language_of("/w/a.my") == "my"
+    assert specs["pyright"].language_of("/w/a.pyi") == "python"
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ def test_what_a_server_can_do_is_read_from_its_answer(capabilities: Any, expecte
 
 
 def test_what_is_published_is_known_by_its_path() -> None:
-    said = {"uri": "file:///work/a%20b.py", "diagnostics": [1], "version": 3}
-    assert messages.published(Raw(json.dumps(said).encode())) == messages.Published("/work/a b.py", 3, [1])
+    said = {"uri": "file:///w/a%20b.py", "diagnostics": [1], "version": 3}
+    assert messages.published(Raw(json.dumps(said).encode())) == messages.Published("/w/a b.py", 3, [1])
     wrong: object
     for wrong in ({"uri": "untitled:1", "diagnostics": []}, {"uri": 1}, []):
         assert messages.published(Raw(json.dumps(wrong).encode())) is None

@@ -13,7 +13,7 @@ from dragoman.coder.language_servers.problems import (
 
 
 def error(line: int, message: str = "bad", *, column: int = 1) -> Problem:
-    return Problem("/work/a.py", line, column, "error", message, "small", "E1")
+    return Problem("/w/a.py", line, column, "error", message, "small", "E1")
 
 
 def test_a_problem_that_an_edit_has_moved_is_not_new() -> None:
@@ -42,7 +42,7 @@ def test_there_are_as_many_new_problems_as_there_are_more(before: list[int], aft
 
 
 def test_lines_are_escaped_cut_counted_and_the_worst_come_first() -> None:
-    warning = Problem("/work/a\u202e.py", 1, 2, "warning", "careful\nnow")
+    warning = Problem("/w/a\u202e.py", 1, 2, "warning", "careful\nnow")
     many = [error(line, "x" * 1000) for line in range(1, 30)]
     lines = problem_lines([warning, *many], "/work", 3)
     assert lines[0].startswith("a.py:1:1: error: xxx") and lines[0].endswith("x… (small E1)")

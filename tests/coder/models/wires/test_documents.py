@@ -43,7 +43,7 @@ FORMS: list[tuple[Family, str, Reply, dict[str, Any]]] = [
 
 
 def plan(data: str = PDF) -> Content:
-    return Resource(BlobResource(data, "file:///work/the plan.pdf", mime_type="application/pdf"))
+    return Resource(BlobResource(data, "file:///w/the plan.pdf", mime_type="application/pdf"))
 
 
 def parts(value: object) -> list[Any]:
@@ -72,4 +72,4 @@ async def test_what_cannot_be_shown_is_a_marker(data: str) -> None:
         await ask(it, ContextUserMessage("m1", [Text("look"), plan(data)]))
     body = json.dumps(up.requests[0].body)
     assert data not in body
-    assert "[file: application/pdf] file:///work/the plan.pdf" in body
+    assert "[file: application/pdf] file:///w/the plan.pdf" in body
