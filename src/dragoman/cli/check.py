@@ -141,15 +141,16 @@ async def _judge(arguments: argparse.Namespace, rows: "list[Requirement]", folde
     versions = [] if arguments.protocol is None else [arguments.protocol]
     plan = CheckPlan(rows, versions, arguments.jobs, arguments.fail_fast)
     with _Counter() as counter:
-        return await check(_subject(arguments, cwd), plan, settings, counter.on_result)
+        return await check(_subject(arguments), plan, settings, counter.on_result)
 
 
-def _subject(arguments: argparse.Namespace, cwd: str) -> "Subject":
+def _subject(arguments: argparse.Namespace) -> "Subject":
     from dragoman.conformance.subject import AddressSubject, StartedSubject
     from dragoman.errors import UsageError
 
     if arguments.url is None:
-        return StartedSubject(arguments.command_given, cwd, _variables(arguments.env))
+        # Where the user is: the command may name files from there. Sessions have the folder of `--cwd`.
+        return StartedSubject(arguments.command_given, os.getcwd(), _variables(arguments.env))
     from dragoman.transports.remote import transport_for
     from dragoman.transports.token import read_token
 
