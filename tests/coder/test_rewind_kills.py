@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 
-def killed(folder: Path, kills: int, seed: int) -> str:
-    """What `tests.support.rewind_kills` says. It forks, so it is a process of its own with one thread."""
+def killed(folder: Path, kills: int, seed: int) -> int:
+    """How many kills `tests.support.rewind_kills` made. It forks, so it is a process of its own with one thread."""
     words = [sys.executable, "-m", "tests.support.rewind_kills", str(folder), str(kills), str(seed)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return int(done.stdout.split()[0])
 
 
 @pytest.mark.requirement("RW9")
 def test_after_a_kill_every_file_is_whole_and_the_next_rewind_does_the_rest(tmp_path: Path) -> None:
-    assert killed(tmp_path, 12, 1).startswith("12 kills")
+    assert killed(tmp_path, 12, 1) >= 12  # the last turn may be killed more than once
 
 
 @pytest.mark.slow
@@ -25,5 +25,4 @@ def test_after_a_kill_every_file_is_whole_and_the_next_rewind_does_the_rest(tmp_
 @pytest.mark.requirement("RW9")
 @pytest.mark.parametrize("seed", range(4))
 def test_after_two_thousand_kills_every_file_is_whole(tmp_path: Path, seed: int) -> None:
-    # The last turn may be killed more than once.
-    assert int(killed(tmp_path, 500, seed).split()[0]) >= 500
+    assert killed(tmp_path, 500, seed) >= 500
