@@ -201,7 +201,9 @@ async def test_a_client_goes_on_with_the_token_that_its_file_has_next(team: Team
     async with open_client(url, token_file=file) as client:
         conversation = await client.new_session("/")
         await conversation.ask("go")
-        await until(lambda: team.served.server._guard._grants.find(digest_of(old.encode())) is None, "the token's end")
+        await until(
+            lambda: team.served.server._guard._grants.find_bearer(digest_of(old.encode())) is None, "the token's end"
+        )
         renew = asyncio.get_running_loop().call_later(0.3, file.write_text, team.issuer.token())
         answer = await conversation.ask("go")
         renew.cancel()

@@ -50,7 +50,7 @@ class Question:
 
     def __init__(self, request: Request, *clients: Client) -> None:
         self.subscribers = list(clients)
-        shared = SimpleNamespace(subscribers=self.subscribers, agent_side=SimpleNamespace(origin=clients[0]))
+        shared = SimpleNamespace(id="s", subscribers=self.subscribers, agent_side=SimpleNamespace(origin=clients[0]))
         self.question = OpenQuestion(cast(Any, shared), request)
         self.answer = asyncio.ensure_future(self.question.wait_until_answered())
 

@@ -205,18 +205,18 @@ async def test_what_is_kept_is_bounded_for_each_principal_and_what_runs_goes_las
     monkeypatch.setattr(prompt_ledger, "ALL", 5)
     now = itertools.count()
     ledger = PromptLedger(lambda: float(next(now)))
-    other, _ = ledger.begin("bob", request("0"))
-    running, _ = ledger.begin("ada", request("0"))
+    other, _ = await ledger.begin("bob", request("0"))
+    running, _ = await ledger.begin("ada", request("0"))
     for number in range(1, 20):
-        ended, is_first = ledger.begin("ada", request(str(number)))
+        ended, is_first = await ledger.begin("ada", request(str(number)))
         assert ended is not None and is_first
         ended.accept(PromptAccepted("m"))
         ended.finish(Idle("end_turn"))
-    assert ledger.begin("ada", request("0")) == (running, False)
-    assert ledger.begin("bob", request("0")) == (other, False)
-    assert ledger.begin("ada", request("1"))[1] is True  # it was evicted
+    assert await ledger.begin("ada", request("0")) == (running, False)
+    assert await ledger.begin("bob", request("0")) == (other, False)
+    assert (await ledger.begin("ada", request("1")))[1] is True  # it was evicted
     for number in range(10):
-        ledger.begin(f"p{number}", request("0"))
+        await ledger.begin(f"p{number}", request("0"))
     assert ledger._count == sum(len(own) for own in ledger._operations.values()) == 5
 
 
@@ -224,23 +224,23 @@ async def test_an_operation_is_forgotten_when_its_time_is_over() -> None:
     loop = asyncio.get_running_loop()
     passed = 0.0
     ledger = PromptLedger(lambda: loop.time() + passed)
-    first, _ = ledger.begin("ada", request("a"))
+    first, _ = await ledger.begin("ada", request("a"))
     assert first is not None
     first.finish(Idle("end_turn"))
     passed = RETENTION_SECONDS - 10
-    assert ledger.begin("ada", request("a")) == (first, False)
+    assert await ledger.begin("ada", request("a")) == (first, False)
     passed = RETENTION_SECONDS + 10
-    again, is_first = ledger.begin("ada", request("a"))
+    again, is_first = await ledger.begin("ada", request("a"))
     assert is_first and again is not first
 
 
 async def test_a_prompt_that_was_refused_may_be_sent_again() -> None:
     ledger = PromptLedger(asyncio.get_running_loop().time)
-    first, _ = ledger.begin("ada", request("a"))
+    first, _ = await ledger.begin("ada", request("a"))
     assert first is not None
-    ledger.forget(first)
+    await ledger.forget(first)
     first.fail(RequestFailed(-32000, "full"))
     with pytest.raises(RequestFailed, match="full"):
         await first.reply()
-    assert ledger.begin("ada", request("a"))[1] is True
-    assert ledger.begin("ada", PromptRequest("s", [Text("go")])) == (None, True)
+    assert (await ledger.begin("ada", request("a")))[1] is True
+    assert await ledger.begin("ada", PromptRequest("s", [Text("go")])) == (None, True)

@@ -21,6 +21,7 @@ from dragoman.gateway.open_questions import OnPermission
 from dragoman.gateway.server import GatewayServer
 from dragoman.gateway.session_access import FolderOf
 from dragoman.gateway.session_directory import SessionDirectory
+from dragoman.gateway.shared_state import SharedAgentState
 from dragoman.gateway.token_store import TokenStore
 from dragoman.gateway.token_types import SCOPES, Scope
 from dragoman.sse import EventReader
@@ -80,6 +81,7 @@ async def gateway(
     beside: Mapping[str, Agent] | None = None,
     certificate: tuple[Path, Path] | tuple[None, None] = (None, None),
     issuer: IssuerSettings | None = None,
+    state: SharedAgentState | None = None,
 ) -> AsyncIterator[Served]:
     """The agent behind a gateway; with others `beside` it, by their names, it is called `main`."""
     tokens = TokenStore(folder / "tokens.json")
@@ -87,7 +89,7 @@ async def gateway(
     bugs: list[Exception] = []
     hub = Hub(
         agent if isinstance(agent, AgentSource) else AgentSource(in_process(agent.serve, bugs.append), versions),
-        directory=SessionDirectory(folder / "owners.jsonl"),
+        state=state or SharedAgentState(SessionDirectory(folder / "owners.jsonl")),
         folder_of=folder_of,
         report=bugs.append,
         log=log,
@@ -97,8 +99,8 @@ async def gateway(
     allowed = (f"127.0.0.1:{proxy_port}",)
     hubs = {"main": hub}
     for name, other in (beside or {}).items():
-        directory = SessionDirectory(folder / "owners.jsonl", name)
-        hubs[name] = Hub(AgentSource(in_process(other.serve, bugs.append), versions), directory=directory, beside=hub)
+        state = SharedAgentState(SessionDirectory(folder / "owners.jsonl", name))
+        hubs[name] = Hub(AgentSource(in_process(other.serve, bugs.append), versions), state=state, beside=hub)
     server = GatewayServer(
         hub if beside is None else hubs,
         tokens,

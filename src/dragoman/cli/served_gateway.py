@@ -77,10 +77,11 @@ class PreparedGateway(NamedTuple):
         from dragoman.gateway.ceilings import Ceilings
         from dragoman.gateway.hub import Hub
         from dragoman.gateway.session_directory import SessionDirectory
+        from dragoman.gateway.shared_state import SharedAgentState
 
         return Hub(
             one.agents,
-            directory=SessionDirectory(own_file("gateway", "owners.jsonl"), agent=one.recorded_as),
+            state=SharedAgentState(SessionDirectory(own_file("gateway", "owners.jsonl"), agent=one.recorded_as)),
             folder_of=one.folder_of,
             report=error_reporter(self.log),
             log=self.log,

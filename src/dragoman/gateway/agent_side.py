@@ -283,6 +283,7 @@ class AgentSide:
             access=self.pool.access,
             monitor=self._monitor,
             recorder=self.pool.recorder,
+            questions=self.pool.sessions.questions,
             recording=None if recordings is None else recordings.of(session_id, cwd),
         )
         self.pool.sessions.add(shared)

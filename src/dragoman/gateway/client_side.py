@@ -332,54 +332,61 @@ class ClientSide:
                 raise missing(request.session_id)
             return await self.forward(self.own_agent_side(), request, id)
         shared.refuse_if_full(self)
+        operation, is_first = await self._shared_sessions.prompts.begin(self.principal, request)
+        if operation is None:
+            return await self._send_prompt(request, id)
+        if not is_first:
+            return await self._repeat(operation, request)
+        return await self._begin_operation(operation, request, id)
+
+    async def _send_prompt(
+        self,
+        request: requests.PromptRequest | requests.SteerTurn,
+        id: Id,
+        on_reply: Callable[[SharedSession, Reply], None] | None = None,
+    ) -> Reply:
+        """Send a prompt to the agent of its session, behind a replay that runs. `on_reply` is called with the session
+        in the step in which the reply is received, and may be called again."""
         if not self._shared_sessions.accepts_turns:
             raise RequestFailed(INTERNAL_ERROR, "The server is stopping", {"retry": True})
+        shared = self._shared_sessions.get(request.session_id)
         while shared is not None and shared.replay is not None:
             await asyncio.shield(shared.replay)
             shared = self._shared_sessions.get(request.session_id)  # it may have been closed, or opened anew
         if shared is None:
             raise missing(request.session_id)
         self._refuse_unreachable(shared.id)  # it may have got another folder
-        operation, is_first = self._shared_sessions.prompts.begin(self.principal, request)
-        if operation is not None and not is_first:
-            return await self._repeat(operation, request)
         if isinstance(request, requests.PromptRequest):
             self._monitor.counts["turns"] += 1
         shared.prompted_by = self.principal
         shared.subscribe(self)
-        agent_side = self.agent_side_of(request.session_id)
-        if operation is None:
-            return await self.forward(agent_side, request, id)
-        return await self._begin_operation(operation, shared, agent_side, request, id)
+        received = None if on_reply is None else partial(on_reply, shared)
+        reply = await self.forward(self.agent_side_of(request.session_id), request, id, received)
+        # An agent of version 1 replies at the end: its prompt is accepted when it is sent.
+        if on_reply is not None:
+            on_reply(shared, reply)
+        return reply
 
     async def _begin_operation(
-        self,
-        operation: PromptOperation,
-        shared: SharedSession,
-        agent_side: AgentSide,
-        request: requests.PromptRequest | requests.SteerTurn,
-        id: Id,
+        self, operation: PromptOperation, request: requests.PromptRequest | requests.SteerTurn, id: Id
     ) -> Reply:
         """Send the first prompt of an operation to the agent, and note what becomes of it."""
+        operations = self._shared_sessions.prompts
 
-        def on_reply(reply: Reply) -> None:
+        def on_reply(shared: SharedSession, reply: Reply) -> None:
             # In the step in which it is received: the end of the turn may come in the next one.
             if operation.accept(reply):
                 shared.operations.append(operation)
 
         try:
-            reply = await self.forward(agent_side, request, id, on_reply)
-            on_reply(reply)  # an agent of version 1 replies at the end: its prompt is accepted when it is sent
+            reply = await self._send_prompt(request, id, on_reply)
+            await operations.save(operation)
             return reply
-        except RequestFailed as failed:
+        except (RequestFailed, PeerError) as failed:
+            operation.fail(failed)
             # An agent that has died may have begun the turn: to give it the prompt again could do the work twice.
-            if failed.message != GONE:
-                self._shared_sessions.prompts.forget(operation)
-            operation.fail(failed)
-            raise
-        except PeerError as failed:
-            self._shared_sessions.prompts.forget(operation)
-            operation.fail(failed)
+            if not isinstance(failed, RequestFailed) or failed.message != GONE:
+                await operations.forget(operation)
             raise
         except asyncio.CancelledError:
             operation.fail(RequestFailed(CANCELLED, "The request that this one repeats was cancelled"))

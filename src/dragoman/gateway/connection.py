@@ -26,6 +26,7 @@ from dragoman.gateway.prompt_ledger import RETENTION_SECONDS
 from dragoman.gateway.replay_buffer import ReplayBuffer, StreamReader
 from dragoman.gateway.resuming import with_resumable
 from dragoman.gateway.session_streams import Full, Kind, SessionStreams
+from dragoman.gateway.shared_state import ConnectionPosition
 from dragoman.gateway.token_types import TokenIdentity
 from dragoman.transports.contract import Receiver
 from dragoman.vocabulary.requests import OPERATION_ID
@@ -96,6 +97,10 @@ class GatewayConnection:
     def readers(self) -> int:
         """Return how many of its streams have a reader."""
         return self.streams.readers
+
+    def position(self) -> ConnectionPosition:
+        """Return how far it is, for a server that its client comes back to."""
+        return ConnectionPosition(self.id, self.token_identity.principal, self.received, self.streams.newest())
 
     @property
     def dialect(self) -> str:

@@ -16,9 +16,11 @@ from dragoman.gateway.agent_pool import AgentPool
 from dragoman.gateway.budget import ByteBudgets
 from dragoman.gateway.client_side import ClientSide
 from dragoman.gateway.connection import Full, GatewayConnection, Kind
+from dragoman.gateway.connection_positions import EmbeddedPositions
 from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.monitor import BackgroundTasks
 from dragoman.gateway.replay_buffer import GOING_AWAY, HELD_ALL_BYTES, HELD_EACH_BYTES, ReplayBuffer
+from dragoman.gateway.shared_state import SharedPositions
 from dragoman.gateway.token_types import TokenIdentity
 
 _log = logging.getLogger(__name__)
@@ -57,6 +59,8 @@ class Connections(dict[str, ClientSide]):
         self.budgets: Final[ByteBudgets] = (
             ByteBudgets(HELD_EACH_BYTES, HELD_ALL_BYTES) if beside is None else beside.budgets
         )
+        # Where other servers see how far they are; replaced before the server listens.
+        self.positions: SharedPositions = EmbeddedPositions()
         self._pool = pool
         self._monitor = pool.monitor
         self._background = background
@@ -75,6 +79,7 @@ class Connections(dict[str, ClientSide]):
         connection = GatewayConnection(kind, token_identity, self._monitor.metrics.chunk.observe, budget)
         client_side = ClientSide(connection, self._pool, self._background, self.close_soon)
         self[connection.id] = client_side
+        self.positions.add(connection.id, connection.position)
         self._counts[principal] += 1
         self._monitor.counts["connections"] += 1
         name, shown = connection_name(connection.id), principal_name(principal)
@@ -95,6 +100,7 @@ class Connections(dict[str, ClientSide]):
         connection = client_side.connection
         # Out of the directory before anything waits, so that no request finds a connection that is being closed.
         if self.pop(connection.id, None) is not None:
+            self.positions.remove(connection.id)
             self._count_closed(client_side.principal)
             seconds = round(asyncio.get_running_loop().time() - connection.opened_at, 3)
             name, principal = connection_name(connection.id), principal_name(client_side.principal)

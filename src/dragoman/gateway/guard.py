@@ -12,8 +12,8 @@ RFC 6750 2.1 (Bearer), RFC 6265 8.2 and 8.5 (cookies).
 """
 
 import hmac
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, NamedTuple
 
 from dragoman.gateway.headers import Headers, has_our_header, value_of
 from dragoman.gateway.host_check import HostCheck, Refusal
@@ -21,7 +21,13 @@ from dragoman.gateway.issuer_grants import IssuerGrants
 from dragoman.gateway.issuer_jwt import TOKEN_BYTES
 from dragoman.gateway.login_store import LoginCookies, LoginStore, page_key_in
 from dragoman.gateway.rate_limiter import RateLimiter
-from dragoman.gateway.shared_state import LoginHalves, SharedLogins, SharedRates, SharedTokens
+from dragoman.gateway.shared_state import (
+    LoginHalves,
+    RatesOf,
+    SharedGrants,
+    SharedLogins,
+    SharedTokens,
+)
 from dragoman.gateway.token_types import Token, TokenIdentity, Unsure, digest_of
 
 # Requests of one principal: a busy editor sends some ten a second.
@@ -41,7 +47,7 @@ UNSURE_SECONDS: Final = 60.0
 class Guard:
     """Admit requests to one server. `hosts` are names that the server answers to; `logins` are those of browsers, which
     are kept in memory if not given; the cookies of them are this server's own. `grants` are what people of an OpenID
-    issuer may do."""
+    issuer may do, `rates` makes what counts how often something is done."""
 
     def __init__(
         self,
@@ -50,16 +56,18 @@ class Guard:
         port: int,
         clock: Callable[[], float],
         logins: SharedLogins | None = None,
-        grants: IssuerGrants | None = None,
+        grants: SharedGrants | None = None,
+        rates: RatesOf | None = None,
     ) -> None:
         self._tokens = tokens
         self._host_check = HostCheck(hosts, port)
-        self._requests: SharedRates = RateLimiter(RATE, BURST, clock)
-        self._messages: SharedRates = RateLimiter(MESSAGE_RATE, MESSAGE_BURST, clock)
-        self._wrong_tokens: SharedRates = RateLimiter(_WRONG_RATE, _WRONG_BURST, clock)
+        rates = rates or (lambda kind, rate, burst: RateLimiter(rate, burst, clock))
+        self._requests = rates("requests", RATE, BURST)
+        self._messages = rates("messages", MESSAGE_RATE, MESSAGE_BURST)
+        self._wrong_tokens = rates("wrong tokens", _WRONG_RATE, _WRONG_BURST)
         self._clock = clock
-        self._unsure_since: float | None = None
-        self._grants = grants or IssuerGrants(clock)
+        self._unsure_since: dict[str, float] = {}  # by what cannot be known
+        self._grants: SharedGrants = grants or IssuerGrants(clock)
         self.logins: Final[SharedLogins] = logins or LoginStore(clock)
         self.cookies: Final = LoginCookies(port)
 
@@ -77,7 +85,7 @@ class Guard:
 
     async def _authenticate(self, headers: Headers, address: str, method: str) -> TokenIdentity | Refusal:
         shown = bearer_in(headers)
-        token = None if shown is None else await self._find(shown)
+        found = None if shown is None else await self._find(shown)
         # A request that sends a token is judged by it alone: a page could add a cookie to it, but not the other way
         # round.
         cookies = [] if value_of(headers, b"authorization") is not None else self._cookies_in(headers)
@@ -85,16 +93,16 @@ class Guard:
         if cookies:
             if not _is_of_our_page(headers, method):
                 return Refusal(403, "A cookie counts only for our own page.")
-            cookie, token = await self._find_login(cookies, page_key_in(headers))
-        if token is None:
+            cookie, found = await self._find_login(cookies, page_key_in(headers))
+        if found is None:
             if cookies:
                 return await self.refuse(
                     address, "This login has ended, or another page asks. Open the page, log in again."
                 )
             return await self.refuse(address, "A valid token is needed: Authorization: Bearer TOKEN.")
-        if not await self._requests.acquire(token.principal):
+        if not await self._requests.acquire(found.token.principal):
             return Refusal(429, "Too many requests. Slow down.")
-        return identity_of(token, cookie, is_granted=self._grants.find(token.digest) is not None)
+        return identity_of(found.token, cookie, is_granted=found.is_granted)
 
     async def refuse(self, address: str, reason: str) -> Refusal:
         """Return the `Refusal` of a wrong token or login from this address; past their rate it says that alone."""
@@ -128,39 +136,52 @@ class Guard:
         issuer (`is_logged_in`). While the tokens cannot be read: True for `UNSURE_SECONDS`, then False."""
         if not token_identity.token or token_identity.is_granted:
             return True
-        now = self._clock()
-        try:
-            is_stored = await self._is_stored(token_identity)
-        except Unsure:
-            # The clock starts with the first failure, and a file that can be read again stops it.
-            if self._unsure_since is None:
-                self._unsure_since = now
-            return now - self._unsure_since < UNSURE_SECONDS
-        self._unsure_since = None
-        return is_stored
+        return await self._while_unsure("token", self._is_stored(token_identity))
 
     async def is_logged_in(self, token_identity: TokenIdentity) -> bool:
         """Return whether the login cookie of this identity is still valid, and what its issuer has granted; True if it
-        has neither."""
+        has neither. While that cannot be known, as `is_valid`."""
+        if not token_identity.cookie and not token_identity.is_granted:
+            return True
+        return await self._while_unsure("login", self._is_logged_in(token_identity))
+
+    async def _is_logged_in(self, token_identity: TokenIdentity) -> bool:
         # An issuer's token ends after some minutes, by itself; the turn that it began goes on, as at a login's end.
-        if token_identity.is_granted and self._grants.find(token_identity.digest) is None:
+        if token_identity.is_granted and not await self._is_granted(token_identity):
             return False
         return not token_identity.cookie or await self.logins.is_valid(token_identity.cookie)
 
+    async def _is_granted(self, token_identity: TokenIdentity) -> bool:
+        digest = token_identity.digest
+        return self._grants.find_bearer(digest) is not None or await self._grants.find(digest) is not None
+
+    async def _while_unsure(self, what: str, check: Awaitable[bool]) -> bool:
+        """Return the outcome of a check; while that is not known: True for `UNSURE_SECONDS`, then False."""
+        try:
+            outcome = await check
+        except Unsure:
+            # The clock starts with the first failure, and stops when it is known again.
+            now = self._clock()
+            return now - self._unsure_since.setdefault(what, now) < UNSURE_SECONDS
+        self._unsure_since.pop(what, None)
+        return outcome
+
     async def _is_stored(self, token_identity: TokenIdentity) -> bool:
         if token_identity.is_granted:
-            return self._grants.find(token_identity.digest) is not None
+            return await self._is_granted(token_identity)
         return any(token.digest == token_identity.digest for token in await self._tokens.valid())
 
-    async def _find(self, shown: bytes) -> Token | None:
+    async def _find(self, shown: bytes) -> "_Found | None":
         """Return the token that was sent; None if it is not known."""
         # Every token is compared, and each in constant time: how long this takes must not tell how close a guess was.
         digest = digest_of(shown)
-        found = self._grants.find(digest)
+        found = None
         for token in await self._tokens.valid():
             if hmac.compare_digest(token.digest, digest):
-                found = token
-        return found
+                found = _Found(token)
+        # What was granted to a login of the page is never sent as a token, so no other server is asked.
+        granted = None if found is not None else self._grants.find_bearer(digest)
+        return found if granted is None else _Found(granted, is_granted=True)
 
     def _cookies_in(self, headers: Headers) -> list[str]:
         shown = b"; ".join(value for name, value in headers if name == b"cookie")
@@ -168,19 +189,28 @@ class Guard:
         secure = None if origin is None else origin.lower().startswith("https:")
         return self.cookies.shown(shown.decode("latin-1"), secure=secure)
 
-    async def _find_login(self, cookies: list[str], page_key: str) -> tuple[str, Token | None]:
+    async def _find_login(self, cookies: list[str], page_key: str) -> "tuple[str, _Found | None]":
         """Return the cookie that this page key belongs to, and the token it stands for, if that was not revoked."""
         for cookie in cookies:
             digest = await self.logins.token_digest(cookie, page_key)
             if digest is None:
                 continue
-            tokens = await self._tokens.valid()
-            found = self._grants.find(digest) or next((one for one in tokens if one.digest == digest), None)
+            stored = next((one for one in await self._tokens.valid() if one.digest == digest), None)
+            granted = None if stored is not None else await self._grants.find(digest)
+            token = stored or granted
             # The token was revoked, or the grant is over: its logins end with it, here at the latest.
-            if found is None:
+            if token is None:
                 await self.logins.end(cookie)
-            return cookie, found
+                return cookie, None
+            return cookie, _Found(token, is_granted=stored is None)
         return "", None
+
+
+class _Found(NamedTuple):
+    """A token that counts now. `is_granted`: an OpenID issuer vouches for it."""
+
+    token: Token
+    is_granted: bool = False
 
 
 def _is_of_our_page(headers: Headers, method: str) -> bool:

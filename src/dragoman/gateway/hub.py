@@ -24,7 +24,7 @@ from dragoman.gateway.monitor import BackgroundTasks, Monitor
 from dragoman.gateway.open_questions import OnPermission, PermissionRecorder
 from dragoman.gateway.session_access import FolderOf, SessionAccess
 from dragoman.gateway.shared_session import SharedSessions
-from dragoman.gateway.shared_state import SharedDirectory
+from dragoman.gateway.shared_state import SharedAgentState
 from dragoman.store.recording import Recordings
 
 _log = logging.getLogger(__name__)
@@ -37,18 +37,19 @@ _CANCEL_SECONDS: Final = limits.CANCEL_GRACE_SECONDS + 0.5
 class Hub:
     """The parts of one agent of a server.
 
-    `folder_of` tells where a stored session was made, also without this server (empty: there is none). `on_permission`
-    is called in a thread with each answer to a permission that an agent asks for, before the agent gets it; None: the
-    agent records them itself. `recordings` are those of an agent that is not ours, closed with the hub. `report` is
-    called with unexpected exceptions. `beside` is the hub of another agent of the same server: the monitor is its
-    (`report` and `log` are not used then), and so are the limits of connections and of what they hold.
+    `state` is what is shared with other servers; None: nothing is. `folder_of` tells where a stored session was made,
+    also without this server (empty: there is none). `on_permission` is called in a thread with each answer to a
+    permission that an agent asks for, before the agent gets it; None: the agent records them itself. `recordings` are
+    those of an agent that is not ours, closed with the hub. `report` is called with unexpected exceptions. `beside` is
+    the hub of another agent of the same server: the monitor is its (`report` and `log` are not used then), and so are
+    the limits of connections and of what they hold.
     """
 
     def __init__(
         self,
         source: AgentSource,
         *,
-        directory: SharedDirectory | None = None,
+        state: SharedAgentState | None = None,
         report: Callable[[Exception], None] | None = None,
         kept_seconds: float = KEPT_SECONDS,
         log: Logbook | None = None,
@@ -59,10 +60,11 @@ class Hub:
         beside: "Hub | None" = None,
     ) -> None:
         self.monitor: Final[Monitor] = Monitor(log, report) if beside is None else beside.monitor
-        self.sessions: Final = SharedSessions()
+        state = state or SharedAgentState()
+        self.sessions: Final = SharedSessions(state.operations, state.questions)
         self.access: Final = SessionAccess(
             self.sessions,
-            directory=directory,
+            directory=state.directory,
             ceilings=ceilings,
             folder_of=folder_of,
             renames=source.renames,

@@ -5,6 +5,7 @@ page, which ends after half a day. A restart forgets them: a program's next requ
 logs in again, by what the issuer says then.
 """
 
+import secrets
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
@@ -22,22 +23,27 @@ class _Grant(NamedTuple):
 
 
 class IssuerGrants:
-    """The grants of one server. `clock` is that of the wall."""
+    """The grants of one server, as the embedded `SharedGrants`. `clock` is that of the wall."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._grants: dict[str, _Grant] = {}  # by digest, the oldest first
+        self._secret = secrets.token_bytes(32)
 
     def __repr__(self) -> str:
         return f"<IssuerGrants {len(self._grants)}>"
 
-    def find(self, digest: str) -> Token | None:
-        """Return the grant of a digest, if it is valid now."""
+    async def find(self, digest: str) -> Token | None:
+        """Return the grant of a digest, if it is valid now. Does not wait."""
+        return self.find_bearer(digest)
+
+    def find_bearer(self, digest: str) -> Token | None:
+        """Return the grant of a bearer token, or of a login, if it is valid now."""
         # By the clock as well: what has ended stays in the table until the next one comes.
         grant = self._grants.get(digest)
         return grant.token if grant is not None and self._clock() < grant.token.expires else None
 
-    def add(self, token: Token, key_id: str | None = None, *, is_login: bool = False) -> None:
+    async def add(self, token: Token, key_id: str | None = None, *, is_login: bool = False) -> None:
         """Keep a grant until it ends. Evicts the oldest of its principal, then the oldest of all, past the limits."""
         now = self._clock()
         # Looked through at each new grant, and not by a timer: that is once for each token, not for each request.
@@ -56,3 +62,7 @@ class IssuerGrants:
         self._grants = {
             digest: kept for digest, kept in self._grants.items() if kept.is_login or kept.key_id in key_ids
         }
+
+    async def secret(self) -> bytes:
+        """Return the key that seals the state of a login; another one after a restart."""
+        return self._secret

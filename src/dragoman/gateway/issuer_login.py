@@ -6,7 +6,7 @@ The page's way (authorization code with PKCE, OpenID Connect Core 3.1, RFC 7636,
 2. The issuer sends the browser back to our page with a code and the `state` it was given.
 3. The page hands both in with its binding; `finish` exchanges the code and reads the ID token.
 
-Nothing is kept here between 1 and 3, so no flood can fill a table: the state is sealed with a key of this process and
+Nothing is kept here between 1 and 3, so no flood can fill a table: the state is sealed with a key of the servers and
 with the binding, and the verifier and the nonce are derived from it. A link with the code of an attacker has no binding
 in the victim's tab, and a stolen code has no verifier.
 """
@@ -23,9 +23,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from dragoman.gateway.issuer import Issuer
-from dragoman.gateway.issuer_grants import IssuerGrants
 from dragoman.gateway.issuer_jwt import end_of, head_of, is_like_jwt, verified_claims
 from dragoman.gateway.issuer_settings import NotAccepted
+from dragoman.gateway.shared_state import SharedGrants
 from dragoman.gateway.token_types import Token, digest_of
 
 # The page that the issuer sends browsers back to.
@@ -58,10 +58,9 @@ class LoginReturn(msgspec.Struct, frozen=True):
 class IssuerLogin:
     """Logins and tokens of one issuer; what they may do is in `grants`."""
 
-    def __init__(self, issuer: Issuer, grants: IssuerGrants) -> None:
+    def __init__(self, issuer: Issuer, grants: SharedGrants) -> None:
         self.issuer: Final = issuer
         self._grants = grants
-        self._secret = secrets.token_bytes(32)
 
     def __repr__(self) -> str:
         return f"<IssuerLogin {self.issuer!r} {self._grants!r}>"
@@ -70,26 +69,27 @@ class IssuerLogin:
         """Make the grant of a bearer token, if it has the form of the issuer's and has none yet. Raise `NotAccepted`,
         `IssuerAway`."""
         digest = digest_of(shown)
-        if not is_like_jwt(shown) or self._grants.find(digest) is not None:
+        if not is_like_jwt(shown) or self._grants.find_bearer(digest) is not None:
             return
         settings = self.issuer.settings
         key_id, claims = await self._claims(shown.decode("latin-1"), settings.audiences or (settings.client_id,))
-        self._grants.add(self._token(claims, digest, end_of(claims, BEARER_SECONDS)), key_id)
+        await self._grants.add(self._token(claims, digest, end_of(claims, BEARER_SECONDS)), key_id)
 
     async def start(self, origin: str) -> LoginStart:
         """Begin a login of the page of this origin. Raise `IssuerAway`."""
         document, settings = await self.issuer.document(), self.issuer.settings
+        seal = _Seal(await self._grants.secret())
         # The page keeps it where pages of other origins, and other tabs, cannot read it.
         binding = secrets.token_urlsafe(32)
-        state = self._state(f"{secrets.token_urlsafe(16)}.{int(time.time())}", binding, origin)
-        challenge = hashlib.sha256(self._derived("verifier", state).encode()).digest()
+        state = seal.state(f"{secrets.token_urlsafe(16)}.{int(time.time())}", binding, origin)
+        challenge = hashlib.sha256(seal.derived("verifier", state).encode()).digest()
         query = {
             "response_type": "code",
             "client_id": settings.client_id,
             "redirect_uri": origin + CALLBACK,
             "scope": " ".join(settings.request),
             "state": state,
-            "nonce": self._derived("nonce", state),
+            "nonce": seal.derived("nonce", state),
             "code_challenge": _base64url(challenge),
             "code_challenge_method": "S256",
         }
@@ -100,9 +100,10 @@ class IssuerLogin:
     async def finish(self, origin: str, came_back: LoginReturn) -> Token:
         """Return the grant of a person who comes back from the issuer. Raise `NotAccepted`, `IssuerAway`."""
         code, state = came_back.code, came_back.state
+        seal = _Seal(await self._grants.secret())
         nonce_and_time, _, _ = state.rpartition(".")
         # Checked before the issuer is asked anything: what was not begun here costs nothing.
-        if not _is_same(self._state(nonce_and_time, came_back.binding, origin), state):
+        if not _is_same(seal.state(nonce_and_time, came_back.binding, origin), state):
             raise NotAccepted("it was not begun in this tab, or the server has been restarted since")
         if time.time() - int(nonce_and_time.rpartition(".")[2]) > STATE_SECONDS:
             raise NotAccepted("it has taken too long")
@@ -113,12 +114,12 @@ class IssuerLogin:
             raise NotAccepted("it is of another issuer")
         if not 0 < len(code) <= _CODE_CHARACTERS:
             raise NotAccepted("it has no code")
-        id_token = await self.issuer.id_token(code, self._derived("verifier", state), origin + CALLBACK)
+        id_token = await self.issuer.id_token(code, seal.derived("verifier", state), origin + CALLBACK)
         _, claims = await self._claims(id_token, (settings.client_id,))
-        self._check_login(claims, state)
+        self._check_login(claims, seal.derived("nonce", state))
         # Of its own: an ID token is no secret everywhere, and as a bearer token it would be another grant.
         token = self._token(claims, digest_of(secrets.token_bytes(32)), time.time() + LOGIN_SECONDS)
-        self._grants.add(token, is_login=True)
+        await self._grants.add(token, is_login=True)
         return token
 
     async def _claims(self, token: str, audiences: tuple[str, ...]) -> tuple[str | None, Mapping[str, Any]]:
@@ -126,10 +127,10 @@ class IssuerLogin:
         key = await self.issuer.key(head)
         return head.key_id, verified_claims(token, key, self.issuer.settings.issuer, audiences)
 
-    def _check_login(self, claims: Mapping[str, Any], state: str) -> None:
+    def _check_login(self, claims: Mapping[str, Any], made_for: str) -> None:
         """Raise `NotAccepted` if an ID token was not made for this very login (OpenID Connect Core 3.1.3.7)."""
         nonce = claims.get("nonce")
-        if not isinstance(nonce, str) or not _is_same(self._derived("nonce", state), nonce):
+        if not isinstance(nonce, str) or not _is_same(made_for, nonce):
             raise NotAccepted("it was made for another login")
         audience, party = claims["aud"], claims.get("azp")
         several = isinstance(audience, list) and len(audience) > 1
@@ -144,14 +145,20 @@ class IssuerLogin:
         # Named as its principal: any other name at the issuer is chosen by the person, and could be another's.
         return Token(principal, principal, scopes, digest, expires=expires)
 
-    def _state(self, begin: str, binding: str, origin: str) -> str:
-        return f"{begin}.{self._derived('state', begin, binding, origin)}"
 
-    def _derived(self, purpose: str, *parts: str) -> str:
-        """Return what only this process can make of `parts`, in 43 characters."""
+class _Seal(NamedTuple):
+    """Makes what only the servers that have this key can make."""
+
+    secret: bytes
+
+    def state(self, begin: str, binding: str, origin: str) -> str:
+        return f"{begin}.{self.derived('state', begin, binding, origin)}"
+
+    def derived(self, purpose: str, *parts: str) -> str:
+        """Return what is made of `parts`, in 43 characters."""
         # Parts are joined by their length, so that no two lists of them are the same text.
         text = "".join(f"{len(part)}:{part}" for part in (purpose, *parts))
-        return _base64url(hmac.digest(self._secret, text.encode("utf-8", "surrogatepass"), "sha256"))
+        return _base64url(hmac.digest(self.secret, text.encode("utf-8", "surrogatepass"), "sha256"))
 
 
 def _is_same(ours: str, shown: str) -> bool:

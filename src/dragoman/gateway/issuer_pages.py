@@ -28,7 +28,7 @@ from dragoman.gateway.logbook import principal_name
 from dragoman.gateway.monitor import Monitor
 from dragoman.gateway.rate_limiter import RateLimiter
 from dragoman.gateway.streaming import Receive, Send
-from dragoman.gateway.token_types import TokenIdentity
+from dragoman.gateway.token_types import TokenIdentity, Unsure
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -68,7 +68,7 @@ class IssuerPages:
         assert self._issuer is not None
         try:
             begun = await self._issuer.start(_origin_of(scope))
-        except IssuerAway as error:
+        except (IssuerAway, Unsure) as error:
             raise Stop(503, str(error)) from None
         await answer(send, 200, msgspec.json.encode({"url": begun.url, "binding": begun.binding}))
 
@@ -88,7 +88,7 @@ class IssuerPages:
         except NotAccepted as error:
             self._monitor.log.info("login_refused", reason=str(error))
             raise Stop(403, f"This login does not count here: {error}.") from None
-        except IssuerAway as error:
+        except (IssuerAway, Unsure) as error:
             raise Stop(503, str(error)) from None
         finally:
             self._running -= 1

@@ -19,10 +19,12 @@ Where only clients are left that have failed, the gateway answers at once (`answ
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.errors import INTERNAL_ERROR, DragomanError, PeerError, RequestFailed
+from dragoman.gateway.shared_state import QuestionKind, WaitingQuestion
 from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.services import Elicit, PermissionAnswer, RequestPermission, default_answer
@@ -85,6 +87,8 @@ class OpenQuestion:
         self._failed: set[ClientSide] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_for_all: Final = isinstance(request, (RequestPermission, Elicit))
+        # As other servers see it; None: it goes to one client, and is answered by a program.
+        self.for_others: Final = _waiting_question(shared.id, request) if self._is_for_all else None
 
     def __repr__(self) -> str:
         state = "answered" if self._answer.done() else "alone" if self._timer is not None else "open"
@@ -176,6 +180,11 @@ class OpenQuestion:
             self._answer.set_result(answer_for_absent_clients(self._request))
         except RequestFailed as failed:
             self._answer.set_exception(failed)
+
+
+def _waiting_question(session_id: str, request: Request) -> WaitingQuestion:
+    kind: QuestionKind = "permission" if isinstance(request, RequestPermission) else "form"
+    return WaitingQuestion(secrets.token_hex(16), session_id, kind)
 
 
 def answer_for_absent_clients(request: Request) -> Reply:

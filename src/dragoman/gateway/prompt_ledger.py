@@ -12,7 +12,8 @@ same session gets the reply of the first, and is told how its turn ended, once t
 | was refused by the gateway or the agent | nothing of it: a prompt that was not accepted may be sent again |
 | was given to an agent that died, or whose client gave up, before its reply | the error: it may have been accepted |
 
-Kept in memory, for `RETENTION_SECONDS` after the end, and at most so many; what runs is the last to be evicted.
+Kept in memory, for `RETENTION_SECONDS` after the end, and at most so many; what runs is the last to be evicted. That is
+all of it for one server alone; one that shares its state has the operations that it has begun here.
 """
 
 import asyncio
@@ -48,6 +49,7 @@ class PromptOperation:
         self.digest: Final = digest
         self.end: Idle | None = None
         self.ended_at = 0.0  # 0: it is not over
+        self.on_end: Callable[[PromptOperation], None] | None = None  # called once, when its turn is over
         self._reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         # Most prompts are never repeated, and an error that no repeat waits for is none of the loop's business.
         self._reply.add_done_callback(_retrieve)
@@ -74,6 +76,14 @@ class PromptOperation:
         if not self.ended_at:
             self.end = end
             self.ended_at = asyncio.get_running_loop().time()
+            if self.on_end is not None:
+                self.on_end(self)
+
+    @property
+    def accepted(self) -> Reply | None:
+        """Return the agent's reply, if there is one."""
+        is_there = self._reply.done() and not self._reply.cancelled() and self._reply.exception() is None
+        return self._reply.result() if is_there else None
 
     async def reply(self) -> Reply:
         """Wait for the reply to the first, and return it; raise the error that it got."""
@@ -82,7 +92,7 @@ class PromptOperation:
 
 
 class PromptLedger:
-    """The operations of one agent's sessions. `clock` is that of the loop."""
+    """The operations of one agent's sessions, as the embedded `SharedOperations`. `clock` is that of the loop."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -93,11 +103,9 @@ class PromptLedger:
     def __repr__(self) -> str:
         return f"<PromptLedger operations={self._count} principals={len(self._operations)}>"
 
-    def begin(self, principal: str, request: PromptRequest | SteerTurn) -> tuple[PromptOperation | None, bool]:
-        """Return the operation that a prompt belongs to (None: it has no id), and whether it is the first of it.
-
-        Raise `RequestFailed` for an id that cannot be one, or that another prompt had.
-        """
+    async def begin(self, principal: str, request: PromptRequest | SteerTurn) -> tuple[PromptOperation | None, bool]:
+        """Return the operation that a prompt belongs to (None: it has no id), and whether it is the first of it. Does
+        not wait. Raise `RequestFailed` for an id that cannot be one, or that another prompt had."""
         id = operation_id(request)
         if id is None:
             return None, True
@@ -120,7 +128,10 @@ class PromptLedger:
             raise RequestFailed(INVALID_REQUEST, words, {"reason": "operation_conflict"})
         return found, False
 
-    def forget(self, operation: PromptOperation) -> None:
+    async def save(self, operation: PromptOperation) -> None:
+        """Do nothing: there is no other server, and the operation is known here."""
+
+    async def forget(self, operation: PromptOperation) -> None:
         """Remove an operation that was not accepted: it may be sent again."""
         own = self._operations.get(operation.key.principal, {})
         if own.get(operation.key) is operation:

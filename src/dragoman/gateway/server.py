@@ -20,6 +20,7 @@ from dragoman.gateway.anonymous import only_this_machine
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.certificate_files import CHECK_SECONDS as CERTIFICATE_SECONDS
 from dragoman.gateway.certificate_files import CertificateFiles
+from dragoman.gateway.connection_positions import EmbeddedPositions
 from dragoman.gateway.dead_peers import find_dead_peers
 from dragoman.gateway.elephant import Elephant
 from dragoman.gateway.guard import Guard
@@ -32,6 +33,7 @@ from dragoman.gateway.issuer_login import IssuerLogin
 from dragoman.gateway.issuer_settings import IssuerSettings
 from dragoman.gateway.login_file import LoginFile
 from dragoman.gateway.login_store import LoginStore
+from dragoman.gateway.shared_state import SharedState
 from dragoman.gateway.token_store import EmbeddedTokens, TokenStore
 
 # From the first byte of a request to the end of its headers.
@@ -61,7 +63,8 @@ class GatewayServer:
 
     `hubs` is the hub of its only agent, or those of several by their names in a path; the first is the one at `/acp`.
     `logins` is the folder in which logins of browsers outlive the server; without one they end. `issuer` is the OpenID
-    issuer whose people may come in, beside tokens.
+    issuer whose people may come in, beside tokens. `state` is what is shared with other servers; None: nothing is, and
+    it is made of `tokens` and `logins`.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class GatewayServer:
         elephant: bool = False,
         logins: Path | None = None,
         issuer: IssuerSettings | None = None,
+        state: SharedState | None = None,
     ) -> None:
         self.hubs: Final[Mapping[str, Hub]] = {"": hubs} if isinstance(hubs, Hub) else hubs
         self.hub: Final = next(iter(self.hubs.values()))  # of the agent at `/acp`
@@ -85,12 +89,13 @@ class GatewayServer:
         # A server on loopback, or on every address, is also called by the names of loopback.
         hosts = {host, *allowed_hosts} | (LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else set())
         # Rates go by a clock that no one can set back, logins by that of the wall: they outlive a restart.
-        grants = IssuerGrants(time.time)
-        self._guard = Guard(
-            EmbeddedTokens(tokens.valid), hosts, port, time.monotonic, self._login_store(logins), grants
-        )
-        self._issuer = None if issuer is None else Issuer(issuer, self._report_issuer, grants.forget_other_keys)
-        login = None if self._issuer is None else IssuerLogin(self._issuer, grants)
+        state = state or self._own_state(tokens, logins)
+        self._positions = state.positions
+        for hub in self.hubs.values():
+            hub.connections.positions = state.positions
+        self._guard = Guard(state.tokens, hosts, port, time.monotonic, state.logins, state.grants, state.rates)
+        self._issuer = None if issuer is None else Issuer(issuer, self._report_issuer, state.grants.forget_other_keys)
+        login = None if self._issuer is None else IssuerLogin(self._issuer, state.grants)
         # Under any other host name another machine may reach the server.
         self.open_to_own_user: Final = elephant and only_this_machine((host, *allowed_hosts))
         paths = (
@@ -142,7 +147,7 @@ class GatewayServer:
         self._serving = asyncio.create_task(self._granian.serve())
         sweeps = [partial(hub.sweep, self._guard.is_valid, self._guard.is_logged_in) for hub in self.hubs.values()]
         endless: list[Callable[[], Awaitable[None]]] = [*sweeps]
-        endless += [self._shut_down_silent, self._guard.logins.save_at_intervals]
+        endless += [self._shut_down_silent, self._guard.logins.save_at_intervals, self._positions.save_at_intervals]
         if certificate is not None and key is not None:
             endless.append(partial(self._renew_certificate, CertificateFiles(certificate, key)))
         if self._issuer is not None:
@@ -173,7 +178,7 @@ class GatewayServer:
             await self.hub.monitor.traces.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
-                await self._guard.logins.save()
+                await asyncio.gather(self._guard.logins.save(), self._positions.save())
         await asyncio.sleep(0)
         # A stop that hangs is cut off below: everything that clients were sent has left by now.
         self._granian.stop()
@@ -184,6 +189,11 @@ class GatewayServer:
             self._serving.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await self._serving
+
+    def _own_state(self, tokens: TokenStore, logins: Path | None) -> SharedState:
+        return SharedState(
+            EmbeddedTokens(tokens.valid), self._login_store(logins), IssuerGrants(time.time), EmbeddedPositions()
+        )
 
     def _login_store(self, folder: Path | None) -> LoginStore:
         """Return the logins of this address and port: another server with the same folder has a file of its own."""

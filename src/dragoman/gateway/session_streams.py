@@ -71,6 +71,10 @@ class SessionStreams:
         """Return the buffers of all streams, `main` first."""
         return [self.main, *self._by_session.values()]
 
+    def newest(self) -> dict[str, int]:
+        """Return the number of the newest message of each stream, by session; "" is `main`."""
+        return {"": self.main.last, **{session_id: buffer.last for session_id, buffer in self._by_session.items()}}
+
     def buffer_of(self, session_id: str) -> ReplayBuffer:
         """Return the buffer that a session's messages go to now."""
         if self._kind != "http" or session_id in self._on_main:

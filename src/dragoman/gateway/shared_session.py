@@ -26,10 +26,12 @@ from dragoman import limits
 from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.logbook import principal_name
-from dragoman.gateway.open_questions import OpenQuestion, PermissionRecorder
+from dragoman.gateway.open_questions import OpenQuestion, PermissionRecorder, answer_for_absent_clients
 from dragoman.gateway.prompt_ledger import PromptLedger, PromptOperation
+from dragoman.gateway.question_list import QuestionList
 from dragoman.gateway.replay_buffer import ReplayBuffer
 from dragoman.gateway.setting_changes import SettingChanges
+from dragoman.gateway.shared_state import SharedOperations, SharedQuestions
 from dragoman.gateway.turn_buffer import TurnBuffer
 from dragoman.store.recording import SessionRecorder
 from dragoman.vocabulary.asking import ExtensionNote, R, Reply, Request
@@ -75,6 +77,7 @@ class SharedSession:
         access: "SessionAccess",
         monitor: "Monitor",
         recorder: PermissionRecorder,
+        questions: SharedQuestions,
         recording: SessionRecorder | None = None,
     ) -> None:
         self.id: Final = session_id
@@ -91,6 +94,7 @@ class SharedSession:
         self._access = access
         self._monitor = monitor
         self._recorder = recorder
+        self._shared_questions = questions
         self._recording = recording
         self._changes = SettingChanges()
         self._replay_client: ClientSide | None = None
@@ -390,13 +394,23 @@ class SharedSession:
         """
         question = OpenQuestion(self, request)
         self._questions.add(question)
+        shared = self._shared_questions
+        if question.for_others is not None:
+            shared.open(question.for_others)
         try:
             reply = await question.wait_until_answered()
+        except BaseException:
+            if question.for_others is not None:
+                shared.cancel(question.for_others)
+            raise
         finally:
             # Before anything waits: a subscriber that comes now must not be asked what is answered.
             self._questions.discard(question)
             question.cancel()
         answerer = question.answerer
+        if question.for_others is not None and not await shared.answer(question.for_others):
+            # Another server has the session now, and asks its own clients: nothing may begin here any more.
+            answerer, reply = None, answer_for_absent_clients(request)
         identity = Identity(principal_name(self.prompted_by) or None) if answerer is None else answerer.identity
         # Before the agent gets it, so that no command runs whose permission is not on disk.
         await self._recorder.record(request, reply, identity, is_answered=answerer is not None)
@@ -409,11 +423,12 @@ class SharedSessions(dict[str, SharedSession]):
     `accepts_turns` is False once the server stops.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, operations: SharedOperations | None = None, questions: SharedQuestions | None = None) -> None:
         super().__init__()
         self.accepts_turns = True
         # Longer than any of the sessions here: a session that is closed and opened again has the prompts it had.
-        self.prompts: Final = PromptLedger(asyncio.get_running_loop().time)
+        self.prompts: Final[SharedOperations] = operations or PromptLedger(asyncio.get_running_loop().time)
+        self.questions: Final[SharedQuestions] = questions or QuestionList()
 
     def __repr__(self) -> str:
         return f"<SharedSessions open={len(self)} running={len(self.running())}>"
