@@ -62,6 +62,20 @@ def test_a_session_goes_back_to_before_a_prompt_and_forth_again(tmp_path: Path) 
     assert "Did third." in worked.run("show", worked.id).out
 
 
+@pytest.mark.requirement("RW2")
+def test_a_fork_at_a_message_that_a_rewind_has_taken_out_is_refused(tmp_path: Path) -> None:
+    worked = Worked(tmp_path)
+    exported = map(json.loads, worked.run("export", worked.id).out.splitlines())
+    last = [line["messageId"] for line in exported if line.get("messageId")][-1]
+    assert worked.run("rewind", worked.id, "--to", "2", "--conversation", "--yes").code == 0
+    code, out, error = worked.run("fork", worked.id, "--at", last)
+    assert (code, out) == (1, "")
+    hint = f"`dragoman sessions rewind {worked.id} --undo` brings it back, if nothing was asked since"
+    assert error == f"dragoman: a rewind has taken message {last} out of the session; {hint}\n"
+    assert worked.run("rewind", worked.id, "--undo", "--yes").code == 0
+    assert worked.run("fork", worked.id, "--at", last).code == 0
+
+
 @pytest.mark.requirement("RW8")
 def test_without_a_terminal_nothing_happens_before_a_yes(tmp_path: Path) -> None:
     worked = Worked(tmp_path)

@@ -125,6 +125,14 @@ def test_a_session_without_a_worktree_is_not_finished(tmp_path: Path) -> None:
     assert (finished.code, "which is no worktree of ours" in finished.error) == (1, True)
 
 
+def test_a_name_of_nothing_says_how_worktrees_and_sessions_are_listed(tmp_path: Path) -> None:
+    repository(tmp_path / "shop")
+    finished = run(tmp_path, "sessions", "finish", "nope", "--keep")
+    hint = "`git worktree list` shows the worktrees of a repository, `dragoman sessions list --all` the sessions"
+    said = f"dragoman: there is no worktree and no session 'nope'; {hint}\n"
+    assert (finished.code, finished.error) == (1, said)
+
+
 def test_a_worktree_in_use_is_not_finished(tmp_path: Path) -> None:
     project = repository(tmp_path / "shop")
     with Editor(tmp_path) as editor:

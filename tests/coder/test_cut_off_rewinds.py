@@ -12,7 +12,7 @@ from dragoman.coder.checkpoints.areas import Areas
 from dragoman.coder.checkpoints.checkpoints import Checkpoints
 from dragoman.coder.checkpoints.plan import FileTarget
 from dragoman.coder.checkpoints.rewinding import Rewinder
-from dragoman.host.shadow_git import ImageChange
+from dragoman.host.git_images import ImageChange
 from dragoman.store.contract import SessionMeta
 from dragoman.store.entries import EventEntry
 from dragoman.store.sqlite import SqliteStore
@@ -105,3 +105,35 @@ async def test_of_a_turn_that_was_killed_what_was_unsaved_before_it_comes_back(t
         await log.write([EventEntry(Idle(stop_reason="cancelled"))])
         await rewinder.apply(await rewinder.plan("files"))
     assert file.read_text() == "typed\n"
+
+
+@pytest.mark.requirement("RW9")
+async def test_of_a_rewind_that_was_killed_its_own_leavings_go_and_those_of_others_stay(tmp_path: Path) -> None:
+    folder = await worked(tmp_path)
+    async with process(tmp_path) as (_, checkpoints, rewinder):
+        plan = await rewinder.plan("files")
+        changes = {one.target.path: ImageChange(one.target.now, one.target.target) for one in plan.files}
+        await checkpoints.begin_rewind(plan.id, changes)
+    for name in (".dragoman-rw_1.tmp", ".dragoman-rw_2.tmp", ".dragoman-notes.tmp"):
+        (folder / name).write_text("half\n")
+    async with process(tmp_path) as (_, checkpoints, _):
+        await checkpoints.settle()
+    assert sorted(path.name for path in folder.glob(".dragoman-*")) == [".dragoman-notes.tmp", ".dragoman-rw_2.tmp"]
+
+
+@pytest.mark.requirement("RW3")
+async def test_a_file_that_has_moved_behind_a_link_since_the_preview_is_left_alone_and_said_so(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "project")
+    async with process(tmp_path) as (log, checkpoints, rewinder):
+        await log.write([EventEntry(UserMessage("msg_1", [Text("write")]))])
+        await checkpoints.before_change("msg_1", [])
+        (folder / "made").mkdir()
+        (folder / "made" / "new").write_text("mine\n")
+        await checkpoints.end_turn()
+        plan = await rewinder.plan("files")
+        (folder / "made").rename(folder / "kept")
+        (folder / "made").symlink_to("kept")
+        outcome = await rewinder.apply(plan)
+    left = [(one.path, one.trouble) for one in outcome.left_alone]
+    assert (list(outcome.changed), left) == ([], [(str(folder / "made" / "new"), "changed since")])
+    assert (folder / "kept" / "new").read_text() == "mine\n"

@@ -10,7 +10,8 @@ import pytest
 from dragoman.errors import RequestFailed
 from dragoman.host.shadow_git import ShadowGit
 from dragoman.host.text import visible_line
-from dragoman.vocabulary.events import ToolCallUpdate
+from dragoman.vocabulary.content import text_of
+from dragoman.vocabulary.events import AgentMessage, ToolCallUpdate
 from dragoman.vocabulary.requests import DeleteSession, RewindSession
 from tests.coder.test_hooks import notices
 from tests.support.git_repository import git, program, repository, trapped_submodule
@@ -288,6 +289,22 @@ async def test_a_pipe_in_the_git_folder_holds_nothing_up(tmp_path: Path, name: s
 
 
 @pytest.mark.requirement("RW5")
+@pytest.mark.parametrize("name", [".gitignore", "deep/.gitattributes", "deep/.gitignore"])
+async def test_a_pipe_that_git_would_read_is_named_and_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("dragoman.host.git_run.PATIENCE", 0.2)
+    folder = repository(tmp_path / "project")
+    (folder / "deep").mkdir()
+    (folder / "deep" / "file").write_text("x\n")
+    git(folder, "add", ".")
+    os.mkfifo(folder / name)
+    async with desk(tmp_path, [bash("echo x > file"), {"say": "done"}], folder=folder) as it:
+        said = notices(await events_of(it.conversation))
+    assert said == [f"What this turn changes cannot be rewound: git would wait for {name}, which is no file."]
+
+
+@pytest.mark.requirement("RW5")
 async def test_a_mistake_about_what_git_says_ends_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def garbled(*words: object) -> list[str]:
         raise ValueError("not enough values to unpack")
@@ -347,6 +364,24 @@ async def test_a_fork_can_be_rewound_when_its_source_is_deleted(tmp_path: Path) 
         assert [file.trouble for file in shown.files] == [""]
         await it.client.ask(RewindSession(fork.id))
         assert not (it.folder / "new").exists()
+
+
+@pytest.mark.requirement("RW2")
+async def test_a_fork_does_not_bring_back_what_a_rewind_has_taken_out(tmp_path: Path) -> None:
+    async with desk(tmp_path, [{"say": "one"}], [{"say": "two"}], [{"say": "three"}]) as it:
+        await it.say("first", "second")
+        messages = await it.loaded()
+        await it.rewind(messages[2][1], scope="conversation")
+        for _, id, _ in messages[2:]:
+            with pytest.raises(RequestFailed) as refused:
+                await it.conversation.fork(message_id=id)
+            sentence = "A rewind has taken this message out of the conversation; undo the rewind to fork there"
+            assert (refused.value.message, refused.value.data) == (sentence, {"messageId": id, "reason": "rewound"})
+        await it.say("third")
+        fork = await it.conversation.fork(message_id=messages[1][1])
+        it.heard.clear()
+        await (await it.client.load_session(fork.id, str(it.folder))).close()
+        assert [text_of(one.content or []) for one in it.heard if isinstance(one, AgentMessage)] == ["one"]
 
 
 @pytest.mark.requirement("RW3")

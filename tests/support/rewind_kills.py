@@ -25,7 +25,7 @@ from dragoman.coder.checkpoints.checkpoints import Checkpoints
 from dragoman.coder.checkpoints.plan import FileTarget
 from dragoman.coder.checkpoints.records import step_in
 from dragoman.coder.checkpoints.rewinding import Rewinder
-from dragoman.host import shadow_git
+from dragoman.host.git_run import GitRuns
 from dragoman.store.contract import SessionMeta
 from dragoman.store.entries import EventEntry
 from dragoman.store.log_places import rewind_in
@@ -66,8 +66,8 @@ class Steps:
         return stepping
 
     def watch(self) -> None:
-        patched: Any = shadow_git
-        patched._run = self.around(shadow_git._run)
+        patched: Any = GitRuns
+        patched.run = self.around(GitRuns.run)
         for name in ("rename", "unlink", "symlink", "fsync"):
             setattr(os, name, self.around(getattr(os, name)))
 

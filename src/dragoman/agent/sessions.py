@@ -43,7 +43,7 @@ from dragoman.agent.session_core import SessionCore, store_servers
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed, echo
 from dragoman.link.deadline import LOGS, SESSIONS, Deadline
 from dragoman.store.contract import Log, SessionMeta, SessionOpenHere, Store, StoreFailed
-from dragoman.store.log_places import end_of_message
+from dragoman.store.log_places import MessageTakenOut, end_of_counted_message
 from dragoman.store.session_list import list_sessions, newest_session
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Done
@@ -231,11 +231,14 @@ class OpenSessions:
         """Return the number of the last entry to copy; None: all of them. `RequestFailed` for an unknown message."""
         if request.message_id is None:
             return None
-        end = await end_of_message(store.read(request.session_id), str(request.message_id))
+        named = {ask.FORK_AT: echo(str(request.message_id))}
+        try:
+            end = await end_of_counted_message(lambda: store.read(request.session_id), str(request.message_id))
+        except MessageTakenOut:
+            sentence = "A rewind has taken this message out of the conversation; undo the rewind to fork there"
+            raise RequestFailed(INVALID_PARAMS, sentence, {**named, "reason": "rewound"}) from None
         if end is None:
-            raise RequestFailed(
-                INVALID_PARAMS, "The session has no such message", {ask.FORK_AT: echo(str(request.message_id))}
-            )
+            raise RequestFailed(INVALID_PARAMS, "The session has no such message", named)
         return end
 
     @asynccontextmanager

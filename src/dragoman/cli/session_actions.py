@@ -26,7 +26,7 @@ from dragoman.coder.decision_log import DECISION
 from dragoman.dialects.event_json import info_json, update_json
 from dragoman.store.contract import ArchiveFilter, Record, SessionMeta, Store, StoreFailed
 from dragoman.store.entries import NoteEntry, events_of
-from dragoman.store.log_places import counting, end_of_message
+from dragoman.store.log_places import MessageTakenOut, counting, end_of_counted_message
 from dragoman.store.recording import recorded_agent
 from dragoman.store.session_list import info_of
 
@@ -282,7 +282,13 @@ async def _fork(task: _Task) -> int:
     meta = await task.store.read_meta(source)
     last = None
     if (at := task.arguments.at) is not None:
-        last = await end_of_message(_log(task, store, source), at)
+        try:
+            last = await end_of_counted_message(lambda: _log(task, store, source), at)
+        except MessageTakenOut:
+            raise CommandError(
+                f"a rewind has taken message {at} out of the session; "
+                f"`dragoman sessions rewind {source} --undo` brings it back, if nothing was asked since"
+            ) from None
         if last is None:
             raise CommandError(
                 f"the session has no message {at!r}; `dragoman sessions export {source}` shows the ids of messages"

@@ -60,12 +60,18 @@ async def worktree_meant(store: "Store", given: str) -> "Worktree":
 
     Raise `CommandError` for a session that works in none, and for one that is open in another process.
     """
-    from dragoman.cli.find_session import find_session
+    from dragoman.cli.find_session import SessionUnknown, find_session
     from dragoman.host.worktrees import find_worktree, worktrees_of
 
     worktree = next((one for one in worktrees_of(".") if one.name == given), None)
     if worktree is None:
-        meta = await store.read_meta(await find_session(store, given, "."))
+        try:
+            meta = await store.read_meta(await find_session(store, given, "."))
+        except SessionUnknown:
+            raise CommandError(
+                f"there is no worktree and no session {given!r}; `git worktree list` shows the worktrees of a "
+                "repository, `dragoman sessions list --all` the sessions"
+            ) from None
         worktree = find_worktree(meta.cwd)
         if worktree is None:
             raise CommandError(f"session {given} works in {harmless_line(meta.cwd)}, which is no worktree of ours")

@@ -19,73 +19,24 @@ Not seen are ignored files, submodules and repositories inside of this one, what
 import hashlib
 import os
 import re
-import stat
-import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from dragoman.errors import WorldError
+from dragoman.host.git_images import FILE_BYTES, FileImage, ImageChange, Look, SortedFiles, sort_out
+from dragoman.host.git_run import GitRuns, ShadowFailed, safe_environment
 from dragoman.host.paths import is_inside
 from dragoman.host.private_file import make_private_folder, replaced_file
-from dragoman.host.programs import path_outside
 from dragoman.host.regular_file import open_regular, read_regular
-from dragoman.host.safe_git import leads_elsewhere, safe_git_environment
+from dragoman.host.safe_git import leads_elsewhere
 
-# A file of more is not kept, nor more than so many files and bytes at one look.
-FILE_BYTES: Final = 64 * 1024 * 1024
-LOOK_FILES: Final = 50_000
-LOOK_BYTES: Final = 1024 * 1024 * 1024
-# Git is killed after so long: what takes longer holds every turn up.
-GIT_SECONDS: Final = 60.0
-_LINK: Final = 0o120000
 # In a name that git is given on a line of its own, without its end: git drops a carriage return there.
 _ENDS_A_LINE: Final = re.compile(r"[\r\n]")
 _SUBMODULE: Final = "160000"
 # Raw bytes: no filter, no line ends, no keywords, no other encoding.
 _ATTRIBUTES: Final = "* -text !eol -filter -ident !working-tree-encoding\n"
 _CONVERTING: Final = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
-
-
-class ShadowFailed(WorldError):
-    """Git could not keep files or give them back. The text is a reason, for the middle of a sentence."""
-
-
-class FileImage(NamedTuple):
-    """What one file was: a mode of git's, and the name of its content; of one that was not kept, its size and time."""
-
-    mode: int
-    id: str
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether there is a content under the name."""
-        return not self.id.startswith(TOO_LARGE)
-
-
-# How the id of a file begins that is too large to be kept.
-TOO_LARGE: Final = "large:"
-
-
-class ImageChange(NamedTuple):
-    """A file that is not what it was. None: there is no file."""
-
-    before: FileImage | None
-    after: FileImage | None
-
-
-class Look(NamedTuple):
-    """What one look has found, by path from the top, and the index that has it."""
-
-    index_file: str
-    changes: Mapping[str, ImageChange]
-    # What is not kept, in sentences for the user.
-    left_out: Sequence[str]
-    # The names of all contents that were kept.
-    kept: Sequence[str] = ()
-    # Paths of files that were kept and that only their owner may read: git's modes do not say it.
-    private: Sequence[str] = ()
 
 
 class Repository(NamedTuple):
@@ -108,7 +59,8 @@ def find_repository(folder: str, environment: Mapping[str, str]) -> Repository |
     paths = ("--git-path", "objects", "--git-path", "index", "--git-path", "info/exclude")
     words = ["rev-parse", "--path-format=absolute", "--show-object-format", "--show-toplevel", *paths]
     try:
-        lines = _run(words, folder, safe_environment(environment, [folder])).decode("utf-8").split("\n")[:-1]
+        said = GitRuns(folder).run(words, safe_environment(environment, [folder]))
+        lines = said.decode("utf-8").split("\n")[:-1]
     except (ShadowFailed, UnicodeDecodeError):
         return None
     if len(lines) != 5 or not os.path.isdir(lines[1]):
@@ -119,15 +71,9 @@ def find_repository(folder: str, environment: Mapping[str, str]) -> Repository |
         with suppress(ShadowFailed):  # it fails where the folder is not ignored
             # The one command here that takes no literal paths.
             plain = {**safe_environment(environment, [folder]), "GIT_LITERAL_PATHSPECS": "0"}
-            _run(["check-ignore", "-q", "--", f"./{inner}"], top, plain)
+            GitRuns(top).run(["check-ignore", "-q", "--", f"./{inner}"], plain)
             return None
     return Repository(os.path.realpath(top), objects, index, exclude, object_format)
-
-
-def safe_environment(environment: Mapping[str, str], roots: Sequence[str]) -> dict[str, str]:
-    """Return the environment in which git starts nothing of these folders."""
-    path = path_outside(environment.get("PATH", os.defpath), roots)
-    return {**safe_git_environment({**environment, "PATH": path}), "LC_ALL": "C.UTF-8", "GIT_LITERAL_PATHSPECS": "1"}
 
 
 class ShadowGit:
@@ -147,6 +93,7 @@ class ShadowGit:
         self.repository: Final = repository
         self.folder: Final = folder
         self._objects: Final = objects
+        self._runs: Final = GitRuns(repository.top)
         # Contents that may not have reached the disk yet.
         self._unsynced: list[str] = []
         self._pathspecs: Final = self._inside(roots)
@@ -205,7 +152,7 @@ class ShadowGit:
             with suppress(ShadowFailed):  # it fails where a file has changed
                 self._git(index, "update-index", "-q", "--refresh")
             found = self._compare(index)
-        look = self._keep(index, found, _sort_out(self.repository.top, found))
+        look = self._keep(index, found, sort_out(self.repository.top, found))
         return look._replace(changes={})
 
     def look(self, before: str, after: str, only: Mapping[str, FileImage | None] | None = None) -> Look:
@@ -217,7 +164,7 @@ class ShadowGit:
         found = self._compare(before) if only is None else dict(only)
         if not found:
             return Look(before, {}, ())
-        sorted_out = _sort_out(self.repository.top, found)
+        sorted_out = sort_out(self.repository.top, found)
         if not sorted_out.kept and all(found[path] is None for path in sorted_out.large):
             return Look(before, {}, sorted_out.sentences)
         _copy(before, after)
@@ -288,7 +235,7 @@ class ShadowGit:
         try:
             environment = safe_environment(self._environment, [self.repository.top])
             words = ["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]
-            return _run(words, self.repository.top, environment).decode().strip()
+            return self._runs.run(words, environment).decode().strip()
         except ShadowFailed:
             return ""
 
@@ -306,11 +253,11 @@ class ShadowGit:
         # With the project's own attributes: those of the shadow say that nothing is converted.
         environment = safe_environment(self._environment, [top])
         names = b"".join(os.fsencode(path) + b"\0" for path in listed)
-        said = _run(["check-attr", "--stdin", "-z", *_CONVERTING], top, environment, names).split(b"\0")
+        said = self._runs.run(["check-attr", "--stdin", "-z", *_CONVERTING], environment, names).split(b"\0")
         values = zip(said[::3], said[2::3], strict=False)
         suspects = {os.fsdecode(path) for path, value in values if value != b"unspecified"}
         try:
-            if _run(["config", "--get", "core.autocrlf"], top, environment).strip() not in (b"", b"false"):
+            if self._runs.run(["config", "--get", "core.autocrlf"], environment).strip() not in (b"", b"false"):
                 suspects = set(listed)
         except ShadowFailed:
             pass  # git fails where there is no such setting
@@ -364,7 +311,7 @@ class ShadowGit:
     def _is_looked_at(self, path: str) -> bool:
         return not any(path.startswith(folder) for folder in self._left_out)
 
-    def _keep(self, index: str, found: Mapping[str, FileImage | None], sorted_out: "_SortedOut") -> Look:
+    def _keep(self, index: str, found: Mapping[str, FileImage | None], sorted_out: SortedFiles) -> Look:
         """Put the files into the index, and their contents among the objects; return what has become of them."""
         # Of one too large it is known what it was, and cannot be known what it is.
         large = [path for path, image in sorted_out.large.items() if found[path] is not None]
@@ -402,98 +349,17 @@ class ShadowGit:
     def _git(self, index: str, *words: str, input: bytes = b"") -> bytes:
         environment = self._environment if words[0] in _WRITING else self._reading
         environment = {**environment, "GIT_INDEX_FILE": index} if index else environment
-        return _run(words, self.repository.top, environment, input)
+        return self._runs.run(words, environment, input)
 
 
 # What puts objects into the shadow.
 _WRITING: Final = ("update-index", "hash-object")
 
 
-class _SortedOut(NamedTuple):
-    """Paths that are kept, with their modes, 0 for a file that is gone; those that are too large, as far as known."""
-
-    kept: dict[str, int]
-    large: dict[str, FileImage]
-    sentences: list[str]
-    private: list[str]
-
-
-def _sort_out(top: str, found: Iterable[str]) -> _SortedOut:
-    """Look at files before git does, which fails at what it cannot read and has no bound."""
-    kept: dict[str, int] = {}
-    large: dict[str, FileImage] = {}
-    private: list[str] = []
-    folders = {"": True}
-    unreadable, total, count = 0, 0, 0
-    for path in found:
-        whole = os.path.join(top, path)
-        try:
-            status = os.lstat(whole)
-        except OSError:
-            kept[path] = 0
-            continue
-        if not _is_folder(top, os.path.dirname(path), folders):
-            kept[path] = 0  # a link leads to what stands there now
-            continue
-        mode = _mode(status)
-        if not mode:
-            kept[path] = 0  # a folder, a pipe: for git there is no file
-        elif mode != _LINK and not os.access(whole, os.R_OK):
-            unreadable += 1
-        elif status.st_size > FILE_BYTES or total + status.st_size > LOOK_BYTES or count >= LOOK_FILES:
-            large[path] = FileImage(mode, f"{TOO_LARGE}{status.st_size}:{status.st_mtime_ns}")
-        else:
-            kept[path] = mode
-            total += status.st_size
-            count += 1
-            if is_private(status):
-                private.append(path)
-    sentences = [f"{unreadable} files cannot be read"] if unreadable else []
-    if large:
-        names = ", ".join(sorted(large)[:3]) + (", …" if len(large) > 3 else "")
-        sentences.append(f"{len(large)} files are too large or too many to be kept: {names}")
-    return _SortedOut(kept, large, sentences, private)
-
-
-def is_private(status: os.stat_result) -> bool:
-    """Return whether only its owner may read a file."""
-    return stat.S_ISREG(status.st_mode) and not status.st_mode & (stat.S_IRGRP | stat.S_IROTH)
-
-
-def _is_folder(top: str, path: str, known: dict[str, bool]) -> bool:
-    """Return whether every part of a path from the top is a folder and no link to one; `known` is filled."""
-    if path in known:
-        return known[path]
-    here = ""
-    for part in path.split("/"):
-        here = os.path.join(here, part)
-        if here not in known:
-            known[here] = _mode_at(os.path.join(top, here)) == stat.S_IFDIR
-        if not known[here]:
-            return False
-    return True
-
-
-def _mode_at(path: str) -> int:
-    try:
-        return stat.S_IFMT(os.lstat(path).st_mode)
-    except OSError:
-        return 0
-
-
 def _quoted(path: str) -> str:
     """Return a path for a list of paths: git reads one in quotes as it stands."""
     escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
-
-
-def _mode(status: os.stat_result) -> int:
-    """Return git's mode of what stands there; 0: git has none for it."""
-    if stat.S_ISLNK(status.st_mode):
-        return _LINK
-    if not stat.S_ISREG(status.st_mode):
-        return 0
-    return 0o100755 if status.st_mode & stat.S_IXUSR else 0o100644
 
 
 def _size(path: str) -> int:
@@ -524,27 +390,3 @@ def _write(path: str, text: str) -> None:
             return
     with replaced_file(path) as new:
         new.write(data)
-
-
-def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], input: bytes = b"") -> bytes:
-    """Run git and return its output. Raises `ShadowFailed` with what it says."""
-    try:
-        done = subprocess.run(
-            ["git", "--no-pager", *words],
-            cwd=folder,
-            env=dict(environment),
-            input=input,
-            capture_output=True,
-            timeout=GIT_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ShadowFailed(f"git was not done after {GIT_SECONDS:.0f} s") from None
-    except OSError:
-        raise ShadowFailed("git is not installed, or the folder is gone") from None
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").splitlines()
-        telling = (line for line in said if line.startswith(("fatal:", "error:")))
-        reason = next(telling, said[0] if said else "git failed")
-        raise ShadowFailed(reason.removeprefix("fatal: ").removeprefix("error: "))
-    return done.stdout

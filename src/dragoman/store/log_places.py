@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from dragoman.errors import UsageError
 from dragoman.store.contract import Record
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
 from dragoman.vocabulary import events
@@ -118,6 +119,25 @@ async def counting(read: Callable[[], AsyncIterable[Sequence[Record]]]) -> Async
         counted = [record for record in records if timeline.counts(record.sequence) or counts_always(record.entry)]
         if counted:
             yield counted
+
+
+class MessageTakenOut(UsageError):
+    """A rewind has taken the message out of the conversation."""
+
+
+async def end_of_counted_message(read: Callable[[], AsyncIterable[Sequence[Record]]], message_id: str) -> int | None:
+    """Return the number of the last entry that belongs to a message; None if there is no such message.
+
+    A copy of the log up to there would bring back what a rewind has taken out: raises `MessageTakenOut`. `read` begins
+    to read the log, and is called twice.
+    """
+    timeline = Timeline()
+    async for records in read():
+        timeline_of(records, timeline)
+    end = await end_of_message(read(), message_id)
+    if end is not None and not timeline.counts(end):
+        raise MessageTakenOut
+    return end
 
 
 async def end_of_message(log: AsyncIterable[Sequence[Record]], message_id: str) -> int | None:

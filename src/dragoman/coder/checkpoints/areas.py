@@ -17,19 +17,11 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from dragoman.coder.checkpoints.records import CheckpointStep, ids_in
+from dragoman.host.git_images import FILE_BYTES, LINK, TOO_LARGE, FileImage, ImageChange, Look, is_private
+from dragoman.host.git_run import ShadowFailed
 from dragoman.host.paths import PathRefused, Place, is_inside, read_bytes
 from dragoman.host.private_file import make_private_folder, replaced_file
-from dragoman.host.shadow_git import (
-    FILE_BYTES,
-    TOO_LARGE,
-    FileImage,
-    ImageChange,
-    Look,
-    ShadowFailed,
-    ShadowGit,
-    find_repository,
-    is_private,
-)
+from dragoman.host.shadow_git import ShadowGit, find_repository
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +33,6 @@ SESSIONS: Final = "sessions"
 OBJECTS: Final = "objects"
 IDS: Final = "ids"
 _PRIVATE: Final = "private"
-_LINK: Final = 0o120000
 _SHARED: Final = "sharedindex."
 
 
@@ -269,7 +260,7 @@ def content_at(path: str) -> tuple[int, bytes | None]:
     try:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
-            return _LINK, os.fsencode(os.readlink(path))
+            return LINK, os.fsencode(os.readlink(path))
         if not stat.S_ISREG(status.st_mode):
             return 0, None
         data, has_more = read_bytes(Place(os.path.realpath(folder), (name,)), FILE_BYTES)

@@ -24,8 +24,9 @@ from dragoman.coder.checkpoints.records import (
     steps_of,
 )
 from dragoman.coder.checkpoints.restoring import remove_leavings
+from dragoman.host.git_images import FileImage, ImageChange, Look
+from dragoman.host.git_run import ShadowFailed
 from dragoman.host.paths import is_inside
-from dragoman.host.shadow_git import FileImage, ImageChange, Look, ShadowFailed
 from dragoman.store.contract import Record
 from dragoman.store.entries import Entry
 
@@ -152,8 +153,7 @@ class Checkpoints:
         if owner:
             kind = "turn" if state.rewinding is None else "rewind"
             if state.rewinding is not None:
-                folders = sorted({os.path.dirname(path) for path in state.rewinding})
-                await asyncio.to_thread(remove_leavings, folders)
+                await asyncio.to_thread(remove_leavings, owner, list(state.rewinding))
         looks = await asyncio.to_thread(_look_at_all, areas, dict(state.indexes), dict(state.touched), only)
         steps: list[CheckpointStep] = []
         for top, look in looks:

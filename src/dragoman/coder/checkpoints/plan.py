@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from dragoman.coder.checkpoints.records import PENDING, PlacedStep
-from dragoman.host.shadow_git import FileImage
+from dragoman.host.git_images import FileImage
 
 Trouble = Literal["changed since", "not kept", "unsaved in the editor", "protected", "out of reach", "in the way"]
 CHANGED_SINCE: Final[Trouble] = "changed since"

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from dragoman.host.shadow_git import FileImage, ImageChange, Look
+from dragoman.host.git_images import FileImage, ImageChange, Look
 from dragoman.store.contract import Record
 from dragoman.store.entries import NoteEntry
 

@@ -7,18 +7,16 @@ step; so a kill leaves each file as it was or as it is to be, and at most a file
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
 from dragoman.coder.checkpoints.areas import Areas
 from dragoman.coder.checkpoints.plan import CHANGED_SINCE, FileTarget, Trouble
+from dragoman.host.git_images import FILE_BYTES, LINK, TOO_LARGE, FileImage
 from dragoman.host.openat import beside
 from dragoman.host.paths import Place, is_inside
-from dragoman.host.shadow_git import FILE_BYTES, TOO_LARGE, FileImage
 
-_LEAVING: Final = ".dragoman-"
-_LINK: Final = 0o120000
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -30,7 +28,7 @@ class Restoring:
         self._areas = areas
         # The nearest root first: a root in a root is reached without a way through the outer one.
         self._roots = sorted(roots, key=len, reverse=True)
-        self._name = f"{_LEAVING}{rewind_id}"
+        self._new_name: Final = _new_name(rewind_id)
         self._private_paths: dict[str, set[str]] = {}
         # Called before each file; a test kills the process there.
         self.at: Callable[[str], None] = lambda path: None
@@ -70,9 +68,8 @@ class Restoring:
         try:
             if target.target is None:
                 with _beside(place) as (folder, name):
-                    if folder is None:
-                        return None
-                    if self._image(folder, name, target) != target.now:
+                    # A folder that is none any more may have gone elsewhere, with a link in its place.
+                    if folder is None or self._image(folder, name, target) != target.now:
                         return CHANGED_SINCE
                     os.unlink(name, dir_fd=folder)
                 _remove_empty(place)
@@ -87,11 +84,11 @@ class Restoring:
 
     def _put(self, folder: int, name: str, target: FileTarget, data: bytes) -> Trouble | None:
         assert target.target is not None
-        new = f"{self._name}.tmp"
+        new = self._new_name
         with suppress(FileNotFoundError):
             os.unlink(new, dir_fd=folder)
         try:
-            if target.target.mode == _LINK:
+            if target.target.mode == LINK:
                 os.symlink(data, os.fsencode(new), dir_fd=folder)
             else:
                 self._write(folder, name, new, data, target)
@@ -138,7 +135,7 @@ class Restoring:
             return None
         area = self._areas.of(target.area) or self._areas.touched
         if stat.S_ISLNK(status.st_mode):
-            return area.image_of(os.fsencode(os.readlink(name, dir_fd=folder)), _LINK)
+            return area.image_of(os.fsencode(os.readlink(name, dir_fd=folder)), LINK)
         if not stat.S_ISREG(status.st_mode):
             return None
         mode = 0o100755 if status.st_mode & stat.S_IXUSR else 0o100644
@@ -176,11 +173,16 @@ def _remove_empty(place: Place) -> None:
         parts = parts[:-1]
 
 
-def remove_leavings(folders: Sequence[str]) -> None:
-    """Take away what a rewind that was killed has left beside the files of these folders. Blocks."""
-    for folder in folders:
+def remove_leavings(rewind_id: str, paths: Iterable[str]) -> None:
+    """Take away what this rewind, which was killed, has left beside files with these whole paths. Blocks.
+
+    Others have files of such a name as well: rewinds of other sessions, which run now, and people.
+    """
+    for folder in {os.path.dirname(path) for path in paths}:
         with suppress(OSError):
-            for name in os.listdir(folder):
-                if name.startswith(_LEAVING) and name.endswith(".tmp"):
-                    with suppress(OSError):
-                        os.unlink(os.path.join(folder, name))
+            os.unlink(os.path.join(folder, _new_name(rewind_id)))
+
+
+def _new_name(rewind_id: str) -> str:
+    """Return the name that a rewind gives a new content until it takes the place of the old one."""
+    return f".dragoman-{rewind_id}.tmp"

@@ -31,7 +31,8 @@ from dragoman.coder.checkpoints.prompts import (
 from dragoman.coder.checkpoints.records import PlacedStep, step_in
 from dragoman.coder.checkpoints.restoring import Restoring
 from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, RequestFailed
-from dragoman.host.shadow_git import ImageChange, ShadowFailed
+from dragoman.host.git_images import ImageChange
+from dragoman.host.git_run import ShadowFailed
 from dragoman.host.text import visible_line
 from dragoman.store.contract import Record
 from dragoman.store.log_places import Rewind, Scope, rewind_note
