@@ -41,12 +41,15 @@ ARROWS: dict[str, set[str]] = {
     # EDGE: a connection is itself a transport, and its messages are the vocabulary's
     # host: files that only the user may read are written by one function
     "gateway": {"bridge", "host", "link", "store"} | EDGE,
+    # It reads and writes frames as they pass, and decodes none of them into the vocabulary.
+    "trace": {"host", "transports", "wire"},
     # It judges what others speak, so it knows the versions and their types; nothing of ours that speaks them.
-    "conformance": {"host", "link"} | EDGE,
+    "conformance": {"host", "link", "trace"} | EDGE,
     # host: it composes, and the doctor looks at the machine itself
     # dialects: what `--json` prints are the updates of version 2, whichever version they were sent in
     # transports, wire: `connect` passes frames between stdin and an address, and decodes none of them
-    "cli": {"background", "conformance", "gateway", "coder", "client", "agent", "store", "host"} | EDGE,
+    "cli": {"background", "bridge", "conformance", "gateway", "coder", "client", "agent", "store", "host", "trace"}
+    | EDGE,
     "testing": {"agent", "client", "link", "store", "transports", "vocabulary"},
     # The package's own __init__: the public names.
     "dragoman": {"agent", "bridge", "client", "permissions", "store", "transports", "vocabulary"},

@@ -76,9 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
         return print_error(str(error))
     trace = None
     if arguments.trace is not None:
-        from dragoman.cli.trace import open_trace
+        from dragoman.cli.trace_file import trace_of
 
-        trace = open_trace(arguments.trace)
+        trace = trace_of(arguments, "agent")
     agent = coding_agent(
         setup, store=open_store, resume=arguments.resume, protocol=arguments.protocol, dialect=arguments.dialect
     )

@@ -28,9 +28,9 @@ async def connect_to(
     options |= {**settings, "protocol": arguments.protocol}
     stack.push_async_callback(offer.close)
     if arguments.trace is not None:
-        from dragoman.cli.trace import open_trace
+        from dragoman.cli.trace_file import trace_of
 
-        options["trace"] = open_trace(arguments.trace)
+        options["trace"] = trace_of(arguments, "client")
     if target.registry is not None:
         return await stack.enter_async_context(target.registry.connect(target.name, **options))
     from dragoman.client.connect import connect

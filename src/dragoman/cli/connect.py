@@ -38,6 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     from importlib.util import find_spec
 
     from dragoman.cli.stdio_relay import relay_stdio
+    from dragoman.cli.trace_file import trace_writer
     from dragoman.errors import UsageError, how_to_install
     from dragoman.host.process_privacy import blank_secrets
     from dragoman.transports.remote import remote_opener
@@ -60,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
             return print_error(f"connecting needs {library}, which is not installed: {how_to_install('serve')}")
     if os.isatty(0):
         _tell(f"waiting for an editor on stdin; for a person: dragoman chat --agent {arguments.url}")
-    reason = background.run(relay_stdio(open_agent, _tell))
+    writer = trace_writer(arguments)
+    reason = background.run(relay_stdio(open_agent, _tell, None if writer is None else writer.connect()))
     return 0 if reason is None else print_error(reason, 1)
 
 

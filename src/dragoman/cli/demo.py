@@ -8,8 +8,8 @@ from dragoman.cli.common_options import Commands, add_command
 from dragoman.cli.errors import print_error
 
 if TYPE_CHECKING:
-    from dragoman.cli.trace import Trace
     from dragoman.client.conversation import Turn
+    from dragoman.trace.writer import FrameHook
 
 _SCRIPT: Final = {
     "turns": [
@@ -49,27 +49,23 @@ def run(arguments: argparse.Namespace) -> int:
     import tempfile
 
     from dragoman import background
+    from dragoman.cli.trace_file import trace_of
     from dragoman.errors import DragomanError
     from dragoman.host.failure_text import failure_text
 
-    trace = None
-    if arguments.trace is not None:
-        from dragoman.cli.trace import open_trace
-
-        trace = open_trace(arguments.trace)
     with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
         script = os.path.join(folder, "demo.json")
         with open(script, "w", encoding="utf-8") as file:
             json.dump(_SCRIPT, file)
         try:
             for protocol in [arguments.protocol] if arguments.protocol else [1, 2]:
-                background.run(_talk(protocol, script, folder, trace))
+                background.run(_talk(protocol, script, folder, trace_of(arguments, "client")))
         except DragomanError as error:
             return print_error(failure_text(error), AGENT_FAILED)
     return 0
 
 
-async def _talk(protocol: int, script: str, folder: str, trace: "Trace | None") -> None:
+async def _talk(protocol: int, script: str, folder: str, trace: "FrameHook | None") -> None:
     import os
 
     from dragoman.client.connect import connect

@@ -41,11 +41,12 @@ COMMANDS: Final = (
     "config",
     "doctor",
     "check",
+    "trace",
     "completion",
     "demo",
 )
 # These read and write nothing of ours: they leave it where it is.
-_NEED_NO_FOLDERS: Final = ("connect", "completion", "demo", "check")
+_NEED_NO_FOLDERS: Final = ("connect", "completion", "demo", "check", "trace")
 # They live long, with keys in their memory.
 _HOLD_KEYS: Final = ("acp", "run", "chat", "serve", "connect", "--acp")
 

@@ -136,9 +136,22 @@ def _served(
             found.append(our_agent(arguments, _private(arguments, tokens), report))
         else:
             found.append(registry_agent(name))
+    found = _traced(arguments, found)
     if len(found) == 1:
         return found
     return [one._replace(path=name) for name, one in zip(arguments.agent, found, strict=True)]
+
+
+def _traced(arguments: argparse.Namespace, found: "list[ServedAgent]") -> "list[ServedAgent]":
+    """Return the agents with every frame between them and the gateway written to `--trace FILE`, if that is given."""
+    from dragoman.cli.trace_file import trace_writer
+
+    writer = trace_writer(arguments)
+    if writer is None:
+        return found
+    from dragoman.trace.recorder import traced_opener
+
+    return [one._replace(agents=one.agents._replace(open=traced_opener(writer, one.agents.open))) for one in found]
 
 
 def _check_names(arguments: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ connection has to be told. So it works for every version and dialect, and loses 
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -19,6 +19,9 @@ from dragoman.errors import INTERNAL_ERROR, LargeFrameHead, LinkClosed, PeerMist
 from dragoman.transports.contract import Transport
 from dragoman.transports.message_head import MessageHead, read_head, session_in
 from dragoman.wire.framing import Framer, frame
+
+if TYPE_CHECKING:
+    from dragoman.trace.writer import TracedConnection
 
 # Connections made anew in a row without a reply from the agent; then the relay ends.
 _RECONNECTS: Final = 5
@@ -264,11 +267,22 @@ class _End:
             pass
 
 
-async def relay_stdio(open_agent: Callable[[], Transport], report: Callable[[str], None]) -> str | None:
-    """Relay between an editor on our stdin and stdout and the agent, as `StdioRelay.run` does."""
+async def relay_stdio(
+    open_agent: Callable[[], Transport], report: Callable[[str], None], traced: "TracedConnection | None" = None
+) -> str | None:
+    """Relay between an editor on our stdin and stdout and the agent, as `StdioRelay.run` does.
+
+    `traced`: what passes between the editor and us is written there.
+    """
     from dragoman.transports.stdio import StdioTransport
 
+    editor: Transport = StdioTransport.of_this_process()
+    if traced is not None:
+        from dragoman.trace.recorder import TracedTransport
+        from dragoman.trace.records import TO_AGENT
+
+        editor = TracedTransport(editor, traced, TO_AGENT)
     try:
-        return await StdioRelay(StdioTransport.of_this_process(), open_agent, report).run()
+        return await StdioRelay(editor, open_agent, report).run()
     except LinkClosed as closed:
         return str(closed)

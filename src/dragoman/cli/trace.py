@@ -1,138 +1,129 @@
-"""`--trace FILE`: each frame as a JSON line, with the time and the direction; secrets are left out.
+"""`dragoman trace`: record what passes between a client and an agent, and read, compare and replay recordings."""
 
-What is a secret: the value of anything named like one (a key of an object, an environment variable, a header, an
-option of a command), the value of such a variable in our own environment wherever it stands, and text that has the
-form of a known kind of key. A person who pastes a password into a prompt is beyond this. A path that exists is no
-secret, whatever its variable is called: a trace without its paths cannot be read.
+import argparse
+from importlib import import_module
+from typing import Final
+
+from dragoman.cli.common_options import Commands, add_action, add_command, add_trust, keep_command
+
+_DESCRIPTION = """\
+Record what passes between any client and any agent, and read, compare, replay
+and shorten recordings. The file is what --trace FILE of every command writes:
+JSON lines, of which a later part replaces none, without secrets of known forms.
 """
+_EPILOG = """\
+In the settings of an editor, in place of the agent's own command:
 
-import os
-import re
-import stat
-import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Literal
-
-import msgspec
-
-from dragoman.cli.errors import CommandError
-from dragoman.host.environment import is_harmless_name, is_secret
-
-Trace = Callable[[Literal["in", "out"], bytes], None]
-
-_REDACTED: Final = "[redacted]"
-# Shorter values of our environment are words like `true` that stand everywhere.
-_SECRET_LENGTH: Final = 8
-_NAMES: Final = r"(?:api|access|private|ssh|signing)[-_.]?keys?|credentials?|passw(?:or)?d|passphrase|secret|tokens?\b"
-_SECRET_NAME: Final = re.compile(
-    rf"{_NAMES}|authorization$|^auth$|cookie|(?:^|[-_])(?:auth|key|pat|dsn)$|[-_]pwd$|token$", re.IGNORECASE
-)
-# Values that stand for a missing or public password; hiding such a word wherever it stands makes a trace unreadable.
-_COMMON_VALUES: Final = frozenset(
-    {
-        *("password", "passw0rd", "changeme", "change-me", "example.com", "localhost", "127.0.0.1", "postgres"),
-        *("anonymous", "username", "disabled", "undefined", "required", "optional", "development", "production"),
-    }
-)
-_SECRET_OPTION: Final = re.compile(rf"--?[\w-]*(?:{_NAMES}|auth)", re.IGNORECASE)
-_SECRET_TEXT: Final = re.compile(
-    r"\b(?:sk-[\w-]{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|xox[abprs]-[\w-]{10,}|AIza[\w-]{20,}|AKIA[A-Z0-9]{12,}"
-    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|(?<=\bBearer )[\w.~+/=-]{8,}|(?<=\bBasic )[\w+/=]{8,}"
-    r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)",
-    re.DOTALL,
-)
-_ASSIGNMENT: Final = re.compile(rf"([\w-]*(?:{_NAMES})[\w-]*=)[^\s&\"';]+", re.IGNORECASE)
+  dragoman trace record -o /tmp/acp.jsonl -- gemini --acp
+  dragoman trace view /tmp/acp.jsonl
+"""
+# Where each action is done.
+_ACTIONS: Final = {
+    "record": "trace_record",
+    "view": "trace_view",
+    "redact": "trace_redact",
+}
 
 
-def open_trace(path: str) -> Trace:
-    """Return a trace that appends to a file only its owner can read; line by line, as crashes are what it is for."""
+def add(commands: Commands) -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser = add_command(commands, "trace", "record and read what clients and agents say", _DESCRIPTION, epilog=_EPILOG)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+    _add_record(actions)
+    _add_view(actions)
+    _add_redact(actions)
+    keep_command(parser)
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do one action and return its exit code."""
+    module = import_module(f"dragoman.cli.{_ACTIONS[arguments.action]}")
+    code: int = module.run(arguments)
+    return code
+
+
+def _add_record(actions: Commands) -> None:
+    record = add_action(
+        actions,
+        "record",
+        "stand between an editor on stdin and stdout and an agent, and write down what passes",
+        usage="dragoman trace record -o FILE [options] (-- CMD ... | URL)",
+    )
+    record.add_argument("-o", "--output", metavar="FILE", required=True, help="the trace; what is there stays")
+    record.add_argument("url", metavar="URL", nargs="?", help="an agent at an address, in place of -- CMD")
+    record.add_argument("--token-file", metavar="F", help="token for an address; else it is in DRAGOMAN_TOKEN")
+    add_trust(record)
+    record.add_argument("--no-redact", action="store_true", help="write secrets too, as to replay what needs them")
+    add_bounds(record)
+
+
+def add_bounds(parser: argparse.ArgumentParser) -> None:
+    """Declare how large a trace may become."""
+    parser.add_argument(
+        "--max-size",
+        metavar="MIB",
+        type=_mebibytes,
+        default=64,
+        help="of one file; then it becomes FILE.1 (default 64)",
+    )
+    parser.add_argument("--keep", metavar="N", type=_few, default=2, help="so many older files (default 2)")
+
+
+def _add_view(actions: Commands) -> None:
+    view = add_action(actions, "view", "show a trace as a timeline", as_json="a line of JSON for each message")
+    view.add_argument("file", metavar="FILE", help="the trace")
+    add_filters(view)
+    view.add_argument("--wire", action="store_true", help="show each frame whole below its row")
+    view.add_argument(
+        "--html", metavar="F", help="write one page without scripts to F, to be sent to others; - is stdout"
+    )
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """Declare which messages are shown."""
+    shown = parser.add_argument_group("which messages")
+    shown.add_argument("--session", metavar="ID", default="", help="of this session; a part at its start is enough")
+    shown.add_argument(
+        "--method", metavar="NAME", action="append", default=[], help="of this method or update; * and ? are wild"
+    )
+    shown.add_argument("--connection", metavar="N", default="", help="of this connection")
+    shown.add_argument("--from", dest="sender", choices=("client", "agent"), default="", help="sent by this side")
+    shown.add_argument(
+        "--slow", metavar="SECONDS", type=_seconds, default=0.0, help="requests that took so long or have no answer"
+    )
+    shown.add_argument("--errors", action="store_true", help="answers that are errors, and what is no message")
+
+
+def _add_redact(actions: Commands) -> None:
+    redact = add_action(actions, "redact", "copy a trace without its secrets")
+    redact.add_argument("file", metavar="FILE", help="the trace")
+    redact.add_argument(
+        "-o", "--output", metavar="F", required=True, help="the copy; it may not be there yet; - is stdout"
+    )
+    redact.add_argument(
+        "--content", action="store_true", help="also take out prompts, answers, files and output; lengths stay"
+    )
+    redact.add_argument("--secret", metavar="NAME", action="append", default=[], help="the value of this variable too")
+
+
+def _seconds(text: str) -> float:
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
-    except OSError as error:
-        raise CommandError(f"{path}: cannot write the trace: {error.strerror}") from None
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.fchmod(descriptor, 0o600)  # it may be older than this trace
-    known = secrets_of(os.environ)
-
-    def trace(direction: Literal["in", "out"], frame: bytes) -> None:
-        line = {"time": round(time.time(), 6), "direction": direction, "frame": redact(frame, known)}
-        rest = memoryview(msgspec.json.encode(line) + b"\n")
-        try:
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-        except OSError:
-            pass  # a full disk must not stop the conversation
-
-    return trace
-
-
-def secrets_of(environment: Mapping[str, str]) -> list[str]:
-    """Return the values that must not be written, wherever they turn up.
-
-    The longest first, as one may contain another.
-    """
-    found = {value for name, value in environment.items() if is_secret(name, value)}
-    return sorted((value for value in found if _is_worth_hiding(value)), key=len, reverse=True)
-
-
-def _is_secret_pair(name: str, value: str) -> bool:
-    """Return whether a variable or header of a frame has a value that is not written."""
-    return is_secret(name, value) or (not is_harmless_name(name) and _SECRET_NAME.search(name) is not None)
-
-
-def _is_worth_hiding(value: str) -> bool:
-    """Return whether a secret's value is hidden wherever it stands: not a short or common word, not a path."""
-    if len(value) < _SECRET_LENGTH or value.lower() in _COMMON_VALUES:
-        return False
-    try:
-        return not os.path.exists(value)
+        seconds = float(text)
     except ValueError:
-        return True
+        seconds = -1.0
+    if not 0 <= seconds <= 86400:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return seconds
 
 
-def redact(frame: bytes, known: Iterable[str] = ()) -> object:
-    """Return the frame as JSON without secrets; as text where it is no JSON."""
-    try:
-        return _clean(msgspec.json.decode(frame), known)
-    except (ValueError, RecursionError):
-        return _clean_text(frame.decode("utf-8", "replace"), known)
+def _mebibytes(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 512:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 512")
+    return int(text)
 
 
-def _clean(value: object, known: Iterable[str]) -> object:
-    if isinstance(value, dict):
-        named = value.get("name")
-        inner_value = value.get("value")
-        hides = isinstance(named, str) and isinstance(inner_value, str) and _is_secret_pair(named, inner_value)
-        return {
-            key: _hidden(item, known) if _SECRET_NAME.search(key) or (hides and key == "value") else _clean(item, known)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [
-            _clean(item, known) if not _is_option(before) else _hidden(item, known) for before, item in _pairs(value)
-        ]
-    return _clean_text(value, known) if isinstance(value, str) else value
-
-
-def _hidden(value: object, known: Iterable[str]) -> object:
-    """Return what stands under a secret's name. An object there has names of its own, such as the capability `auth`."""
-    if isinstance(value, list):
-        return [_hidden(item, known) for item in value]
-    return _REDACTED if isinstance(value, str) and value else _clean(value, known)
-
-
-def _pairs(values: list[object]) -> Iterable[tuple[object, object]]:
-    return zip([None, *values], values, strict=False)
-
-
-def _is_option(value: object) -> bool:
-    """Return whether the next argument of a command is the value of a secret option: `["--api-key", "…"]`."""
-    return isinstance(value, str) and "=" not in value and _SECRET_OPTION.fullmatch(value) is not None
-
-
-def _clean_text(text: str, known: Iterable[str]) -> str:
-    for secret in known:
-        text = text.replace(secret, _REDACTED)
-    return _ASSIGNMENT.sub(rf"\1{_REDACTED}", _SECRET_TEXT.sub(_REDACTED, text))
+def _few(text: str) -> int:
+    if not text.isdecimal() or int(text) > 99:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to 99")
+    return int(text)

@@ -1,0 +1,104 @@
+"""`dragoman trace record`: an editor on our stdin and stdout, an agent behind us, and every frame in a file."""
+
+import argparse
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from dragoman.cli.errors import CommandError, print_error, print_notice, warn_about_plain_http
+from dragoman.cli.trace_file import open_writer
+
+if TYPE_CHECKING:
+    from dragoman.trace.writer import TracedConnection
+    from dragoman.transports.child import ChildTransport
+
+# As a shell reports a program that a signal has ended.
+_SIGNALLED: Final = 128
+_AGENT_GONE: Final = 1
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Pass everything on and write it down; return the exit code of the agent, or 1 where it has none."""
+    from dragoman import background
+    from dragoman.host.process_privacy import blank_secrets
+
+    if (arguments.command_given is None) == (arguments.url is None):
+        raise CommandError("which agent? Write its command behind --, or its URL, such as: -- gemini --acp")
+    if arguments.command_given == []:
+        raise CommandError("which command? Write it after the --, such as: -- gemini --acp")
+    writer = open_writer(
+        arguments.output,
+        "dragoman trace record",
+        redacts=not arguments.no_redact,
+        max_bytes=arguments.max_size * 2**20,
+        older_files=arguments.keep,
+    )
+    connection = writer.connect()
+    blank_secrets()
+    if os.isatty(0):
+        print_notice("waiting for an editor on stdin; in its settings this command stands for the agent's own")
+    if arguments.url is not None:
+        return _record_address(arguments, connection)
+    return background.run(_record_program(arguments.command_given, connection))
+
+
+async def _record_program(command: list[str], connection: "TracedConnection") -> int:
+    from dragoman.errors import StartFailed
+    from dragoman.trace.recorder import Tap
+    from dragoman.transports.child import ChildTransport
+    from dragoman.transports.stdio import StdioTransport
+
+    def on_stderr(data: bytes) -> None:
+        connection.note("stderr", text=data.decode(errors="replace"))
+        try:
+            os.write(2, data)
+        except OSError:
+            pass  # nothing reads it: the agent goes on
+
+    try:
+        # With the whole environment: the program is to find what it finds when the editor starts it itself.
+        agent = ChildTransport.spawn(command, env=os.environ, on_stderr=on_stderr)
+    except StartFailed as failed:
+        connection.note("process", event="not started", command=command, reason=str(failed))
+        return print_error(str(failed), _AGENT_GONE)
+    connection.note("process", event="started", command=command, pid=agent.child.pid)
+    task = asyncio.ensure_future(Tap(StdioTransport.of_this_process(), agent, connection).run())
+    try:
+        await task
+    finally:
+        connection.note("process", event="exited", code=agent.child.exit_code)
+    return _exit_code(agent)
+
+
+def _exit_code(agent: "ChildTransport") -> int:
+    code = agent.child.exit_code
+    if code is None:
+        return _AGENT_GONE
+    return code if code >= 0 else _SIGNALLED - code
+
+
+def _record_address(arguments: argparse.Namespace, connection: "TracedConnection") -> int:
+    from pathlib import Path
+
+    from dragoman import background
+    from dragoman.errors import UsageError
+    from dragoman.transports.remote import remote_opener
+    from dragoman.transports.token import TokenFile
+
+    path = arguments.token_file
+    token = TokenFile(Path(path).expanduser()) if path else os.environ.get("DRAGOMAN_TOKEN") or None
+    try:
+        ca_file = os.path.expanduser(arguments.ca_file or "")
+        open_agent = remote_opener(arguments.url, token, print_notice, ca_file=ca_file)
+    except UsageError as error:
+        raise CommandError(str(error)) from None
+    if token is not None:
+        warn_about_plain_http(arguments.url, insecure=arguments.insecure)
+    from dragoman.cli.stdio_relay import relay_stdio
+
+    connection.note("process", event="connecting", url=arguments.url)
+    reason = background.run(relay_stdio(open_agent, print_notice, connection))
+    connection.note("process", event="ended", reason=reason)
+    sys.stdout.flush()
+    return 0 if reason is None else print_error(reason, _AGENT_GONE)
