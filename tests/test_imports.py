@@ -43,12 +43,26 @@ ARROWS: dict[str, set[str]] = {
     "gateway": {"bridge", "host", "link", "store"} | EDGE,
     # It reads and writes frames as they pass, and decodes none of them into the vocabulary.
     "trace": {"host", "transports", "wire"},
+    # It composes nothing: a gateway asks it where sessions are, and it asks the database.
+    "cluster": {"agent", "gateway", "store", "transports"},
     # It judges what others speak, so it knows the versions and their types; nothing of ours that speaks them.
     "conformance": {"host", "link", "trace"} | EDGE,
     # host: it composes, and the doctor looks at the machine itself
     # dialects: what `--json` prints are the updates of version 2, whichever version they were sent in
     # transports, wire: `connect` passes frames between stdin and an address, and decodes none of them
-    "cli": {"background", "bridge", "conformance", "gateway", "coder", "client", "agent", "store", "host", "trace"}
+    "cli": {
+        "background",
+        "bridge",
+        "cluster",
+        "conformance",
+        "gateway",
+        "coder",
+        "client",
+        "agent",
+        "store",
+        "host",
+        "trace",
+    }
     | EDGE,
     "testing": {"agent", "client", "link", "store", "transports", "vocabulary"},
     # The package's own __init__: the public names.
@@ -76,6 +90,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "gateway": {"granian", "httpx2", "jwt", "opentelemetry", "prometheus_client", "starlette", "websockets"},
     "cli": {"prompt_toolkit", "rich"},
     "store": {"asyncpg"},
+    "cluster": {"asyncpg"},  # the type of a connection
     "testing": {"pytest"},
 }
 FOR_ALL_THIRD_PARTY = {"msgspec"}

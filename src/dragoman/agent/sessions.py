@@ -125,6 +125,7 @@ class OpenSessions:
         log = None
         if store is not None:
             meta = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()))
+            meta = meta._replace(home=ask.home_of(request))
             with client_errors(session_id):
                 log = await store.create(meta)
         # On disk, held, and unknown to the client: if a handler of the author's fails, only we can delete it.

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.cli.errors import CommandError
 
@@ -173,11 +173,11 @@ def open_store(progress: Callable[[int, int], None] | None = None) -> "SqliteSto
     return SqliteStore(own_file("sessions"), progress=progress or no_progress, on_delete=_delete_what_belongs_to)
 
 
-def open_database(url: str) -> "PostgresStore":
-    """Return the sessions in the PostgreSQL database of an address."""
+def open_database(url: str, **options: Any) -> "PostgresStore":
+    """Return the sessions in the PostgreSQL database of an address; `options` are those of `PostgresStore`."""
     from dragoman.store.postgres.store import PostgresStore
 
-    return PostgresStore(url, on_delete=_delete_what_belongs_to)
+    return PostgresStore(url, on_delete=_delete_what_belongs_to, **options)
 
 
 def open_recordings() -> "SqliteStore":

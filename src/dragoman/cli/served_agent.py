@@ -16,7 +16,7 @@ from dragoman.errors import UsageError
 from dragoman.gateway.agent_source import PROCESSES, AgentSource, in_process, spawn_source, spoken_in
 from dragoman.gateway.ceilings import AgentModes
 from dragoman.gateway.session_access import FolderOf
-from dragoman.store.contract import StoreFailed
+from dragoman.store.contract import Store, StoreFailed
 
 
 class ServedAgent(NamedTuple):
@@ -36,9 +36,13 @@ class ServedAgent(NamedTuple):
 
 
 def our_agent(
-    arguments: argparse.Namespace, private: Sequence[str], report: Callable[[Exception], None]
+    arguments: argparse.Namespace,
+    private: Sequence[str],
+    report: Callable[[Exception], None],
+    open_store: Callable[[], Store] = open_store,
 ) -> ServedAgent:
-    """Return our own agent. `private`: paths that none of its tools reaches. Tries out what can be confined here."""
+    """Return our own agent, whose sessions are in the store that `open_store` returns. `private`: paths that none of
+    its tools reaches. Tries out what can be confined here."""
     from dragoman.coder.agent import coding_agent
 
     # Its clients know four modes, and none that does not ask.

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.cli.errors import CommandError, print_warning
-from dragoman.cli.home import own_file, own_folders
+from dragoman.cli.home import open_store, own_file, own_folders
+from dragoman.cli.served_cluster import served_cluster
 from dragoman.cli.server_output import error_reporter, print_line, print_nothing
 from dragoman.coder.model_registry import DEMO
 
 if TYPE_CHECKING:
     from dragoman.cli.served_agent import ServedAgent
+    from dragoman.cli.served_cluster import ServedCluster
     from dragoman.gateway.hub import Hub
     from dragoman.gateway.issuer_settings import IssuerSettings
     from dragoman.gateway.logbook import Logbook
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.server import GatewayServer
     from dragoman.gateway.token_store import TokenStore
     from dragoman.gateway.token_types import TokenLimits
+    from dragoman.store.contract import Store
 
 
 # The name of our own agent among those of `acp.json`.
@@ -42,6 +45,7 @@ class PreparedGateway(NamedTuple):
     served: "Sequence[ServedAgent]"  # at least one; the first is that of `/acp`
     limits: "TokenLimits"
     issuer: "IssuerSettings | None" = None
+    cluster: "ServedCluster | None" = None
 
     @property
     def is_demo(self) -> bool:
@@ -55,6 +59,8 @@ class PreparedGateway(NamedTuple):
         """Return the server. Call it inside a running loop."""
         from dragoman.gateway.server import GatewayServer
 
+        if self.cluster is not None:
+            self.cluster.prepare()
         hubs: dict[str, Hub] = {}
         for one in self.served:
             hubs[one.path] = self._hub(one, next(iter(hubs.values()), None))
@@ -64,13 +70,17 @@ class PreparedGateway(NamedTuple):
             self.tokens,
             host=given.host,
             port=given.port,
-            allowed_hosts=tuple(given.allowed_host),
+            allowed_hosts=(*given.allowed_host, *self._node_hosts()),
             certificate=_path(given.certificate),
             key=_path(given.key),
             elephant=given.elephant,
             logins=own_file("gateway"),
             issuer=self.issuer,
+            node_of=None if self.cluster is None or self.cluster.secret is None else self.cluster.secret.node_of,
         )
+
+    def _node_hosts(self) -> list[str]:
+        return [self.cluster.host] if self.cluster is not None and self.cluster.host else []
 
     def _hub(self, one: "ServedAgent", beside: "Hub | None") -> "Hub":
         from dragoman.cli.recordings import recordings_of
@@ -89,6 +99,7 @@ class PreparedGateway(NamedTuple):
             on_permission=_recorder(one.recorded_as, self.arguments),
             recordings=recordings_of(one.recorded_as, self._report_recording),
             beside=beside,
+            places=None if self.cluster is None else self.cluster.places(one.path),
         )
 
 
@@ -120,12 +131,16 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
     _check_names(arguments)
     _check_home(arguments, tokens)
     limits = server_limits(arguments)
-    served = _served(arguments, tokens, error_reporter(log))
-    return PreparedGateway(arguments, tokens, log, served, limits, issuer)
+    cluster = served_cluster(arguments)
+    served = _served(arguments, tokens, error_reporter(log), open_store if cluster is None else cluster.open)
+    return PreparedGateway(arguments, tokens, log, served, limits, issuer, cluster)
 
 
 def _served(
-    arguments: argparse.Namespace, tokens: "TokenStore", report: "Callable[[Exception], None]"
+    arguments: argparse.Namespace,
+    tokens: "TokenStore",
+    report: "Callable[[Exception], None]",
+    open_sessions: "Callable[[], Store]",
 ) -> "list[ServedAgent]":
     """Return the agents of the command line; a path of its own has each of several."""
     from dragoman.cli.served_agent import our_agent, registry_agent
@@ -133,7 +148,7 @@ def _served(
     found: list[ServedAgent] = []
     for name in arguments.agent or [OURS]:
         if name == OURS:
-            found.append(our_agent(arguments, _private(arguments, tokens), report))
+            found.append(our_agent(arguments, _private(arguments, tokens), report, open_sessions))
         else:
             found.append(registry_agent(name))
     found = _traced(arguments, found)
@@ -185,7 +200,7 @@ def _private(arguments: argparse.Namespace, tokens: "TokenStore") -> list[str]:
     """Return the paths that are the server's own, and no agent's to read or write."""
     from dragoman.cli.issuer_options import secret_file
 
-    given = [_path(arguments.key), _path(secret_file(arguments) or None)]
+    given = [_path(arguments.key), _path(secret_file(arguments) or None), _path(arguments.node_secret_file)]
     return [str(path) for path in (*own_folders(), tokens.path, *given) if path is not None]
 
 
@@ -207,6 +222,8 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
 
     server = prepared.server()
     server.hub.monitor.traces = traces_of(os.environ, print_warning)
+    if prepared.cluster is not None:
+        await prepared.cluster.start()
     await server.start()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
@@ -219,6 +236,8 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
     else:
         say(f"in a browser: {server.url.removesuffix('acp')}")
     say(f"listening on {server.url}")
+    if prepared.cluster is not None and prepared.cluster.member is not None:
+        say(f"node {prepared.cluster.name}, for other nodes at {prepared.cluster.url}")
     if prepared.issuer is not None:
         say(_who_may_come_in(prepared.issuer))
     if prepared.is_demo:
@@ -237,6 +256,8 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
     finally:
         say("stopping; turns may end first")
         await server.stop(arguments.grace)
+        if prepared.cluster is not None:
+            await prepared.cluster.stop()
 
 
 def _who_may_come_in(issuer: "IssuerSettings") -> str:

@@ -24,6 +24,7 @@ from dragoman.link.pending_events import PendingEvents
 from dragoman.vocabulary.asking import Extension, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.identity import Identity, without_ours
 from dragoman.vocabulary.mcp_messages import MCP_MESSAGE
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, RequestScope
 from dragoman.vocabulary.session_ids import session_of, with_session
@@ -120,6 +121,8 @@ class AgentEvents:
             note, clients = with_session(note, shared.id), set(shared.subscribers)
         else:
             origin = self._agent_side.origin
+            if origin is None:
+                return
             subscribers = (one for shared in self._sessions.values() for one in shared.subscribers)
             # A session made without this gateway may have subscribers of several principals (`SessionAccess`); a note
             # without a session is for the agent's own principal only.
@@ -149,14 +152,20 @@ class AgentEvents:
         there = scope_at_client(asked.request, asked.id, asked.client_side.link, is_answered=True)
         return await self._ask_client(asked.client_side, with_scope(request, there))
 
-    async def _ask_client(self, client_side: "ClientSide", request: Request) -> Reply:
-        """Ask only this client, record the answer and return it; if the client may not answer or is gone, the answer
+    async def _ask_client(self, client_side: "ClientSide | None", request: Request) -> Reply:
+        """Ask only this client, record the answer and return it; if there is none, or it may not answer, the answer
         is that of `answer_for_absent_clients`, which raises `RequestFailed` for what is no question to a user."""
         reply = None
-        if not client_side.is_closed and client_side.may_answer(request):
+        if client_side is not None and not client_side.is_closed and client_side.may_answer(request):
             with suppress(LinkClosed):
                 reply = await client_side.ask(request)
         is_answered = reply is not None
         reply = reply or answer_for_absent_clients(request)
-        await self._recorder.record(request, reply, client_side.identity, is_answered=is_answered)
-        return reply
+        identity = Identity() if client_side is None else client_side.identity
+        await self._recorder.record(request, reply, identity, is_answered=is_answered)
+        return without_ours(reply) if self._agent_side.origin is not None and not self._believes else reply
+
+    @property
+    def _believes(self) -> bool:
+        """Return whether the agent is sent who has answered: it is ours."""
+        return self._agent_side.pool.access.ceilings.trusted

@@ -2,7 +2,7 @@
 
 What an `AgentSide` needs of the server is handed to it here: the source of its processes, the registry of sessions, the
 rules about them, the monitor, the recorder of permissions, and the recordings of sessions (None: the agent stores its
-sessions itself, or nothing is recorded).
+sessions itself, or nothing is recorded), and in a cluster the places of sessions.
 """
 
 import asyncio
@@ -15,7 +15,9 @@ from dragoman.gateway.agent_restart import start_failure
 from dragoman.gateway.agent_side import AgentSide
 from dragoman.gateway.agent_source import AgentSource
 from dragoman.gateway.monitor import Monitor
+from dragoman.gateway.node_links import NodeLinks
 from dragoman.gateway.open_questions import PermissionRecorder
+from dragoman.gateway.places import SessionPlaces
 from dragoman.gateway.session_access import SessionAccess
 from dragoman.gateway.shared_session import SharedSessions
 from dragoman.store.recording import Recordings
@@ -41,6 +43,7 @@ class AgentPool(Collection[AgentSide]):
         monitor: Monitor,
         recorder: PermissionRecorder,
         recordings: Recordings | None = None,
+        places: SessionPlaces | None = None,
     ) -> None:
         # What an agent side reaches of the server, and nothing else of it.
         self.source: Final = source
@@ -50,6 +53,8 @@ class AgentPool(Collection[AgentSide]):
         self.recorder: Final = recorder
         self.recordings: Final = recordings
         self._agent_sides: set[AgentSide] = set()
+        # The streams to other nodes; None: this server is no node of a cluster.
+        self.nodes: Final = None if places is None else NodeLinks(self, places)
         self._by_origin: dict[ClientSide, set[AgentSide]] = {}
 
     def __repr__(self) -> str:
@@ -67,7 +72,7 @@ class AgentPool(Collection[AgentSide]):
     @property
     def processes(self) -> int:
         """Return how many processes run."""
-        return sum(agent_side.has_process for agent_side in self._agent_sides)
+        return sum(one.has_process and not one.is_of_other_node for one in self._agent_sides)
 
     async def start(self, origin: "ClientSide", hello: ClientHello) -> AgentSide:
         """Start an agent for a connection, or for one of its sessions, and initialize it with `hello`. Waits for the
@@ -104,6 +109,10 @@ class AgentPool(Collection[AgentSide]):
         _log.warning("all %d agent processes are busy: a client was refused one", self.source.most)
         raise RequestFailed(INTERNAL_ERROR, "Too many agents are at work here; try again later", {"retry": True})
 
+    def add(self, agent_side: AgentSide) -> None:
+        """Add an agent that was started for no client."""
+        self._agent_sides.add(agent_side)
+
     def started_for(self, origin: "ClientSide") -> set[AgentSide]:
         """Return the agents that were started for a connection."""
         return set(self._by_origin.get(origin, ()))
@@ -120,10 +129,11 @@ class AgentPool(Collection[AgentSide]):
     def remove(self, agent_side: AgentSide) -> None:
         """Remove an agent that is closed for good."""
         self._agent_sides.discard(agent_side)
-        started = self._by_origin.get(agent_side.origin, set())
-        started.discard(agent_side)
-        if not started:
-            self._by_origin.pop(agent_side.origin, None)
+        if agent_side.origin is not None:
+            started = self._by_origin.get(agent_side.origin, set())
+            started.discard(agent_side)
+            if not started:
+                self._by_origin.pop(agent_side.origin, None)
 
     async def close(self) -> None:
         """Close every agent. Waits for the ends of their processes, which are bounded."""

@@ -27,6 +27,7 @@ from dragoman.dialects.handshake.initialize import SPOKEN
 from dragoman.errors import INTERNAL_ERROR, DragomanError, LinkClosed, RequestFailed
 from dragoman.gateway.agent_events import AgentEvents
 from dragoman.gateway.agent_restart import CHANGED, GONE, backoff, changed_options, missing, start_failure
+from dragoman.gateway.agent_source import AgentSource
 from dragoman.gateway.ceilings import OPERATOR
 from dragoman.gateway.in_flight import InFlightRequests
 from dragoman.gateway.lenders import Lenders
@@ -60,9 +61,10 @@ class ProcessState(enum.Enum):
 
 
 class AgentSide:
-    """An agent, whether its process runs now or not. `origin` is the client it was started for."""
+    """An agent, whether its process runs now or not. `origin` is the client it was started for; None: for no one of
+    them. `source` is where its processes come from, if not from that of the pool."""
 
-    def __init__(self, pool: "AgentPool", origin: "ClientSide") -> None:
+    def __init__(self, pool: "AgentPool", origin: "ClientSide | None", source: AgentSource | None = None) -> None:
         self.pool: Final = pool
         self.origin: Final = origin
         self.sessions: Final[dict[str, SharedSession]] = {}  # by the agent's ids
@@ -71,12 +73,12 @@ class AgentSide:
         self.agent = AgentHello(None)
         self.process_number = 0
         self.state = ProcessState.STOPPED
-        self._source = pool.source
+        self._source = source or pool.source
         self._monitor = pool.monitor
         # In the version of the client where the agent can speak it: then nothing is lost between the two.
-        self._versions = pool.source.versions_for(origin.connection.version) or SPOKEN
+        self._versions = self._source.versions_for(0 if origin is None else origin.connection.version) or SPOKEN
         self._hello: ClientHello | None = None
-        self._events = AgentEvents(self)
+        self._events = self.make_events()
         self._is_reserved = False  # its process is for one session, which may not be open yet
         self._closing: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -91,6 +93,18 @@ class AgentSide:
             f"<AgentSide {self.state.value} process={self.process_number} sessions={len(self.sessions)} "
             f"in_flight={len(self.in_flight)} failures={self._failures}>"
         )
+
+    @property
+    def is_of_other_node(self) -> bool:
+        """Return whether it is another node's gateway, which knows sessions by the ids that clients know."""
+        return False
+
+    def make_events(self) -> AgentEvents:
+        """Return the handler of its links."""
+        return AgentEvents(self)
+
+    def on_unwatched(self, shared: SharedSession) -> None:
+        """Note that a session has no subscriber any more: it stays, for one that comes back."""
 
     # -- its process -------------------------------------------------------------------------------------------------
 
@@ -358,7 +372,11 @@ class AgentSide:
         not keep it open."""
         if self.is_closed:
             return
-        if not self.origin.is_closed and (self.sessions or self._is_reserved or self._is_for_connection):
+        if (
+            self.origin is not None
+            and not self.origin.is_closed
+            and (self.sessions or self._is_reserved or self._is_for_connection)
+        ):
             return
         if any(shared.subscribers or (shared.is_running and not despite_turns) for shared in self.sessions.values()):
             return
@@ -416,7 +434,7 @@ class AgentSide:
     @property
     def _is_for_connection(self) -> bool:
         """Return whether it stands behind the connection itself, and not behind one of its sessions."""
-        return self.origin.agent_side in (None, self)
+        return self.origin is None or self.origin.agent_side in (None, self)
 
     def _end_sessions(self) -> None:
         for shared in list(self.sessions.values()):
@@ -429,4 +447,4 @@ class AgentSide:
 
     @property
     def _name(self) -> str:
-        return connection_name(self.origin.connection.id)
+        return connection_name("" if self.origin is None else self.origin.connection.id)

@@ -35,12 +35,13 @@ from dragoman.gateway.in_flight import InFlightRequest
 from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.metrics import method_of
 from dragoman.gateway.monitor import BackgroundTasks
+from dragoman.gateway.node_links import LEAVE
 from dragoman.gateway.prompt_ledger import PromptOperation
 from dragoman.gateway.read_only import hello_to_read, may_read, to_read
 from dragoman.gateway.replay_buffer import ReplayBuffer
 from dragoman.gateway.resuming import notification
 from dragoman.gateway.session_list import SessionLister
-from dragoman.gateway.session_opener import SessionOpener
+from dragoman.gateway.session_opener import SESSIONS, SessionOpener
 from dragoman.gateway.shared_session import SharedSession
 from dragoman.gateway.token_types import Scope
 from dragoman.link import Link
@@ -49,9 +50,10 @@ from dragoman.vocabulary import requests
 from dragoman.vocabulary.asking import Done, ExtensionNote, Note, R, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, OptionsChanged, RequiresAction, Running
 from dragoman.vocabulary.hello import AgentHello, ClientHello, for_shared_agent
-from dragoman.vocabulary.identity import Identity, needs_in, with_identity, without_ours
+from dragoman.vocabulary.identity import Identity, identity_in, needs_in, with_identity, without_ours
 from dragoman.vocabulary.mcp_messages import MCP_MESSAGE
 from dragoman.vocabulary.session_ids import session_of, with_session
+from dragoman.vocabulary.word import Word
 
 # They open or delete a session, so an agent that was restarted need not open it again before them.
 _OPENING: Final = (requests.NewSession, requests.ResumeSession, requests.ForkSession, requests.DeleteSession)
@@ -84,6 +86,8 @@ class ClientSide:
         self._on_closed = on_closed
         self._outgoing_text: Final = OutgoingText()
         self._held_events: deque[tuple[str, AnyEvent]] = deque()
+        # How sessions were opened that have ended here with their node; see `remember_lost`.
+        self._lost: dict[str, requests.ResumeSession] = {}
         self._lister = SessionLister(pool.access)
         self._opener = SessionOpener(self, pool, background)
         self._loop = asyncio.get_running_loop()
@@ -109,6 +113,19 @@ class ClientSide:
         return self._ceilings.identity(self.connection.token_identity)
 
     @property
+    def is_node(self) -> bool:
+        """Return whether it is another node of the cluster, which asks for clients of its own."""
+        return bool(self.connection.token_identity.node)
+
+    def identity_for(self, word: Word) -> Identity:
+        """Return who has sent a request or an answer: this client, or a client of the node that passes it on."""
+        return identity_in(word).joined(self.identity) if self.is_node else self.identity
+
+    def principal_for(self, word: Word) -> str:
+        """Return the principal of the one who has sent a request."""
+        return identity_in(word).principal or "" if self.is_node else self.principal
+
+    @property
     def is_connected(self) -> bool:
         """Return whether the connection is open and one of its streams has a reader."""
         return not self.is_closed and self.connection.readers > 0
@@ -119,7 +136,8 @@ class ClientSide:
 
     def may_answer(self, request: Request) -> bool:
         """Return whether a question is put to it: it could do itself what it would say yes to."""
-        return self.may("prompt") and self._ceilings.may_answer(self.identity, needs_in(request))
+        # A node finds out itself which of its clients may, and says who has.
+        return self.is_node or (self.may("prompt") and self._ceilings.may_answer(self.identity, needs_in(request)))
 
     async def close(self, *, with_work: bool) -> None:
         """Close the connection; a second call does nothing. `with_work`: turns that only this client watches are
@@ -200,8 +218,19 @@ class ClientSide:
     async def ask(self, request: Request) -> Reply:
         """Ask the client, wait for its answer and return it; with its identity, where the agent believes that."""
         # A client must not be able to say who it is: what it writes there itself is removed.
-        reply = without_ours(await self.link.ask(without_ours(request)))
-        return with_identity(reply, self.identity) if self._ceilings.trusted else reply
+        # The node of such a client has to know what the question needs, and who has answered.
+        reply = await self.link.ask(request if self.is_node else without_ours(request))
+        identity = self.identity_for(reply)
+        reply = without_ours(reply)
+        # An agent that believes no identity may be another node's, whose gateway does.
+        return with_identity(reply, identity) if self._ceilings.trusted or self._pool.nodes is not None else reply
+
+    def remember_lost(self, shared: SharedSession) -> None:
+        """Note that a session has ended here because its node cannot be reached: the next request that names it opens
+        it again, wherever it is then."""
+        if shared.resume_request is not None and not self.is_closed:
+            self._lost[shared.id] = shared.resume_request
+            limits.evict_oldest(self._lost, SESSIONS)
 
     def hold_events_until(self, task: "asyncio.Task[Any] | None") -> None:
         """Hold all events back until `task`, which sends a reply that is known already, is done."""
@@ -265,7 +294,8 @@ class ClientSide:
         try:
             traces = self._monitor.traces
             with nullcontext(request) if traces is None else traces.request(method_of(request), request) as traced:
-                return self._ceilings.shown(await self._dispatch(without_ours(traced), id), self.identity)
+                asked = traced if self.is_node else without_ours(traced)
+                return self._ceilings.shown(await self._dispatch(asked, id), self.identity)
         except RequestFailed as failed:
             status = failed.code
             raise
@@ -291,7 +321,9 @@ class ClientSide:
         if session_id is not None:
             await self._access.load_folder(session_id, self.connection.token_identity)
             self._refuse_unreachable(session_id)
-        self._ceilings.check(request, self.identity)
+        self._ceilings.check(request, self.identity_for(request))
+        if session_id is not None and (lost := self._lost.pop(session_id, None)) is not None:
+            await self._reopen(lost, request, id)
         match request:
             case requests.NewSession() | requests.ForkSession():
                 return await self._opener.open(request, id)
@@ -307,13 +339,23 @@ class ClientSide:
             case _:
                 return await self._forward_to_session(request, id, session_id)
 
+    async def _reopen(self, lost: requests.ResumeSession, request: Request, id: Id) -> None:
+        """Open a session again whose node was lost, for a request that expects it to be open. Waits for the agent."""
+        if isinstance(request, _OPENING) or self._shared_sessions.get(lost.session_id) is not None:
+            return
+        try:
+            await self._opener.resume(lost, id)
+        except RequestFailed:
+            self._lost[lost.session_id] = lost  # its node may come back
+            raise
+
     async def _close_session(self, request: Request, id: Id, session_id: str) -> Reply:
         shared = self._shared_sessions.get(session_id)
         if shared is not None and isinstance(request, requests.CloseSession) and not shared.agent_side.is_ready(shared):
             # To open it only to close it again would start a process for nothing.
             reply: Reply = Done()  # no process has it open
         else:
-            reply = await self.forward(self.agent_side_of(session_id), request, id)
+            reply = await self.forward(await self._agent_side_for(session_id), request, id)
         if isinstance(request, requests.DeleteSession):  # its decision log went with it, so it is logged here
             principal = principal_name(self.principal)
             self._monitor.log.info("session_deleted", session=session_id[limits.SHORT_ID], principal=principal)
@@ -332,7 +374,9 @@ class ClientSide:
                 raise missing(request.session_id)
             return await self.forward(self.own_agent_side(), request, id)
         shared.refuse_if_full(self)
-        operation, is_first = await self._shared_sessions.prompts.begin(self.principal, request)
+        if shared.agent_side.is_of_other_node:  # where it is found out whether it has come before
+            return await self._send_prompt(request, id)
+        operation, is_first = await self._shared_sessions.prompts.begin(self.principal_for(request), request)
         if operation is None:
             return await self._send_prompt(request, id)
         if not is_first:
@@ -358,7 +402,7 @@ class ClientSide:
         self._refuse_unreachable(shared.id)  # it may have got another folder
         if isinstance(request, requests.PromptRequest):
             self._monitor.counts["turns"] += 1
-        shared.prompted_by = self.principal
+        shared.prompted_by = self.principal_for(request)
         shared.subscribe(self)
         received = None if on_reply is None else partial(on_reply, shared)
         reply = await self.forward(self.agent_side_of(request.session_id), request, id, received)
@@ -414,7 +458,7 @@ class ClientSide:
                 # At the place of the reply among the agent's events, so that an update behind it is known to be one.
                 on_reply = partial(shared.on_setting_reply, self)
             shared.subscribe(self)
-        return await self.forward(self.agent_side_of(session_id), request, id, on_reply)
+        return await self.forward(await self._agent_side_for(session_id), request, id, on_reply)
 
     async def forward(
         self,
@@ -461,9 +505,11 @@ class ClientSide:
     def _for_agent(self, agent_side: AgentSide, request: Request[R]) -> Request[R]:
         """Return the request with the agent's id for the session. Raise `RequestFailed` if the agent calls another
         session the same."""
-        if self._ceilings.trusted:
+        if self._ceilings.trusted or agent_side.is_of_other_node:
             # What a token that may only read has asked was put together here (`read_only`).
-            request = with_identity(request, self.identity if self.may("prompt") else OPERATOR)
+            request = with_identity(request, self.identity_for(request) if self.may("prompt") else OPERATOR)
+        elif self.is_node:
+            request = without_ours(request)
         session_id = session_of(request)
         if session_id is None:
             return request
@@ -481,12 +527,16 @@ class ClientSide:
     def _forward_notification(self, note: Note) -> None:
         if not self.may("prompt"):
             return
-        note = without_ours(note)
+        note = note if self.is_node else without_ours(note)
         if isinstance(note, ExtensionNote) and note.method == MCP_MESSAGE:
             self._forward_from_server(note)
             return
         session_id = session_of(note)
         shared = self._shared_sessions.get(session_id or "")
+        if self.is_node and isinstance(note, ExtensionNote) and note.method == LEAVE:
+            if shared is not None:
+                shared.unsubscribe(self)
+            return
         if shared is not None and not self._access.may_reach(shared.id, self.connection.token_identity):
             return
         agent_side = self.agent_side if shared is None else shared.agent_side
@@ -515,6 +565,13 @@ class ClientSide:
         """Return the agent that has this session, or else the connection's own."""
         shared = None if session_id is None else self._shared_sessions.get(session_id)
         return self.own_agent_side() if shared is None else shared.agent_side
+
+    async def _agent_side_for(self, session_id: str | None) -> AgentSide:
+        """Return the agent for a session that may be open, stored, or at another node. Waits for the places."""
+        if session_id is None or self._pool.nodes is None or session_id in self._shared_sessions or self.is_node:
+            return self.agent_side_of(session_id)
+        place = await self._pool.nodes.places.find(session_id)
+        return self.agent_side_of(session_id) if place.is_here else await self._pool.nodes.side(place)
 
     def _refuse_unreachable(self, session_id: str) -> None:
         if not self._access.may_reach(session_id, self.connection.token_identity):

@@ -28,7 +28,7 @@ from dragoman.gateway.shared_state import (
     SharedLogins,
     SharedTokens,
 )
-from dragoman.gateway.token_types import Token, TokenIdentity, Unsure, digest_of
+from dragoman.gateway.token_types import SCOPES, Token, TokenIdentity, Unsure, digest_of
 
 # Requests of one principal: a busy editor sends some ten a second.
 RATE: Final = 200.0
@@ -47,7 +47,8 @@ UNSURE_SECONDS: Final = 60.0
 class Guard:
     """Admit requests to one server. `hosts` are names that the server answers to; `logins` are those of browsers, which
     are kept in memory if not given; the cookies of them are this server's own. `grants` are what people of an OpenID
-    issuer may do, `rates` makes what counts how often something is done."""
+    issuer may do, `rates` makes what counts how often something is done. `node_of` returns the name of the node whose
+    token was shown, or an empty one."""
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Guard:
         logins: SharedLogins | None = None,
         grants: SharedGrants | None = None,
         rates: RatesOf | None = None,
+        node_of: Callable[[bytes], str] | None = None,
     ) -> None:
         self._tokens = tokens
         self._host_check = HostCheck(hosts, port)
@@ -68,6 +70,7 @@ class Guard:
         self._clock = clock
         self._unsure_since: dict[str, float] = {}  # by what cannot be known
         self._grants: SharedGrants = grants or IssuerGrants(clock)
+        self._node_of = node_of
         self.logins: Final[SharedLogins] = logins or LoginStore(clock)
         self.cookies: Final = LoginCookies(port)
 
@@ -85,6 +88,9 @@ class Guard:
 
     async def _authenticate(self, headers: Headers, address: str, method: str) -> TokenIdentity | Refusal:
         shown = bearer_in(headers)
+        if shown is not None and self._node_of is not None and (node := self._node_of(shown)):
+            # Neither counted nor limited: it passes on what its own clients were counted for.
+            return TokenIdentity("", f"node:{node}", SCOPES, node=node)
         found = None if shown is None else await self._find(shown)
         # A request that sends a token is judged by it alone: a page could add a cookie to it, but not the other way
         # round.
@@ -122,7 +128,7 @@ class Guard:
         alive that the socket was opened by."""
         if token_identity.cookie:
             await self.logins.touch(token_identity.cookie)
-        return await self._messages.delay(token_identity.principal)
+        return 0.0 if token_identity.node else await self._messages.delay(token_identity.principal)
 
     async def log_in(self, token_identity: TokenIdentity) -> LoginHalves | None:
         """Make a login for the token that was shown; None: it was revoked just now, or the file cannot be read."""

@@ -22,6 +22,7 @@ from dragoman.gateway.connections import KEPT_SECONDS, Connections, IsValid
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.monitor import BackgroundTasks, Monitor
 from dragoman.gateway.open_questions import OnPermission, PermissionRecorder
+from dragoman.gateway.places import SessionPlaces
 from dragoman.gateway.session_access import FolderOf, SessionAccess
 from dragoman.gateway.shared_session import SharedSessions
 from dragoman.gateway.shared_state import SharedAgentState
@@ -42,7 +43,8 @@ class Hub:
     permission that an agent asks for, before the agent gets it; None: the agent records them itself. `recordings` are
     those of an agent that is not ours, closed with the hub. `report` is called with unexpected exceptions. `beside` is
     the hub of another agent of the same server: the monitor is its (`report` and `log` are not used then), and so are
-    the limits of connections and of what they hold.
+    the limits of connections and of what they hold. `places` tells which node works on a session; None: there is no
+    other.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Hub:
         on_permission: OnPermission | None = None,
         recordings: Recordings | None = None,
         beside: "Hub | None" = None,
+        places: SessionPlaces | None = None,
     ) -> None:
         self.monitor: Final[Monitor] = Monitor(log, report) if beside is None else beside.monitor
         state = state or SharedAgentState()
@@ -71,7 +74,7 @@ class Hub:
         )
         # In this order because each needs those before it, and none needs one behind it.
         recorder = PermissionRecorder(on_permission, self.monitor)
-        self.agents: Final = AgentPool(source, self.sessions, self.access, self.monitor, recorder, recordings)
+        self.agents: Final = AgentPool(source, self.sessions, self.access, self.monitor, recorder, recordings, places)
         self._recordings = recordings
         self._background = BackgroundTasks(self.monitor)
         others = None if beside is None else beside.connections

@@ -64,7 +64,7 @@ class GatewayServer:
     `hubs` is the hub of its only agent, or those of several by their names in a path; the first is the one at `/acp`.
     `logins` is the folder in which logins of browsers outlive the server; without one they end. `issuer` is the OpenID
     issuer whose people may come in, beside tokens. `state` is what is shared with other servers; None: nothing is, and
-    it is made of `tokens` and `logins`.
+    it is made of `tokens` and `logins`. `node_of` tells the tokens of other nodes of a cluster (`Guard`).
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class GatewayServer:
         logins: Path | None = None,
         issuer: IssuerSettings | None = None,
         state: SharedState | None = None,
+        node_of: Callable[[bytes], str] | None = None,
     ) -> None:
         self.hubs: Final[Mapping[str, Hub]] = {"": hubs} if isinstance(hubs, Hub) else hubs
         self.hub: Final = next(iter(self.hubs.values()))  # of the agent at `/acp`
@@ -93,7 +94,7 @@ class GatewayServer:
         self._positions = state.positions
         for hub in self.hubs.values():
             hub.connections.positions = state.positions
-        self._guard = Guard(state.tokens, hosts, port, time.monotonic, state.logins, state.grants, state.rates)
+        self._guard = Guard(state.tokens, hosts, port, time.monotonic, state.logins, state.grants, state.rates, node_of)
         self._issuer = None if issuer is None else Issuer(issuer, self._report_issuer, state.grants.forget_other_keys)
         login = None if self._issuer is None else IssuerLogin(self._issuer, state.grants)
         # Under any other host name another machine may reach the server.

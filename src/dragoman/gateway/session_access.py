@@ -60,7 +60,9 @@ class SessionAccess:
     def may_reach(self, session_id: str, token_identity: TokenIdentity) -> bool:
         """Return whether a session belongs to this principal and is within the folders of its token. A session made
         without this gateway belongs to every principal with `admin`. An id that only the agent uses, for a session that
-        clients know by another id, belongs to none."""
+        clients know by another id, belongs to none. What a node asks for its clients, it has judged itself."""
+        if token_identity.node:
+            return True
         if not may_read(token_identity) or not self._is_within(session_id, token_identity):
             return False
         # An id of the agent's own that stands for a session under another id is no id for clients: else a principal
@@ -118,7 +120,8 @@ class SessionAccess:
         Raise `RequestFailed` if another session or principal has the id."""
         # An agent that counts its ids gives them again after a restart; the older session of that id is over then.
         agent_side.release_agent_id(agent_id)
-        session_id = f"sess_{secrets.token_hex(16)}" if self.renames else agent_id
+        renames = self.renames and not agent_side.is_of_other_node
+        session_id = f"sess_{secrets.token_hex(16)}" if renames else agent_id
         in_use = not agent_id or agent_id in agent_side.sessions or session_id in self._sessions
         if in_use or not self.directory.claim(session_id, principal, agent_id, cwd):
             raise RequestFailed(INTERNAL_ERROR, ID_IN_USE)

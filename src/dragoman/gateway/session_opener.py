@@ -22,6 +22,7 @@ from dragoman.gateway.agent_side import AgentSide
 from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.metrics import method_of
 from dragoman.gateway.monitor import BackgroundTasks
+from dragoman.gateway.places import HERE, Place
 from dragoman.gateway.read_only import with_first_opening
 from dragoman.gateway.session_streams import STREAMS
 from dragoman.gateway.shared_session import SharedSession
@@ -88,7 +89,8 @@ class SessionOpener:
             nonlocal agent_id, shared, refused
             agent_id = reply.session_id
             try:
-                session_id = self._access.claim(agent_side, agent_id, self._client_side.principal, request.cwd)
+                principal = self._client_side.principal_for(request)
+                session_id = self._access.claim(agent_side, agent_id, principal, request.cwd)
             except RequestFailed as failed:
                 refused = failed
                 return
@@ -167,8 +169,12 @@ class SessionOpener:
         if not self._client_side.may("prompt") and self._access.renames and not directory.cwd(request.session_id):
             # Our own agent opens a session in its own folder only; others may do whatever they find in another.
             raise RequestFailed(INVALID_REQUEST, "A token that may prompt has to open this session first")
-        agent_side = await self._reserve_agent_side()
-        agent_id = directory.agent_id(request.session_id)
+        place = await self._find_place(request.session_id)
+        if place.is_here or self._pool.nodes is None:
+            agent_side = await self._reserve_agent_side()
+            agent_id = directory.agent_id(request.session_id)
+        else:
+            agent_side, agent_id = await self._pool.nodes.side(place), request.session_id
         if request.session_id in self._sessions:
             agent_side.release()
             return None
@@ -233,9 +239,17 @@ class SessionOpener:
         agent_side.reserve()
         return agent_side
 
+    async def _find_place(self, session_id: str) -> Place:
+        """Return which node works on a session. What a node asks for is here: it has looked."""
+        if self._pool.nodes is None or self._client_side.is_node:
+            return HERE
+        return await self._pool.nodes.places.find(session_id)
+
     def _resume_request(
         self, session_id: str, request: "ask.NewSession | ask.ForkSession | ask.ResumeSession"
     ) -> ask.ResumeSession:
         """Return what opens the same session in another process of its agent, by the same right, without a replay."""
         resume = ask.ResumeSession(session_id, request.cwd, request.additional_directories, request.mcp_servers)
-        return with_identity(resume, self._client_side.identity) if self._access.ceilings.trusted else resume
+        if not self._access.ceilings.trusted:
+            return resume
+        return with_identity(resume, self._client_side.identity_for(request))

@@ -46,7 +46,7 @@ from dragoman.vocabulary.events import (
     Running,
     SessionInfoChanged,
 )
-from dragoman.vocabulary.identity import Identity
+from dragoman.vocabulary.identity import Identity, without_ours
 from dragoman.vocabulary.requests import CancelTurn, OptionsSet, ResumeSession, SessionOpened
 
 if TYPE_CHECKING:
@@ -186,7 +186,12 @@ class SharedSession:
             self.subscribers.remove(client_side)
             self.recheck_questions()
         self.agent_side.update_reading()
+        self._look_for_watchers()
         self.agent_side.close_if_unused()
+
+    def _look_for_watchers(self) -> None:
+        if not self.subscribers and not self.is_busy:
+            self.agent_side.on_unwatched(self)
 
     @property
     def is_behind(self) -> bool:
@@ -234,6 +239,7 @@ class SharedSession:
         # Last: the agent may be closed by this, and its end must come behind the event.
         if event.__class__ is Idle:
             self.agent_side.on_turn_end(self.id)
+            self._look_for_watchers()
 
     def receive_text(self, piece: RelayedText, streams: dict[ReplayBuffer, None]) -> None:
         """Send a piece of a message to the subscribers as it came, which changes nothing here. The caller flushes
@@ -411,10 +417,12 @@ class SharedSession:
         if question.for_others is not None and not await shared.answer(question.for_others):
             # Another server has the session now, and asks its own clients: nothing may begin here any more.
             answerer, reply = None, answer_for_absent_clients(request)
-        identity = Identity(principal_name(self.prompted_by) or None) if answerer is None else answerer.identity
+        prompter = Identity(principal_name(self.prompted_by) or None)
+        identity = prompter if answerer is None else answerer.identity_for(reply)
         # Before the agent gets it, so that no command runs whose permission is not on disk.
         await self._recorder.record(request, reply, identity, is_answered=answerer is not None)
-        return reply
+        believes = self._access.ceilings.trusted or self.agent_side.is_of_other_node
+        return reply if believes else without_ours(reply)
 
 
 class SharedSessions(dict[str, SharedSession]):

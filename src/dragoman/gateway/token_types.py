@@ -43,7 +43,8 @@ class TokenIdentity(NamedTuple):
     """The token a request was admitted by, and what it may do. `digest` identifies it, since another token may get the
     same name later. `cookie` is the digest of the login cookie that stood for the token; empty: the token itself was
     sent. `token` is its name; empty: the request needed none. `is_granted`: it is no token of ours, the OpenID issuer
-    vouches for it."""
+    vouches for it. `node` names the node of the cluster that passes requests of its own clients on, each with the
+    client's identity in it; empty: it is a client."""
 
     token: str
     principal: str
@@ -52,6 +53,7 @@ class TokenIdentity(NamedTuple):
     digest: str = ""
     limits: TokenLimits = TokenLimits()
     is_granted: bool = False
+    node: str = ""
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes

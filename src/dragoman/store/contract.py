@@ -43,7 +43,11 @@ class BadCursor(StoreFailed):
 
 
 class SessionMeta(NamedTuple):
-    """What is known of a session without reading its log. Times are microseconds since 1970."""
+    """What is known of a session without reading its log. Times are microseconds since 1970.
+
+    `home` is what its maker wishes: `shared`, if every node has its folder, or `node`, if only this one has; empty: as
+    the store was told. Where a store is used by one machine it means nothing.
+    """
 
     id: str
     cwd: str
@@ -52,6 +56,7 @@ class SessionMeta(NamedTuple):
     created: int = 0
     activity: int = 0
     archived: bool = False
+    home: str = ""
 
 
 class SessionPage(NamedTuple):

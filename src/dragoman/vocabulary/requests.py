@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType
 
+from dragoman.errors import INVALID_PARAMS, RequestFailed, echo
 from dragoman.vocabulary.asking import Done, Note, Reply, Request
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import State
@@ -245,11 +246,24 @@ class RewindSession(Request["SessionRewound"], frozen=True, gc=False):
 
 # In `_meta` of a prompt: the client's own name for it, under which it may send the prompt again.
 OPERATION_ID: Final = "dragoman/operationId"
+# Where a new session may be worked on, in its `_meta`: `shared` (every node has its folder) or `node`.
+HOME: Final = "dragoman/home"
 
 
 def operation_id(request: PromptRequest | SteerTurn) -> object:
     """Return the id under which a prompt may be sent again, as it came; None where it has none."""
     return request.meta.get(OPERATION_ID) if isinstance(request.meta, Mapping) else None
+
+
+def home_of(request: "NewSession") -> str:
+    """Return where a session wishes to be worked on: `shared`, `node`, or empty where it says nothing.
+
+    Raise `RequestFailed` for anything else: a session that is taken elsewhere by mistake finds an empty folder there.
+    """
+    home = request.meta.get(HOME) if isinstance(request.meta, Mapping) else None
+    if home is not None and home not in ("shared", "node"):
+        raise RequestFailed(INVALID_PARAMS, f"{HOME} is 'shared' or 'node', not {echo(str(home))!r}")
+    return "" if home is None else str(home)
 
 
 class CancelToolCall(Request[Done], frozen=True, gc=False):

@@ -39,13 +39,13 @@ _APPEND: Final = """
         UPDATE dragoman.session SET last_sequence = part.last, appended = greatest($3, activity + 1)
         FROM unnest($4::text[], $5::bigint[], $6::bigint[], $7::bigint[]) AS part (id, fence, previous, last)
         WHERE session.id = part.id AND session.fence = part.fence AND last_sequence = part.previous
-        AND EXISTS (SELECT 1 FROM current) RETURNING session.id
+        AND EXISTS (SELECT 1 FROM current) RETURNING session.id, session.fence
     ),
     added AS (
-        INSERT INTO dragoman.entry
-        SELECT session, sequence, kind, body
+        INSERT INTO dragoman.entry (session, sequence, kind, body, fence)
+        SELECT session, sequence, kind, body, moved.fence
         FROM unnest($8::text[], $9::bigint[], $10::text[], $11::bytea[]) AS row (session, sequence, kind, body)
-        WHERE session IN (SELECT id FROM moved)
+        JOIN moved ON moved.id = session
     )
     SELECT id FROM moved
 """

@@ -37,8 +37,10 @@ NAMELESS: Final = "process-"
 _FORGET: Final = "1 day"
 # A new name, or one whose last process is gone: its lease has ended, or was given back.
 _TAKE: Final = """
-    INSERT INTO dragoman.node VALUES ($1, 1, $2, clock_timestamp() + $3 * interval '1 second')
-    ON CONFLICT (id) DO UPDATE SET incarnation = node.incarnation + 1, url = excluded.url, expires = excluded.expires
+    INSERT INTO dragoman.node (id, incarnation, url, expires)
+    VALUES ($1, 1, $2, clock_timestamp() + $3 * interval '1 second')
+    ON CONFLICT (id) DO UPDATE
+    SET incarnation = node.incarnation + 1, url = excluded.url, expires = excluded.expires, draining = false
     WHERE node.expires < clock_timestamp() RETURNING incarnation
 """
 # Also when the lease has ended meanwhile: as long as the incarnation was not counted on, no other process has taken
@@ -96,6 +98,11 @@ class NodeLease:
 
     def __repr__(self) -> str:
         return f"<NodeLease {self.name} {self.incarnation} {self._state.value}>"
+
+    @property
+    def url(self) -> str:
+        """Where other nodes reach this one; empty: they do not."""
+        return self._url
 
     @property
     def state(self) -> LeaseState:

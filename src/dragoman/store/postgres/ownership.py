@@ -29,12 +29,13 @@ _LOOK: Final = f"""
     FROM dragoman.session LEFT JOIN dragoman.node ON node.id = session.owner WHERE session.id = $1
 """
 _CREATE: Final = f"""
-    INSERT INTO dragoman.session ({COLUMNS}, changed, owner, owner_incarnation, fence, last_sequence, appended)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, 0) ON CONFLICT DO NOTHING RETURNING true
+    INSERT INTO dragoman.session ({COLUMNS}, changed, owner, owner_incarnation, fence, last_sequence, appended, home)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 1, $11, 0, $12) ON CONFLICT DO NOTHING RETURNING true
 """
 _KEEP: Final = "SELECT last_sequence FROM dragoman.session WHERE id = $1 FOR KEY SHARE"
 _COPY: Final = """
-    INSERT INTO dragoman.entry SELECT $2, sequence, kind, body FROM dragoman.entry
+    INSERT INTO dragoman.entry (session, sequence, kind, body, fence)
+    SELECT $2, sequence, kind, body, 1 FROM dragoman.entry
     WHERE session = $1 AND sequence <= $3
 """
 # Only an expired node is counted on, by the database's clock; a node that renews in the same moment wins.
@@ -97,11 +98,12 @@ async def look(connection: "AnyConnection", session_id: str) -> SessionRow:
 
 
 async def create(
-    connection: "AnyConnection", meta: SessionMeta, number: int, length: int, lease: NodeLease | None
+    connection: "AnyConnection", meta: SessionMeta, number: int, length: int, lease: NodeLease | None, home: str = ""
 ) -> bool:
-    """Add the row of a session that a node owns, or none. Return False if there is one with this id."""
+    """Add the row of a session that a node owns, or none; `home` is the node that has its folder (empty: every node).
+    Return False if there is one with this id."""
     owner = (None, None) if lease is None else (lease.name, lease.incarnation)
-    return bool(await connection.fetchval(_CREATE, *columns_of(meta), number, *owner, length))
+    return bool(await connection.fetchval(_CREATE, *columns_of(meta), number, *owner, length, home))
 
 
 async def copy_entries(connection: "AnyConnection", source: str, target: str, last: int | None) -> int:

@@ -51,7 +51,14 @@ _FIRST: Final = f"""
     );
     CREATE INDEX place_left_by_activity ON dragoman.place_left (archived, activity DESC, id DESC);
 """
-MIGRATIONS: Final = (_FIRST,)
+# Where a session may be worked on: at every node (empty), or at the one that has its folder. An entry says under which
+# ownership it was written, so that a log can be checked without the memory of any node.
+_NODES: Final = """
+    ALTER TABLE dragoman.session ADD home text COLLATE "C" NOT NULL DEFAULT '';
+    ALTER TABLE dragoman.node ADD draining boolean NOT NULL DEFAULT false;
+    ALTER TABLE dragoman.entry ADD fence bigint NOT NULL DEFAULT 0;
+"""
+MIGRATIONS: Final = (_FIRST, _NODES)
 
 
 async def migrate(connection: "Connection[Record]") -> None:

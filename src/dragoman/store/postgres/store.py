@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from dragoman.store.contract import (
     ArchiveFilter,
@@ -37,6 +37,8 @@ from dragoman.store.postgres.ownership import SessionRow
 if TYPE_CHECKING:
     from dragoman.store.postgres.database import AnyConnection
 
+# Who has the folder of a session: every node of a cluster, or the one that made it.
+Home = Literal["shared", "node"]
 _OPEN_HERE: Final = "the session is open in this process already"
 _CLOSED: Final = "the session store is closed"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
@@ -73,25 +75,31 @@ class PostgresStore:
         *,
         node: str = "",
         node_url: str = "",
+        home: Home = "shared",
         lease_seconds: float = LEASE_SECONDS,
         clock: Callable[[], float] = time.time,
         on_delete: Callable[[str], object] = lambda session_id: None,
         on_lease: Callable[[LeaseState], None] = lambda state: None,
+        on_takeover: Callable[[str], None] = lambda node: None,
     ) -> None:
         """Keep sessions in the database at `url`; its tables are made when it is first used.
 
         `node` names this process, `node_url` says where others reach it; without a name it is one for this process
-        alone. `clock` returns the seconds since 1970. `on_delete` is called with the id of each session that was
-        deleted here, `on_lease` with each state of the lease. Raise `UsageError` if `url` is no such address.
+        alone. `home` says who has the folders of new sessions that say nothing else: every node, or this one. `clock`
+        returns the seconds since 1970. `on_delete` is called with the id of each session that was deleted here,
+        `on_lease` with each state of the lease, `on_takeover` with the name of an expired node from which sessions were
+        taken. Raise `UsageError` if `url` is no such address.
         """
         self._database = Database(url)
         self._place = (os.getpid(), url)
         self._node = node or f"process-{os.urandom(8).hex()}"
         self._node_url = node_url
-        self._lease_seconds = lease_seconds
+        self._home: Final = home
+        self.lease_seconds: Final = lease_seconds
         self._clock = clock
         self._on_delete = on_delete
         self._on_lease = on_lease
+        self._on_takeover = on_takeover
         self._lease: NodeLease | None = None
         self._writer: GroupCommit | None = None
         # One at a time: two sessions that begin together share the lease that the first of them acquires.
@@ -229,7 +237,7 @@ class PostgresStore:
         self._is_closed = True
         is_silent = False
         try:
-            async with asyncio.timeout(self._lease_seconds + _CLOSE_SECONDS):
+            async with asyncio.timeout(self.lease_seconds + _CLOSE_SECONDS):
                 await self._give_all_back()
         except TimeoutError:
             is_silent = True
@@ -254,6 +262,33 @@ class PostgresStore:
                 await self._writer.close()
             if self._lease is not None:
                 await self._lease.release()
+
+    # -- for clusters --------------------------------------------------------------------------------------------------
+
+    async def join(self) -> NodeLease:
+        """Become the node, if this process is not, and return its lease. Wait for the database.
+
+        Raise `NodeRuns` while another process has its name. A lease that was lost is followed by one of the next
+        incarnation.
+        """
+        lease, _ = await self._leased()
+        return lease
+
+    async def release_lease(self) -> None:
+        """Commit what waits, and give the lease and all sessions back: others may take them at once. Bounded."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.lease_seconds + _CLOSE_SECONDS):
+                await self._give_all_back()
+
+    @property
+    def lease(self) -> NodeLease | None:
+        """Return the lease that this process has now, or had last; None before the first."""
+        return self._lease
+
+    @property
+    def database(self) -> Database:
+        """Return the connections that the sessions share, for questions about nodes."""
+        return self._database
 
     # -- for logs ------------------------------------------------------------------------------------------------------
 
@@ -356,7 +391,8 @@ class PostgresStore:
             length = 0 if source is None else await ownership.copy_entries(connection, source, meta.id, last)
             now, number = await count_activity(connection, self._now())
             meta = meta._replace(created=meta.created or now, activity=now, title=storable_title(meta.title))
-            if not await ownership.create(connection, meta, number, length, lease):
+            home = lease.name if (meta.home or self._home) == "node" else ""
+            if not await ownership.create(connection, meta, number, length, lease, home):
                 raise _exists()
         return _Taken(meta, length, ownership.FIRST_FENCE, writer)
 
@@ -373,6 +409,7 @@ class PostgresStore:
                 # In a transaction of its own: it waits for appends of that node, which lock its row before sessions.
                 async with self._database.transaction() as connection:
                     await ownership.count_on(connection, seen.owner)
+                self._on_takeover(seen.owner[0])
                 continue
             # The row may have got another owner since we looked; then its fence differs, and we look again.
             try:
@@ -411,7 +448,7 @@ class PostgresStore:
                     self._database,
                     self._node,
                     url=self._node_url,
-                    seconds=self._lease_seconds,
+                    seconds=self.lease_seconds,
                     on_change=self._on_lease_change,
                 )
                 await lease.acquire()
