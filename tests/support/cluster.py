@@ -1,13 +1,14 @@
 """Nodes of a cluster as processes of their own, on one database, with one folder for all."""
 
-import json
+import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from dragoman import Client, connect
+from dragoman import Conversation, connect
+from dragoman.errors import RequestFailed
 from dragoman.transports.remote import transport_for
 from tests.support.gateway import free_port
 from tests.support.gateway_process import Serving, serving
@@ -47,9 +48,9 @@ class Cluster:
         """The token that counts at every node: the first one made it."""
         return next(iter(self.nodes.values())).token
 
-    def client(self, name: str) -> Any:
-        """A client of a node, to be entered."""
-        return connect(transport_for(f"ws://127.0.0.1:{self.nodes[name].port}/acp", self.token))
+    def client(self, name: str, **options: Any) -> Any:
+        """A client of a node, to be entered; `options` are those of `connect`."""
+        return connect(transport_for(f"ws://127.0.0.1:{self.nodes[name].port}/acp", self.token), **options)
 
     async def kill(self, name: str) -> None:
         """Kill a node, as a lost machine would."""
@@ -65,9 +66,16 @@ async def cluster(folder: Path) -> AsyncIterator[Cluster]:
             yield Cluster(folder, url, stack)
 
 
+async def asked(session: Conversation, prompt: str) -> str:
+    """The answer to a prompt, which is sent until a node takes it."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                return (await session.ask(prompt)).text
+            except RequestFailed:
+                await asyncio.sleep(0.05)
+
+
 def says(text: str) -> dict[str, object]:
     """A script of a model that says this to every prompt."""
     return {"turns": [{"steps": [{"say": text}]}] * 20}
-
-
-__all__ = ["LEASE", "Client", "Cluster", "cluster", "json", "says"]

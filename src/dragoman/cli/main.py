@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "connect",
     "sessions",
     "store",
+    "cluster",
     "login",
     "logout",
     "trust",

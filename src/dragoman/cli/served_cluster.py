@@ -9,6 +9,8 @@ from dragoman.cli.common_options import database_url
 from dragoman.cli.errors import CommandError, print_warning
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dragoman.cluster.member import ClusterMember
     from dragoman.cluster.node_secret import NodeSecret
     from dragoman.gateway.places import SessionPlaces
@@ -73,6 +75,8 @@ class ServedCluster:
             on_takeover=self._on_takeover,
         )
         self.member: ClusterMember | None = None
+        # Called when an operator drains this node.
+        self.on_drain: Callable[[], None] = lambda: None
 
     def __repr__(self) -> str:
         return f"<ServedCluster {self.name!r} {self.store!r}>"
@@ -91,9 +95,9 @@ class ServedCluster:
         if self.name and self.member is None:
             from dragoman.cluster.member import ClusterMember
 
-            self.member = ClusterMember(self.store, self.name)
+            self.member = ClusterMember(self.store, self.name, on_drain=self._on_drained)
 
-    def places(self, path: str) -> "SessionPlaces | None":
+    def places(self, path: str, report: "Callable[[Exception], None]") -> "SessionPlaces | None":
         """Return where the sessions of the agent at `path` are; None if this server is no node."""
         if self.member is None or self.secret is None:
             return None
@@ -101,7 +105,7 @@ class ServedCluster:
         from dragoman.cluster.places import ClusterPlaces
         from dragoman.gateway.agent_source import AgentSource, in_process
 
-        history = AgentSource(in_process(history_agent(self.store).serve, _raise))
+        history = AgentSource(in_process(history_agent(self.store).serve, report))
         return ClusterPlaces(self.member, self.secret, history, path=path, ca_file=self._ca_file)
 
     async def start(self) -> None:
@@ -127,6 +131,9 @@ class ServedCluster:
 
     def _on_lease(self, state: "LeaseState") -> None:
         pass
+
+    def _on_drained(self) -> None:
+        self.on_drain()
 
     def _on_takeover(self, node: str) -> None:
         if self.member is not None:
@@ -172,10 +179,6 @@ def _read_secret(arguments: argparse.Namespace) -> "NodeSecret":
     from dragoman.cluster.node_secret import NodeSecret
 
     return NodeSecret(arguments.node_secret_file)
-
-
-def _raise(error: Exception) -> None:
-    raise error
 
 
 def _lease(text: str) -> float:

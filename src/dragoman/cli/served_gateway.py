@@ -99,7 +99,7 @@ class PreparedGateway(NamedTuple):
             on_permission=_recorder(one.recorded_as, self.arguments),
             recordings=recordings_of(one.recorded_as, self._report_recording),
             beside=beside,
-            places=None if self.cluster is None else self.cluster.places(one.path),
+            places=None if self.cluster is None else self.cluster.places(one.path, error_reporter(self.log)),
         )
 
 
@@ -221,6 +221,8 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
             signal.signal(number, signal.SIG_DFL)
 
     server = prepared.server()
+    if prepared.cluster is not None:
+        prepared.cluster.on_drain = stop.set
     server.hub.monitor.traces = traces_of(os.environ, print_warning)
     if prepared.cluster is not None:
         await prepared.cluster.start()

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final, cast
 
 from dragoman.agent.agent import Agent
+from dragoman.agent.session import Prompt, Session
+from dragoman.errors import UsageError
 from dragoman.store.contract import Check, Committed, Log, Record, SessionMeta, Store
 from dragoman.store.entries import Entry
 from dragoman.store.postgres.store import PostgresStore
@@ -16,7 +18,13 @@ from dragoman.store.postgres.store import PostgresStore
 
 def history_agent(store: PostgresStore) -> Agent:
     """Return an agent that shows the sessions of a store, and does nothing else."""
-    return Agent("history", store=cast(Store, _HistoryStore(store)))
+    agent = Agent("history", store=cast(Store, _HistoryStore(store)))
+
+    @agent.prompt
+    async def refuse(session: Session, prompt: Prompt) -> None:
+        raise UsageError("a session whose node is away takes no prompt")
+
+    return agent
 
 
 class _HistoryStore:

@@ -99,6 +99,12 @@ class AgentSide:
         """Return whether it is another node's gateway, which knows sessions by the ids that clients know."""
         return False
 
+    @property
+    def away_node(self) -> str:
+        """Return the name of the node that alone could go on with its sessions, and is away; empty: prompts are
+        taken."""
+        return ""
+
     def make_events(self) -> AgentEvents:
         """Return the handler of its links."""
         return AgentEvents(self)

@@ -36,6 +36,7 @@ from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.metrics import method_of
 from dragoman.gateway.monitor import BackgroundTasks
 from dragoman.gateway.node_links import LEAVE
+from dragoman.gateway.places import node_away
 from dragoman.gateway.prompt_ledger import PromptOperation
 from dragoman.gateway.read_only import hello_to_read, may_read, to_read
 from dragoman.gateway.replay_buffer import ReplayBuffer
@@ -400,6 +401,8 @@ class ClientSide:
         if shared is None:
             raise missing(request.session_id)
         self._refuse_unreachable(shared.id)  # it may have got another folder
+        if shared.agent_side.away_node:
+            raise node_away(shared.agent_side.away_node)
         if isinstance(request, requests.PromptRequest):
             self._monitor.counts["turns"] += 1
         shared.prompted_by = self.principal_for(request)

@@ -117,6 +117,10 @@ class NodeAgentSide(AgentSide):
     def is_of_other_node(self) -> bool:
         return True
 
+    @property
+    def away_node(self) -> str:
+        return self.place.node if self.place.is_away else ""
+
     def make_events(self) -> AgentEvents:
         return _NodeEvents(self)
 

@@ -88,7 +88,8 @@ class OpenQuestion:
         self._timer: asyncio.TimerHandle | None = None
         self._is_for_all: Final = isinstance(request, (RequestPermission, Elicit))
         # As other servers see it; None: it goes to one client, and is answered by a program.
-        self.for_others: Final = _waiting_question(shared.id, request) if self._is_for_all else None
+        is_noted_here = self._is_for_all and not shared.agent_side.is_of_other_node  # that node has noted it
+        self.for_others: Final = _waiting_question(shared.id, request) if is_noted_here else None
 
     def __repr__(self) -> str:
         state = "answered" if self._answer.done() else "alone" if self._timer is not None else "open"

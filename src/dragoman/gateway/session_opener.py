@@ -78,6 +78,8 @@ class SessionOpener:
         source = session_of(request)
         if source is not None:
             agent_side = self._client_side.agent_side_of(source)  # a copy is made where its source is
+            if agent_side.away_node:  # or here, from the log
+                agent_side = self._client_side.own_agent_side()
         else:
             agent_side = await self._reserve_agent_side()
         agent_id, shared, refused = "", None, None

@@ -26,6 +26,10 @@ _PLACE: Final = """
     LEFT JOIN dragoman.node AS home ON home.id = session.home AND session.home <> ''
     WHERE session.id = $1
 """
+_STANDBYS: Final = """
+    SELECT coalesce(application_name, '') AS name, coalesce(sync_state, 'unknown') AS sync,
+    extract(epoch FROM replay_lag)::float8 AS lag FROM pg_stat_replication ORDER BY 1
+"""
 _DRAIN: Final = "UPDATE dragoman.node SET draining = $2 WHERE id = $1 AND url <> '' RETURNING true"
 
 
@@ -82,3 +86,18 @@ async def find_place(database: "Database", session_id: str) -> SessionPlace | No
 async def set_draining(connection: "AnyConnection", node: str, *, draining: bool) -> bool:
     """Ask a node to hand its sessions over, or not to any more; return False if there is no such node."""
     return bool(await connection.fetchval(_DRAIN, node, draining))
+
+
+class Standby(NamedTuple):
+    """A standby of the database, as far as this login may see it. `sync`: what a commit waits for."""
+
+    name: str
+    sync: str
+    lag_seconds: float | None
+
+
+async def list_standbys(database: "Database") -> list[Standby]:
+    """Return the standbys that are connected. Wait for the database; raise `StoreFailed`."""
+    async with database.transaction(read_only=True) as connection:
+        rows = await connection.fetch(_STANDBYS)
+    return [Standby(row["name"], row["sync"], row["lag"]) for row in rows]
