@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 URL = "postgresql://nowhere.invalid/dragoman"
 
 
+@pytest.mark.requirement("CL4")
 async def test_a_drained_node_hands_its_sessions_over_and_stops(tmp_path: Path) -> None:
     async with cluster(tmp_path) as nodes:
         first = await nodes.node("a", says("from a"))
@@ -68,6 +69,7 @@ def test_options_that_do_not_fit_are_told(tmp_path: Path, options: list[str], co
     assert complaint in done.error
 
 
+@pytest.mark.requirement("CL5")
 def test_a_secret_that_others_can_read_or_guess_starts_no_node(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     options = ["--store", URL, "--node", "a", "--node-url", "http://localhost:1", "--node-secret-file", str(secret)]

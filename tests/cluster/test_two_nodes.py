@@ -43,6 +43,7 @@ async def loaded(client: Client, session_id: str, folder: Path) -> Conversation:
                 await asyncio.sleep(0.05)
 
 
+@pytest.mark.requirement("CL1")
 async def test_a_client_of_one_node_prompts_a_session_that_another_works_on(tmp_path: Path) -> None:
     async with cluster(tmp_path) as nodes:
         await nodes.node("a", says("from a"))
@@ -54,6 +55,7 @@ async def test_a_client_of_one_node_prompts_a_session_that_another_works_on(tmp_
             assert (await there.ask("who?")).text == "from a"
 
 
+@pytest.mark.requirement("CL1")
 async def test_a_client_of_one_node_stops_a_turn_at_another(tmp_path: Path) -> None:
     async with cluster(tmp_path) as nodes:
         await nodes.node("a", SLOW)
@@ -68,6 +70,7 @@ async def test_a_client_of_one_node_stops_a_turn_at_another(tmp_path: Path) -> N
             assert turn.stop_reason == "cancelled"
 
 
+@pytest.mark.requirement("CL1")
 async def test_a_client_of_one_node_allows_what_the_agent_of_another_asks_for(tmp_path: Path) -> None:
     questions: list[str] = []
 
@@ -91,6 +94,7 @@ async def test_a_client_of_one_node_allows_what_the_agent_of_another_asks_for(tm
         assert len(questions) == 1
 
 
+@pytest.mark.requirement("CL2")
 async def test_the_turn_of_a_killed_node_is_interrupted_and_another_node_takes_over(tmp_path: Path) -> None:
     async with cluster(tmp_path) as nodes:
         await nodes.node("a", SLOW)
@@ -108,6 +112,7 @@ async def test_the_turn_of_a_killed_node_is_interrupted_and_another_node_takes_o
             assert await asked(there, "and now?") == "from b"
 
 
+@pytest.mark.requirement("CL3")
 async def test_a_session_at_home_on_a_dead_node_can_be_read_and_forked_and_takes_no_prompt(tmp_path: Path) -> None:
     history: list[AnyEvent] = []
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from dragoman.cluster.bus import POLL_SECONDS, Bus, PostgresBus
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
-from dragoman.gateway.places import HERE, Place
+from dragoman.gateway.places import HERE, NodePlace
 from dragoman.store.contract import StoreFailed
 from dragoman.store.postgres.node_lease import LeaseState, NodeRuns
 from dragoman.store.postgres.nodes import NodeRow, find_place, list_nodes
@@ -100,7 +100,7 @@ class ClusterMember:
             for callback in self._callbacks:
                 callback()
 
-    async def find(self, session_id: str) -> Place:
+    async def find(self, session_id: str) -> NodePlace:
         """Return where a stored session is; `HERE` for one that is not stored. Raise `RequestFailed` while the database
         is away."""
         try:
@@ -112,12 +112,12 @@ class ClusterMember:
         owner, home = place.owner, place.home
         if owner is not None and owner.is_alive:
             # A command without an address has it: what is opened here is told that the session is held.
-            return HERE if owner.name == self.name or not owner.url else Place(owner.name, owner.incarnation)
+            return HERE if owner.name == self.name or not owner.url else NodePlace(owner.name, owner.incarnation)
         if home is None or home.name == self.name:
             return HERE
-        return Place(home.name, home.incarnation, is_away=not home.is_alive)
+        return NodePlace(home.name, home.incarnation, is_away=not home.is_alive)
 
-    def is_current(self, place: Place) -> bool:
+    def is_current(self, place: NodePlace) -> bool:
         """Return whether a place that was found before still holds, as far as this node knows."""
         row = self.nodes.get(place.node)
         if place.is_away:

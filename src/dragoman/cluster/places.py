@@ -8,7 +8,7 @@ from dragoman.cluster.member import ClusterMember
 from dragoman.cluster.node_secret import NodeSecret
 from dragoman.errors import UsageError
 from dragoman.gateway.agent_source import AgentSource
-from dragoman.gateway.places import Place, node_away
+from dragoman.gateway.places import NodePlace, node_away
 from dragoman.transports.remote import transport_for
 
 # Between nodes one version is spoken: the one that has words for everything that the others have.
@@ -37,7 +37,7 @@ class ClusterPlaces:
     def __repr__(self) -> str:
         return f"<ClusterPlaces {self._path!r} of {self._member!r}>"
 
-    async def find(self, session_id: str) -> Place:
+    async def find(self, session_id: str) -> NodePlace:
         """Return where a session is now; see `SessionPlaces`."""
         return await self._member.find(session_id)
 
@@ -55,7 +55,7 @@ class ClusterPlaces:
         """Return the agent for sessions whose node is away."""
         return self._history
 
-    def is_current(self, place: Place) -> bool:
+    def is_current(self, place: NodePlace) -> bool:
         """Return whether a place that was found before still holds; see `SessionPlaces`."""
         return self._member.is_current(place)
 

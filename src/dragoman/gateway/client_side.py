@@ -347,7 +347,8 @@ class ClientSide:
         try:
             await self._opener.resume(lost, id)
         except RequestFailed:
-            self._lost[lost.session_id] = lost  # its node may come back
+            # Its node may come back, or its lease ends in a moment: then the next request finds it elsewhere.
+            self._lost[lost.session_id] = lost
             raise
 
     async def _close_session(self, request: Request, id: Id, session_id: str) -> Reply:
@@ -571,6 +572,7 @@ class ClientSide:
 
     async def _agent_side_for(self, session_id: str | None) -> AgentSide:
         """Return the agent for a session that may be open, stored, or at another node. Waits for the places."""
+        # What a node asks for is here, or nowhere: passed on again it could go in circles.
         if session_id is None or self._pool.nodes is None or session_id in self._shared_sessions or self.is_node:
             return self.agent_side_of(session_id)
         place = await self._pool.nodes.places.find(session_id)

@@ -22,7 +22,7 @@ from dragoman.errors import DragomanError, RequestFailed
 from dragoman.gateway.agent_events import AgentEvents
 from dragoman.gateway.agent_side import AgentSide
 from dragoman.gateway.agent_source import AgentSource
-from dragoman.gateway.places import Place, SessionPlaces, node_away
+from dragoman.gateway.places import NodePlace, SessionPlaces, node_away
 from dragoman.vocabulary.asking import ExtensionNote, Note
 from dragoman.vocabulary.hello import ClientCapabilities, ClientHello, Implementation
 from dragoman.vocabulary.session_ids import session_of
@@ -60,7 +60,7 @@ class NodeLinks:
     def __init__(self, pool: "AgentPool", places: SessionPlaces) -> None:
         self.places: Final = places
         self._pool = pool
-        self._sides: dict[Place, NodeAgentSide] = {}
+        self._sides: dict[NodePlace, NodeAgentSide] = {}
         self._opening = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
         places.on_change(self._close_outdated)
@@ -68,13 +68,14 @@ class NodeLinks:
     def __repr__(self) -> str:
         return f"<NodeLinks nodes={sorted(place.node for place in self._sides)}>"
 
-    async def side(self, place: Place) -> AgentSide:
+    async def side(self, place: NodePlace) -> AgentSide:
         """Return the agent for a session at another place than here. Waits for the node; `RequestFailed` where it does
         not answer."""
         async with self._opening:
             side = self._sides.get(place)
             if side is not None and not side.is_closed:
                 return side
+            # By place, and not by node: what is opened under a new incarnation never shares a stream with what is lost.
             source = self.places.history() if place.is_away else self.places.source(place.node)
             side = NodeAgentSide(self._pool, place, source)
             try:
@@ -106,7 +107,7 @@ class NodeAgentSide(AgentSide):
     """The agent of another node, for all clients of this one. It is started for no client, and ends when none of its
     sessions has a subscriber here."""
 
-    def __init__(self, pool: "AgentPool", place: Place, source: AgentSource) -> None:
+    def __init__(self, pool: "AgentPool", place: NodePlace, source: AgentSource) -> None:
         super().__init__(pool, None, source)
         self.place: Final = place
 
@@ -147,6 +148,7 @@ class NodeAgentSide(AgentSide):
                 self._lose_session(shared)
 
     def _lose_session(self, shared: "SharedSession") -> None:
+        # How much is missing is not known here: the log has it, and a client that loads the session reads that.
         note = ExtensionNote(_MISSED, {"sessionId": shared.id, "missed": 0})
         for subscriber in list(shared.subscribers):
             if shared.is_running:

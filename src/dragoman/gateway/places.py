@@ -11,7 +11,7 @@ from dragoman.errors import NODE_AWAY, RequestFailed
 from dragoman.gateway.agent_source import AgentSource
 
 
-class Place(NamedTuple):
+class NodePlace(NamedTuple):
     """A node, by name; empty: this one. `is_away`: only it may work on the session, and it does not answer."""
 
     node: str = ""
@@ -24,13 +24,14 @@ class Place(NamedTuple):
         return not self.node
 
 
-HERE: Final = Place()
+# Also for a session that is not known: whatever there is to say about it is said here.
+HERE: Final = NodePlace()
 
 
 class SessionPlaces(Protocol):
     """Where the sessions of one agent are."""
 
-    async def find(self, session_id: str) -> Place:
+    async def find(self, session_id: str) -> NodePlace:
         """Return where a session is now, `HERE` for one that is not known. Raise `RequestFailed` while that cannot be
         known."""
 
@@ -40,7 +41,7 @@ class SessionPlaces(Protocol):
     def history(self) -> AgentSource:
         """Return an agent that opens sessions whose node is away: it replays them, and refuses prompts."""
 
-    def is_current(self, place: Place) -> bool:
+    def is_current(self, place: NodePlace) -> bool:
         """Return whether what was found before still holds, as far as this node knows: the node is alive in the same
         incarnation, or, if it was away, it still is."""
 

@@ -22,7 +22,7 @@ from dragoman.gateway.agent_side import AgentSide
 from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.metrics import method_of
 from dragoman.gateway.monitor import BackgroundTasks
-from dragoman.gateway.places import HERE, Place
+from dragoman.gateway.places import HERE, NodePlace
 from dragoman.gateway.read_only import with_first_opening
 from dragoman.gateway.session_streams import STREAMS
 from dragoman.gateway.shared_session import SharedSession
@@ -241,7 +241,7 @@ class SessionOpener:
         agent_side.reserve()
         return agent_side
 
-    async def _find_place(self, session_id: str) -> Place:
+    async def _find_place(self, session_id: str) -> NodePlace:
         """Return which node works on a session. What a node asks for is here: it has looked."""
         if self._pool.nodes is None or self._client_side.is_node:
             return HERE

@@ -190,6 +190,7 @@ class SharedSession:
         self.agent_side.close_if_unused()
 
     def _look_for_watchers(self) -> None:
+        # A turn that runs is watched to its end, so that a prompt which is sent again finds out how it ended.
         if not self.subscribers and not self.is_busy:
             self.agent_side.on_unwatched(self)
 

@@ -55,7 +55,7 @@ class NodeAddress(NamedTuple):
     is_alive: bool
 
 
-class SessionPlace(NamedTuple):
+class SessionNodes(NamedTuple):
     """Where a session is: the node that owns it, and the one that has its folder; None: none, and every node."""
 
     owner: NodeAddress | None
@@ -68,7 +68,7 @@ async def list_nodes(database: "Database") -> list[NodeRow]:
         return [NodeRow(*row) for row in await connection.fetch(_NODES)]
 
 
-async def find_place(database: "Database", session_id: str) -> SessionPlace | None:
+async def find_place(database: "Database", session_id: str) -> SessionNodes | None:
     """Return where a session is; None: there is no such session. Wait for the database; raise `StoreFailed`."""
     async with database.transaction(read_only=True) as connection:
         row = await connection.fetchrow(_PLACE, session_id)
@@ -80,7 +80,7 @@ async def find_place(database: "Database", session_id: str) -> SessionPlace | No
     if row["home"]:
         # A node that was forgotten has no row: its name is all that is known of it.
         home = NodeAddress(row["home"], row["home_url"] or "", row["home_incarnation"] or 0, row["home_alive"])
-    return SessionPlace(owner, home)
+    return SessionNodes(owner, home)
 
 
 async def set_draining(connection: "AnyConnection", node: str, *, draining: bool) -> bool:
