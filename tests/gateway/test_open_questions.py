@@ -50,7 +50,8 @@ class Question:
 
     def __init__(self, request: Request, *clients: Client) -> None:
         self.subscribers = list(clients)
-        shared = SimpleNamespace(id="s", subscribers=self.subscribers, agent_side=SimpleNamespace(origin=clients[0]))
+        agent_side = SimpleNamespace(origin=clients[0], is_of_other_node=False)
+        shared = SimpleNamespace(id="s", subscribers=self.subscribers, agent_side=agent_side)
         self.question = OpenQuestion(cast(Any, shared), request)
         self.answer = asyncio.ensure_future(self.question.wait_until_answered())
 

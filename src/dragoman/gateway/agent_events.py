@@ -121,6 +121,7 @@ class AgentEvents:
             note, clients = with_session(note, shared.id), set(shared.subscribers)
         else:
             origin = self._agent_side.origin
+            # Started for no client: there is none whose principal could be meant.
             if origin is None:
                 return
             subscribers = (one for shared in self._sessions.values() for one in shared.subscribers)

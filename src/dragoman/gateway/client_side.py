@@ -116,6 +116,7 @@ class ClientSide:
     @property
     def is_node(self) -> bool:
         """Return whether it is another node of the cluster, which asks for clients of its own."""
+        # By its token alone: nothing that a client writes makes it a node.
         return bool(self.connection.token_identity.node)
 
     def identity_for(self, word: Word) -> Identity:

@@ -89,7 +89,8 @@ class Guard:
     async def _authenticate(self, headers: Headers, address: str, method: str) -> TokenIdentity | Refusal:
         shown = bearer_in(headers)
         if shown is not None and self._node_of is not None and (node := self._node_of(shown)):
-            # Neither counted nor limited: it passes on what its own clients were counted for.
+            # Neither counted nor limited: it passes on what its own clients were counted for. No token of a client
+            # looks like this one, so a wrong one goes on to be refused, and counted, like any other.
             return TokenIdentity("", f"node:{node}", SCOPES, node=node)
         found = None if shown is None else await self._find(shown)
         # A request that sends a token is judged by it alone: a page could add a cookie to it, but not the other way

@@ -71,6 +71,7 @@ class NodeLinks:
     async def side(self, place: NodePlace) -> AgentSide:
         """Return the agent for a session at another place than here. Waits for the node; `RequestFailed` where it does
         not answer."""
+        # One at a time: two clients that come at once must not open two streams.
         async with self._opening:
             side = self._sides.get(place)
             if side is not None and not side.is_closed:
@@ -131,6 +132,7 @@ class NodeAgentSide(AgentSide):
     def on_unwatched(self, shared: "SharedSession") -> None:
         """End a session that has no subscriber left here, and tell its node."""
         if self.sessions.get(shared.agent_id) is shared:
+            # The other way round the node would tell us everything of a session that no client here reads.
             if self.link.can_send:
                 self.link.send_notification_now(ExtensionNote(LEAVE, {"sessionId": shared.agent_id}))
             self.remove_session(shared)
@@ -164,6 +166,7 @@ class _NodeEvents(AgentEvents):
     def on_notification(self, note: Note) -> None:
         side = self._agent_side
         assert isinstance(side, NodeAgentSide)
+        # What belongs to no session, such as a state of the agent, is of that node and none of our clients'.
         if isinstance(note, ExtensionNote) and note.method == _GAP:
             # Answers and questions may be among what was lost: nothing on this stream can be gone on with.
             side.lose()

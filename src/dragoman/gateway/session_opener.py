@@ -78,7 +78,8 @@ class SessionOpener:
         source = session_of(request)
         if source is not None:
             agent_side = self._client_side.agent_side_of(source)  # a copy is made where its source is
-            if agent_side.away_node:  # or here, from the log
+            # Or here, from the log: its node is away, and what shows the log there makes nothing.
+            if agent_side.away_node:
                 agent_side = self._client_side.own_agent_side()
         else:
             agent_side = await self._reserve_agent_side()
