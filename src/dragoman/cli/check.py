@@ -24,6 +24,9 @@ Every permission it asks for is rejected, except in rows about an approval.
 
   dragoman check agent -- my-agent --acp
   dragoman check agent https://agents.example.org/acp
+  dragoman check trace FILE
+
+The last one judges what `dragoman trace record` has written, and starts nothing.
 """
 _EPILOG = """\
 exit codes: 0 conforms; 1 a row that must hold failed, or could not be judged;
@@ -33,10 +36,12 @@ exit codes: 0 conforms; 1 a row that must hold failed, or could not be judged;
 
 def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    usage = "dragoman check agent [options] (-- CMD … | URL)"
+    usage = "dragoman check agent [options] (-- CMD … | URL)\n       dragoman check trace FILE [options]"
     parser = add_command(commands, "check", "judge an agent by the protocol", _DESCRIPTION, epilog=_EPILOG, usage=usage)
-    parser.add_argument("role", nargs="?", choices=("agent",), help="what is judged")
-    parser.add_argument("url", nargs="?", metavar="URL", help="address of the agent, if it is not started")
+    parser.add_argument("role", nargs="?", choices=("agent", "trace"), help="what is judged")
+    parser.add_argument(
+        "url", nargs="?", metavar="URL", help="address of the agent, if it is not started; or the file of a trace"
+    )
     parser.add_argument(
         "--only", metavar="ID", action="append", default=[], help="only these rows: ID,ID,…; repeatable"
     )
@@ -69,6 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.explain is not None:
         return _explain(arguments.explain)
+    if arguments.role == "trace":
+        return _run_trace(arguments)
     rows = _chosen_rows(arguments.only)
     if arguments.list:
         for line in row_lines(rows):
@@ -79,6 +86,22 @@ def run(arguments: argparse.Namespace) -> int:
     _check_target(arguments)
     with tempfile.TemporaryDirectory(prefix="dragoman-check-") as folder:
         report = asyncio.run(_judge(arguments, rows, folder))
+    return _concluded(arguments, report)
+
+
+def _run_trace(arguments: argparse.Namespace) -> int:
+    from dragoman.cli.check_trace import chosen_trace_rows, judge_file
+    from dragoman.conformance.report import row_lines
+
+    if arguments.list:
+        for line in row_lines(chosen_trace_rows(arguments.only)):
+            print(line)
+        return 0
+    return _concluded(arguments, judge_file(arguments))
+
+
+def _concluded(arguments: argparse.Namespace, report: "CheckReport") -> int:
+    """Write the reports, and return the exit code."""
     _write_reports(arguments, report)
     if not report.could_test():
         return COULD_NOT_TEST

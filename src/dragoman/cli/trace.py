@@ -74,6 +74,7 @@ def _add_view(actions: Commands) -> None:
     view = add_action(actions, "view", "show a trace as a timeline", as_json="a line of JSON for each message")
     view.add_argument("file", metavar="FILE", help="the trace")
     add_filters(view)
+    view.add_argument("--no-findings", action="store_true", help="judge nothing; quicker for a long trace")
     view.add_argument("--wire", action="store_true", help="show each frame whole below its row")
     view.add_argument(
         "--html", metavar="F", help="write one page without scripts to F, to be sent to others; - is stdout"
@@ -92,6 +93,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     shown.add_argument(
         "--slow", metavar="SECONDS", type=_seconds, default=0.0, help="requests that took so long or have no answer"
     )
+    shown.add_argument("--findings", action="store_true", help="messages that `check` has something against")
     shown.add_argument("--errors", action="store_true", help="answers that are errors, and what is no message")
 
 

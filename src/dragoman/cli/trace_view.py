@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.cli.errors import NOT_DONE, CommandError, print_error, print_notice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from dragoman.trace.reader import RecordedTrace
     from dragoman.trace.timeline import TimelineRow, TraceFilter, TraceFinding
@@ -18,6 +18,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show it, and return the exit code."""
     from dragoman.trace.reader import read_trace
     from dragoman.trace.records import TraceFault
+    from dragoman.trace.timeline import timeline
 
     try:
         trace = read_trace(arguments.file, forgives=True)
@@ -25,7 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
         return print_error(str(fault), NOT_DONE)
     for damage in trace.damage:
         print_notice(f"{arguments.file}: {damage}")
-    rows = list(shown_rows(trace, (), chosen_filter(arguments)))
+    findings = () if arguments.no_findings else trace_findings(trace)
+    rows = list(timeline(trace.records, findings, chosen_filter(arguments)))
     if arguments.html is not None:
         _write_page(arguments, trace, rows)
     elif arguments.json:
@@ -51,17 +53,16 @@ def chosen_filter(arguments: argparse.Namespace) -> "TraceFilter":
         directions[arguments.sender],
         arguments.slow,
         arguments.errors,
-        getattr(arguments, "findings", False),
+        arguments.findings,
     )
 
 
-def shown_rows(
-    trace: "RecordedTrace", findings: "Sequence[TraceFinding]", chosen: "TraceFilter"
-) -> "Iterator[TimelineRow]":
-    """Return the rows of a trace that was read whole: each request knows its answer."""
-    from dragoman.trace.timeline import timeline
+def trace_findings(trace: "RecordedTrace") -> "list[TraceFinding]":
+    """Return what `check` has against the messages of a trace that was read."""
+    from dragoman.conformance.passive import judge_trace
+    from dragoman.trace.timeline import TraceFinding
 
-    return timeline(trace.records, findings, chosen)
+    return [TraceFinding(one.line, one.row.id, one.reason) for one in judge_trace(trace.frames()).findings]
 
 
 def _is_filtered(arguments: argparse.Namespace) -> bool:
