@@ -26,7 +26,7 @@ Every permission it asks for is rejected, except in rows about an approval.
   dragoman check agent https://agents.example.org/acp
   dragoman check trace FILE
 
-The last one judges what `dragoman trace record` has written, and starts nothing.
+The last one judges what `dragoman trace record` has written.
 """
 _EPILOG = """\
 exit codes: 0 conforms; 1 a row that must hold failed, or could not be judged;

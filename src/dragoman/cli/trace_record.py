@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # As a shell reports a program that a signal has ended.
 _SIGNALLED: Final = 128
 _AGENT_GONE: Final = 1
+_LINE_BYTES: Final = 64 * 1024
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -49,8 +50,18 @@ async def _record_program(command: list[str], connection: "TracedConnection") ->
     from dragoman.transports.child import ChildTransport
     from dragoman.transports.stdio import StdioTransport
 
+    held = bytearray()
+
+    def write_down(data: bytes) -> None:
+        if data:
+            connection.note("stderr", text=data.decode(errors="replace"))
+
     def on_stderr(data: bytes) -> None:
-        connection.note("stderr", text=data.decode(errors="replace"))
+        held.extend(data)
+        # Whole lines, which is how they are read; one without an end is not waited for without a bound.
+        end = len(held) if len(held) > _LINE_BYTES else held.rfind(b"\n") + 1
+        write_down(bytes(held[:end]))
+        del held[:end]
         try:
             os.write(2, data)
         except OSError:
@@ -67,6 +78,7 @@ async def _record_program(command: list[str], connection: "TracedConnection") ->
     try:
         await task
     finally:
+        write_down(bytes(held))
         connection.note("process", event="exited", code=agent.child.exit_code)
     return _exit_code(agent)
 
