@@ -26,7 +26,7 @@ def test_what_was_not_begun_is_not_broken_off(tmp_path: Path) -> None:
 
 
 def test_json_has_all_of_it_and_says_where_it_broke(tmp_path: Path) -> None:
-    done = run(tmp_path, "hi", "--format", "json", *scripted(tmp_path, BREAKS))
+    done = run(tmp_path, "hi", "--stream-json", *scripted(tmp_path, BREAKS))
     told = [one for one in done.events if one["type"] in ("agent_message_chunk", "notice")]
     assert [one["type"] for one in told] == ["agent_message_chunk", "notice", "agent_message_chunk"]
     assert told[1]["_meta"] == {"dragoman/brokenOff": True}

@@ -17,7 +17,9 @@ from tests.cli.pane import PATIENCE_SECONDS, Pane
 from tests.support import command as called
 from tests.support import rogue_agent
 from tests.support.editor import DRAGOMAN
+from tests.support.fork_server.client import MAIN, fork_server
 from tests.support.rogue_agent import call, permission, text
+from tests.support.run_command import environment, left
 from tests.support.waiting import wait_until
 
 
@@ -194,6 +196,21 @@ def test_sessions_are_listed_switched_and_resumed_with_a_recap_and_prompts_are_k
         pane.press("C-d")
         assert pane.left() == 0
     with chat(tmp_path, *options, "--resume") as pane:
+        shown = pane.wait_for("about pears$", "Which one. A number; Enter is 1, Ctrl-C leaves:")
+        number = re.search(r"^ +(\d)  .*about pears$", shown, re.MULTILINE)
+        assert number is not None
+        pane.say("7")
+        pane.wait_for(r"From 1 to 2\.", "leaves:$")
+        pane.say(number[1])
+        pane.wait_for("2 messages so far in “about pears”", PROMPT)
+        pane.press("C-d")
+        assert pane.left() == 0
+    with chat(tmp_path, *options, "--resume") as pane:
+        pane.wait_for("Which one.")
+        pane.press("C-c")
+        assert pane.left() == 2
+        assert "no session was chosen" in pane.screen()
+    with chat(tmp_path, *options, "--continue") as pane:
         pane.wait_for("You:", "more of that", "4 messages so far in “about apples”", PROMPT)
         pane.press("Up")
         pane.wait_for("^> more of that")
@@ -517,3 +534,13 @@ def test_resize_stop_and_kill_while_asking_invent_no_answer(tmp_path: Path) -> N
         pane.wait_for(r"echo it is", "^it is 42")  # the terminal shows what is typed, and the shell reads it
     assert rogue_agent.answers(tmp_path) == []
     wait_until(lambda: rogue_agent.is_gone(tmp_path))
+
+
+def test_no_command_at_all_is_a_chat_at_a_terminal_and_help_in_a_pipe(tmp_path: Path) -> None:
+    with fork_server().at_terminal(MAIN, env=environment(tmp_path), cwd=tmp_path, dimensions=(40, 100)) as child:
+        child.expect_exact("/help shows what there is.")
+        child.send("\x04")
+        assert left(child) == 0
+    code, out, error = called.call(DRAGOMAN_HOME=str(tmp_path / "home"))
+    assert (code, out) == (2, "")
+    assert "usage: dragoman" in error

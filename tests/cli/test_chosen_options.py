@@ -39,37 +39,37 @@ def efforts(up: ProviderServer) -> list[str | None]:
 def session_of(folder: Path, *prompts: str) -> str:
     """A session of a script in which these were prompted."""
     first, *more = prompts
-    done = run(folder, first, *scripted(folder, WRITES), "--format", "json", "--allow", "all")
+    done = run(folder, first, *scripted(folder, WRITES), "--stream-json", "--allow", "all")
     session = str(done.events[-1]["sessionId"])
     for prompt in more:
-        run(folder, prompt, *scripted(folder, WRITES), "--session", session, "--allow", "all")
+        run(folder, prompt, *scripted(folder, WRITES), "--resume", session, "--allow", "all")
     return session
 
 
 @pytest.mark.requirement("CA15")
 def test_a_session_left_in_a_wider_mode_works_in_the_mode_that_is_asked_for(tmp_path: Path) -> None:
     session = session_of(tmp_path, "/mode workspace-write")
-    done = run(tmp_path, "write", *scripted(tmp_path, WRITES), "--session", session, "--mode", "read-only")
+    done = run(tmp_path, "write", *scripted(tmp_path, WRITES), "--resume", session, "--mode", "read-only")
     assert "Mode read-only does not allow it" in done.error
     assert not (tmp_path / "x.txt").exists()
-    done = run(tmp_path, "write", *scripted(tmp_path, WRITES), "--session", session, "--mode", "full", "--allow", "all")
+    done = run(tmp_path, "write", *scripted(tmp_path, WRITES), "--resume", session, "--mode", "full", "--allow", "all")
     assert (done.code, (tmp_path / "x.txt").exists()) == (0, True)
 
 
 def test_a_session_goes_on_with_the_model_that_is_asked_for(tmp_path: Path, up: ProviderServer) -> None:
-    first = asked(tmp_path, up, "--model", "openai/gpt-4o", "--format", "json")
+    first = asked(tmp_path, up, "--model", "openai/gpt-4o", "--stream-json")
     session = json.loads(first.out.splitlines()[-1])["sessionId"]
     call(
         "run",
         "/model gpt-5",
-        "--session",
+        "--resume",
         session,
         cwd=tmp_path,
         forks=True,
         **env(up),
         DRAGOMAN_HOME=str(tmp_path / "home"),
     )
-    assert asked(tmp_path, up, "--session", session, "--model", "openai/o3").code == 0
+    assert asked(tmp_path, up, "--resume", session, "--model", "openai/o3").code == 0
     assert [heard.body["model"] for heard in up.heard if heard.method == "POST"] == ["gpt-4o", "o3"]
 
 

@@ -62,7 +62,7 @@ def test_what_may_come_next_is_offered(line: str) -> None:
 
 def test_a_session_is_offered_by_its_id_with_its_title(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
-    assert offered("run --session ") == []
+    assert offered("run --resume ") == []
     assert call("run", "--model", "demo", "list", cwd=tmp_path).code == 0
     (found,) = candidates(command_line(), ["sessions", "show", "sess"])
     assert found.word.startswith("sess_")

@@ -36,10 +36,10 @@ def test_run_tells_the_tokens_of_the_turn_and_the_cost_of_the_session(tmp_path: 
 @pytest.mark.requirement("CA8")
 def test_the_cost_goes_on_in_another_process_and_the_tokens_are_the_turns(tmp_path: Path) -> None:
     tokens = {"totalTokens": 1234, "inputTokens": 1200, "outputTokens": 34}
-    first = run(tmp_path, "hi", *priced(tmp_path), "--format", "json")
+    first = run(tmp_path, "hi", *priced(tmp_path), "--stream-json")
     assert in_json(first) == (tokens, {"amount": 0.5, "currency": "USD"})
     session = str(first.events[-1]["sessionId"])
-    second = run(tmp_path, "hi", *priced(tmp_path), "--format", "json", "--session", session)
+    second = run(tmp_path, "hi", *priced(tmp_path), "--stream-json", "--resume", session)
     assert in_json(second) == (tokens, {"amount": 1.0, "currency": "USD"})
     assert shown(tmp_path, "show", session).endswith("(used in all: 2,400 tokens in, 68 out; $1.00)\n")
     assert shown(tmp_path, "export", session, "--format", "markdown").endswith(
@@ -63,7 +63,7 @@ def test_a_helper_counts(tmp_path: Path) -> None:
 def test_what_is_not_known_is_not_told(tmp_path: Path) -> None:
     done = run(tmp_path, "hi", *priced(tmp_path, {"say": "Well."}))
     assert (done.out, done.error) == ("Well.\n", "")
-    again = run(tmp_path, "hi", *priced(tmp_path, {"say": "Well."}), "--format", "json")
+    again = run(tmp_path, "hi", *priced(tmp_path, {"say": "Well."}), "--stream-json")
     assert again.events[-1]["usage"] is None
     assert "cost" not in again.events[-1]
     assert "used in all" not in shown(tmp_path, "show", str(again.events[-1]["sessionId"]))
@@ -91,7 +91,7 @@ def test_chat_shows_the_cost_below_the_line_and_in_full_when_it_is_asked(tmp_pat
 
 def test_a_session_that_goes_on_in_chat_begins_with_what_it_has_cost(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
-    first = run(tmp_path, "hi", *priced(tmp_path), "--format", "json", cwd=tmp_path / "work")
+    first = run(tmp_path, "hi", *priced(tmp_path), "--stream-json", cwd=tmp_path / "work")
     session = str(first.events[-1]["sessionId"])
     with chat(tmp_path, *priced(tmp_path), "--resume", session) as pane:
         pane.wait_for(r"1% full · \$0\.50", PROMPT)
@@ -106,16 +106,16 @@ def test_the_cost_is_told_also_where_the_window_of_the_model_is_not_known(tmp_pa
     for version in ("1", "2"):
         done = run(tmp_path, "hi", *options, "--protocol", version)
         assert done.error == "dragoman: 1,200 tokens in, 34 out; the session has cost $0.50\n"
-        again = run(tmp_path, "hi", *options, "--protocol", version, "--format", "json")
+        again = run(tmp_path, "hi", *options, "--protocol", version, "--stream-json")
         assert again.events[-1]["cost"] == {"amount": 0.5, "currency": "USD"}
 
 
 def test_tokens_without_a_price_are_told_apart(tmp_path: Path) -> None:
     free = {"usage": {"input": 100, "output": 20}}
-    done = run(tmp_path, "hi", *priced(tmp_path, {"say": "Well."}, HALF), "--format", "json")
+    done = run(tmp_path, "hi", *priced(tmp_path, {"say": "Well."}, HALF), "--stream-json")
     session = str(done.events[-1]["sessionId"])
-    run(tmp_path, "hi", *priced(tmp_path, {"say": "Well."}, free), "--session", session)
-    told = run(tmp_path, "/cost", *priced(tmp_path), "--session", session).out
+    run(tmp_path, "hi", *priced(tmp_path, {"say": "Well."}, free), "--resume", session)
+    told = run(tmp_path, "/cost", *priced(tmp_path), "--resume", session).out
     assert told.startswith(
         "- This session has cost $0.50: 1,300 tokens in, 54 out. "
         "What 120 of these tokens cost is not known and not in it.\n"

@@ -16,7 +16,7 @@ ENDS = [permission("Run make", kind="execute", rawInput={"command": "make"}), {"
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_refusal_that_ends_the_turn_is_exit_5_with_the_hint(version: int, tmp_path: Path) -> None:
-    done = run(tmp_path, "hi", "--format", "json", "--", *rogue_agent.written(tmp_path, *ENDS, version=version))
+    done = run(tmp_path, "hi", "--stream-json", "--", *rogue_agent.written(tmp_path, *ENDS, version=version))
     assert (done.code, done.error.endswith(HINT)) == (5, True), done
     result = done.events[-1]
     assert (result["stopReason"], [one["what"] for one in result["denied"]]) == ("cancelled", ["Run make"])
@@ -28,7 +28,7 @@ def test_a_turn_that_the_agent_cancels_by_itself_is_exit_130(tmp_path: Path) -> 
 
 
 def test_a_no_of_a_person_is_told_in_json_too(tmp_path: Path) -> None:
-    child = at_terminal(tmp_path, "hi", "--format", "json", "--", *rogue_agent.written(tmp_path, *ENDS))
+    child = at_terminal(tmp_path, "hi", "--stream-json", "--", *rogue_agent.written(tmp_path, *ENDS))
     child.expect("y or n: ")
     child.sendline("n")
     child.expect_exact("dragoman: you refused 1 request")

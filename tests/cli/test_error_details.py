@@ -23,7 +23,7 @@ def test_run_tells_the_details_of_a_failed_turn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "method", "said"),
     [
-        (["--session", "s1"], "session/load", f"--session s1: {SAID}"),
+        (["--resume", "s1"], "session/load", f"--resume s1: {SAID}"),
         (["--mode", "fast"], "session/set_mode", f"the agent does not take that mode or model: {SAID}"),
     ],
 )
@@ -33,7 +33,7 @@ def test_run_tells_the_details_of_a_refusal_and_json_has_all_of_it(
     modes = {"currentModeId": "slow", "availableModes": [{"id": "slow", "name": "S"}, {"id": "fast", "name": "F"}]}
     hello = {"agentCapabilities": {"loadSession": True}}
     agent = rogue_agent.written(tmp_path, errors={method: FAILURE}, hello=hello, opened={"modes": modes})
-    done = run(tmp_path, "hi", "--format", "json", *arguments, "--", *agent)
+    done = run(tmp_path, "hi", "--stream-json", *arguments, "--", *agent)
     assert (done.code, done.error) == (2, f"dragoman: {said}\n")
     assert done.events[-1]["error"] == FAILURE
 

@@ -172,7 +172,7 @@ def test_the_same_agent_goes_on_with_its_own_session(tmp_path: Path) -> None:
     ("words", "complaint"),
     [
         (["--from-session", "nothing"], "there is no session 'nothing'"),
-        (["--from-session", "x", "--session", "y"], "--session goes on with a session, --from-session begins one"),
+        (["--from-session", "x", "--resume", "y"], "--resume goes on with a session, --from-session begins one"),
     ],
 )
 def test_what_cannot_be_handed_on_is_said(tmp_path: Path, words: list[str], complaint: str) -> None:

@@ -49,7 +49,7 @@ def dragoman(folder: Path, *words: str) -> Called:
 
 
 def played(folder: Path) -> Done:
-    return run(folder, "go", "--mode", "full-access", "--format", "json", *scripted(folder, [TOUCH, {"say": "."}]))
+    return run(folder, "go", "--mode", "full-access", "--stream-json", *scripted(folder, [TOUCH, {"say": "."}]))
 
 
 def test_run_is_denied_a_call_by_a_hook_of_the_user(tmp_path: Path) -> None:

@@ -64,10 +64,10 @@ def test_in_a_chat_a_prompt_of_a_server_is_a_command_and_its_question_is_asked(t
 
 def test_a_run_uses_a_prompt_and_a_resource(tmp_path: Path) -> None:
     options = [*scripted(tmp_path, [{"say": "Done."}]), "--mode", "full-access"]
-    done = run(tmp_path, *options, "--format", "json", "/mcp__docs__hello")
+    done = run(tmp_path, *options, "--stream-json", "/mcp__docs__hello")
     titles = [event["title"] for event in done.events if event["type"] == "tool_call_update" and "title" in event]
     assert (done.code, titles[0]) == (0, "docs: hello")
-    done = run(tmp_path, *options, "--format", "json", "see @docs:docs://guide")
+    done = run(tmp_path, *options, "--stream-json", "see @docs:docs://guide")
     assert "The text of docs://guide." in done.out
     assert "is no file here" not in done.error
 

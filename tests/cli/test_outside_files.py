@@ -44,7 +44,7 @@ def reason(path: Path | str) -> str:
 def test_it_is_told_and_exit_5_at_every_level(method: str, way: str, allow: str, tmp_path: Path) -> None:
     path = os.path.join(work(tmp_path), way)
     agent = rogue_agent.written(tmp_path, wanting(method, path), text("ok"))
-    done = run(tmp_path, "hi", "--format", "json", "--cwd", str(tmp_path / "work"), "--allow", allow, "--", *agent)
+    done = run(tmp_path, "hi", "--stream-json", "--cwd", str(tmp_path / "work"), "--allow", allow, "--", *agent)
     assert (done.code, done.error.splitlines()) == (
         5,
         [f"dragoman: not allowed: {shown(method, path)} ({reason(path)})", NEVER],

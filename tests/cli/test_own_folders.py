@@ -159,7 +159,7 @@ def test_no_other_agent_reads_or_writes_it_through_the_client(
         rogue_agent.permission("Look", kind="read", locations=[{"path": str(work / kind)}]),
         rogue_agent.text("ok"),
     )
-    options = ("--format", "json", "--cwd", str(work), "--allow", allow)
+    options = ("--stream-json", "--cwd", str(work), "--allow", allow)
     code = run_beside(work, *options, "--", *agent)
     *lent, permission = rogue_agent.answers(tmp_path)
     assert [answer.get("code") for answer in lent] == [-32600] * 4, lent

@@ -48,7 +48,7 @@ def test_through_a_pipe_the_answer_alone_is_shown(tmp_path: Path) -> None:
 )
 def test_the_end_of_the_turn_is_the_exit_code(reason: str, code: int, tmp_path: Path) -> None:
     agent = rogue_agent.written(tmp_path, text("Well."), {"end": reason})
-    done = run(tmp_path, "hi", "--format", "json", "--", *agent)
+    done = run(tmp_path, "hi", "--stream-json", "--", *agent)
     assert done.code == code
     assert done.events[-1] == {"type": "result", "sessionId": "s1", "stopReason": reason, "usage": None}
 
@@ -61,7 +61,7 @@ def test_json_has_the_names_and_fields_of_version_2_whatever_the_agent_speaks(tm
     ]
     kinds = []
     for version in ("1", "2"):
-        options = [*scripted(tmp_path, steps), "--allow", "edit", "--format", "json", "--protocol", version]
+        options = [*scripted(tmp_path, steps), "--allow", "edit", "--stream-json", "--protocol", version]
         done = run(tmp_path, "hi", *options)
         assert done.code == 0, done
         (tmp_path / "b.txt").unlink()
@@ -76,7 +76,7 @@ def test_json_has_the_names_and_fields_of_version_2_whatever_the_agent_speaks(tm
 
 def test_the_result_tells_what_was_denied(tmp_path: Path) -> None:
     steps: list[Step] = [{"call": "write_file", "input": {"path": "b.txt", "content": "new\n"}}]
-    done = run(tmp_path, "hi", *scripted(tmp_path, steps), "--format", "json")
+    done = run(tmp_path, "hi", *scripted(tmp_path, steps), "--stream-json")
     assert done.code == 5
     assert not (tmp_path / "b.txt").exists()
     (denial,) = done.events[-1]["denied"]
@@ -87,7 +87,7 @@ def test_the_result_tells_what_was_denied(tmp_path: Path) -> None:
 def test_an_agent_cannot_write_the_result_itself(tmp_path: Path) -> None:
     forged = {"sessionUpdate": "news", "type": "result", "stopReason": "end_turn", "sessionId": "other"}
     done = run(
-        tmp_path, "hi", "--format", "json", "--", *rogue_agent.written(tmp_path, {"update": forged}, {"end": "refusal"})
+        tmp_path, "hi", "--stream-json", "--", *rogue_agent.written(tmp_path, {"update": forged}, {"end": "refusal"})
     )
     assert [event["type"] for event in done.events].count("result") == 1
     assert done.events[-1]["stopReason"] == "refusal"
@@ -215,12 +215,12 @@ def test_a_file_goes_along_as_a_link_where_it_does_not(tmp_path: Path) -> None:
 
 def test_a_run_goes_on_with_a_session(tmp_path: Path) -> None:
     options = scripted(tmp_path, [{"say": "one"}], [{"say": "two"}])
-    first = run(tmp_path, "hi", *options, "--format", "json").events[-1]["sessionId"]
+    first = run(tmp_path, "hi", *options, "--stream-json").events[-1]["sessionId"]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    second = run(tmp_path, "again", *options, "--format", "json", "--session", first[:20], cwd=elsewhere)
+    second = run(tmp_path, "again", *options, "--stream-json", "--resume", first[:20], cwd=elsewhere)
     assert second.events[-1]["sessionId"] == first, second
-    unknown = run(tmp_path, "hi", *options, "--session", "sess_nobody")
+    unknown = run(tmp_path, "hi", *options, "--resume", "sess_nobody")
     assert (unknown.code, unknown.out) == (2, "")
     assert "there is no session 'sess_nobody'" in unknown.error
 
@@ -442,7 +442,7 @@ def test_a_question_of_the_agent_is_asked_at_a_terminal(tmp_path: Path) -> None:
         {"call": "ask_user", "input": {"question": "Which?", "options": ["red", "blue"]}},
         {"say": "."},
     ]
-    child = at_terminal(tmp_path, *scripted(tmp_path, steps), "--format", "json", "hi")
+    child = at_terminal(tmp_path, *scripted(tmp_path, steps), "--stream-json", "hi")
     child.expect_exact("2  blue")
     child.expect_exact("1-2: ")
     child.sendline("2")
@@ -457,7 +457,7 @@ def test_a_failed_turn_is_exit_6_with_the_agents_words(tmp_path: Path) -> None:
     agent = rogue_agent.written(
         tmp_path, {"fail": {"code": -32603, "message": "Out of \x1b[31mluck", "data": {"n": 1}}}
     )
-    done = run(tmp_path, "hi", "--format", "json", "--", *agent)
+    done = run(tmp_path, "hi", "--stream-json", "--", *agent)
     assert (done.code, done.error) == (6, "dragoman: Out of \\x1b[31mluck\n")
     assert done.events[-1] == {
         "type": "result",
@@ -478,7 +478,7 @@ def test_the_last_lines_of_an_agent_that_dies_are_shown_inert(tmp_path: Path) ->
 
 @pytest.mark.parametrize("command", [["/no/such/agent"], ["true"]])
 def test_an_agent_that_does_not_start_is_exit_6(command: list[str], tmp_path: Path) -> None:
-    done = run(tmp_path, "hi", "--format", "json", "--", *command)
+    done = run(tmp_path, "hi", "--stream-json", "--", *command)
     assert done.code == 6
     assert done.error.startswith("dragoman: ")
     assert done.events[-1]["stopReason"] == "error"
@@ -495,7 +495,7 @@ def test_a_timeout_cancels_politely_and_is_exit_124(tmp_path: Path) -> None:
 def test_a_timeout_ends_an_agent_that_does_not_listen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_turn, "CANCEL_SECONDS", 0.1)
     agent = rogue_agent.written(tmp_path, text("Hm."), {"wait": "for ever"})
-    done = run(tmp_path, "hi", "--timeout", "1.5", "--format", "json", "--", *agent)
+    done = run(tmp_path, "hi", "--timeout", "1.5", "--stream-json", "--", *agent)
     assert done.code == 124
     assert done.events[-1]["stopReason"] == "cancelled"
     assert done.events[-1]["error"] == {"message": "not done after 1.5 s: cancelled"}
@@ -651,7 +651,7 @@ def test_an_attack_cut_in_pieces_is_inert_too(tmp_path: Path) -> None:
 @pytest.mark.requirement("M1")
 def test_json_is_valid_and_its_controls_are_escaped(tmp_path: Path) -> None:
     everything = "".join(ATTACKS.values())
-    done = run(tmp_path, "hi", "--format", "json", "--", *rogue_agent.written(tmp_path, text(everything)))
+    done = run(tmp_path, "hi", "--stream-json", "--", *rogue_agent.written(tmp_path, text(everything)))
     assert acts(done.out) == set()
     told = [event["content"]["text"] for event in done.events if event["type"] == "agent_message_chunk"]
     assert told == [everything]

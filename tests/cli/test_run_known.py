@@ -88,7 +88,7 @@ def changed(id: str, status: str, path: str = "/w/a.txt", kind: str = "edit") ->
     return call(id, **fields, **({"content": reason} if status == "failed" else {}))
 
 
-@pytest.mark.parametrize("options", [[], ["--format", "json"]])
+@pytest.mark.parametrize("options", [[], ["--stream-json"]])
 def test_a_change_that_failed_is_not_passed_over_in_silence(options: list[str], tmp_path: Path) -> None:
     agent = rogue_agent.written(tmp_path, changed("c1", "failed"), text("Done."))
     done = run(tmp_path, "hi", *options, "--", *agent)

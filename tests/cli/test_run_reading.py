@@ -258,5 +258,5 @@ def test_a_run_goes_on_with_a_session_of_an_agent_that_only_says_it_can_resume(t
     able = {"agentCapabilities": {"loadSession": True, "sessionCapabilities": {"resume": {}}}}
     missing = {"session/resume": {"code": -32601, "message": "Method not found"}}
     agent = rogue_agent.written(tmp_path, text("ok"), hello=able, errors=missing)
-    done = run(tmp_path, "hi", "--session", "s1", "--", *agent)
+    done = run(tmp_path, "hi", "--resume", "s1", "--", *agent)
     assert (done.code, done.out) == (0, "ok\n"), done

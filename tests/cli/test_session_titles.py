@@ -97,11 +97,11 @@ def test_what_is_no_whole_title_finds_none(given: str, stored: Stored) -> None:
 
 def test_a_run_goes_on_with_a_session_by_its_title(tmp_path: Path) -> None:
     options = scripted(tmp_path, [{"say": "one"}], [{"say": "two"}])
-    first = run_prompt(tmp_path, "second talk", *options, "--format", "json").events[-1]["sessionId"]
-    again = run_prompt(tmp_path, "again", *options, "--format", "json", "--session", "second talk")
+    first = run_prompt(tmp_path, "second talk", *options, "--stream-json").events[-1]["sessionId"]
+    again = run_prompt(tmp_path, "again", *options, "--stream-json", "--resume", "second talk")
     assert (again.code, again.events[-1]["sessionId"]) == (0, first)
     run_prompt(tmp_path, "second talk", *options)
-    several = run_prompt(tmp_path, "again", *options, "--session", "second talk")
+    several = run_prompt(tmp_path, "again", *options, "--resume", "second talk")
     assert (several.code, several.out) == (2, "")
     assert several.error.startswith("dragoman: 2 sessions are called 'second talk': sess_")
     assert f"{first[:13]}; write the id instead\n" in several.error

@@ -190,10 +190,10 @@ def test_brackets_are_told_from_text() -> None:
 
 
 def test_a_line_is_taken_apart_where_the_shell_would() -> None:
-    line = 'git diff | dragoman run --format json "Review this:" - > review.jsonl && ./dev run'
+    line = 'git diff | dragoman run --stream-json "Review this:" - > review.jsonl && ./dev run'
     assert commands_in(line) == [
         ["git", "diff"],
-        ["dragoman", "run", "--format", "json", "Review this:", "-"],
+        ["dragoman", "run", "--stream-json", "Review this:", "-"],
         ["./dev", "run"],
     ]
     assert lines_of("# nothing\ndragoman chat   # a conversation\n") == ["dragoman chat"]

@@ -54,7 +54,7 @@ GEMINI = 'dragoman run --agent gemini "explain this project"'
 AGENTS = "dragoman agents list"
 SESSIONS = "dragoman sessions list --cwd ."
 MEND = 'dragoman run --mode sandbox --allow edit --timeout 600 "fix the failing test test_add"'
-REVIEW = 'git diff | dragoman run --format json "Review this:" - > review.jsonl'
+REVIEW = 'git diff | dragoman run --stream-json "Review this:" - > review.jsonl'
 CHATS = ("dragoman chat", "dragoman chat --resume", "dragoman chat -- opencode acp")
 SERVE = "dragoman serve --port 8790"
 REMOTE = "dragoman chat -- dragoman connect http://127.0.0.1:8790 --token-file token.txt"
@@ -276,8 +276,8 @@ def test_the_larger_agent_reviews_and_remembers(project: Path, monkeypatch: pyte
     (project / "long.py").write_text("x = 1\n" + "#" * 100 + "\n")
     agent = f"-- python {ROOT}/examples/reviewer.py"
     assert run(f"dragoman run long.py {agent}", project) == "Longer than 120: no line.\n"
-    strict = json.loads(run(f"dragoman run --format json --mode strict long.py {agent}", project).splitlines()[-1])
-    again = run(f"dragoman run --session {strict['sessionId']} /past {agent}", project)
+    strict = json.loads(run(f"dragoman run --stream-json --mode strict long.py {agent}", project).splitlines()[-1])
+    again = run(f"dragoman run --resume {strict['sessionId']} /past {agent}", project)
     assert again == "long.py: 1 long lines\n"
 
 

@@ -108,7 +108,7 @@ def test_acpx_is_sent_what_a_server_sees(tmp_path: Path, case: Case) -> None:
 def test_our_own_command_shows_what_a_server_sees(tmp_path: Path, case: Case) -> None:
     env = environment(tmp_path, case)
     model = ["--model", f"script:{script(tmp_path, case)}", "--mode", "workspace-write"]
-    out = run([*DRAGOMAN, "run", *model, "--format", "json", "go"], tmp_path / "work", env)
+    out = run([*DRAGOMAN, "run", *model, "--stream-json", "go"], tmp_path / "work", env)
     found = [one for line in out.splitlines() for one in problems(json.loads(line))]
     assert {(one["line"], str(one["code"])) for one in found} == {(2, CODES[case.server])}
     findings = json.loads(run([*DRAGOMAN, "doctor", "--json"], tmp_path, env))["findings"]

@@ -58,7 +58,7 @@ def test_the_installed_program_is_the_wheels(bare: Bare, tmp_path: Path) -> None
 
 
 def test_the_agent_works_without_any_extra(bare: Bare, tmp_path: Path) -> None:
-    done = bare.run("run", "--model", "demo", "--format", "json", "list", cwd=tmp_path)
+    done = bare.run("run", "--model", "demo", "--stream-json", "list", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     end = json.loads(done.stdout.splitlines()[-1])
     assert (end["type"], end["stopReason"]) == ("result", "end_turn")

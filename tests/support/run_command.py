@@ -23,7 +23,7 @@ class Done:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """`--format json`, read strictly: every line is one object, and nothing in it acts on a terminal."""
+        """`--stream-json`, read strictly: every line is one object, and nothing in it acts on a terminal."""
         assert all(character.isprintable() for line in self.out.splitlines() for character in line)
         return [json.loads(line) for line in self.out.splitlines()]
 

@@ -211,7 +211,7 @@ def events_page() -> str:
         (
             "`dragoman.vocabulary.events`: what an agent tells about a session. They are frozen values, and the same "
             "whatever version of the protocol is spoken. The middle column is the event's name in version 2, and the "
-            "`type` of a line of `dragoman run --format json`."
+            "`type` of a line of `dragoman run --stream-json`."
         ),
     ]
     rows = ["| class | name | what it is | fields |", "|---|---|---|---|"]

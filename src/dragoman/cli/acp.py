@@ -2,7 +2,14 @@
 
 import argparse
 
-from dragoman.cli.common_options import Commands, add_command, add_max_cost, add_thinking
+from dragoman.cli.common_options import (
+    Commands,
+    add_command,
+    add_max_cost,
+    add_own_agent_options,
+    add_resume,
+    add_thinking,
+)
 from dragoman.cli.errors import print_error
 from dragoman.cli.worktrees import add_worktree_option
 
@@ -36,20 +43,15 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         metavar="D",
         help="speak the dialect of another system: iac-code, elephant, agentao, simse; without it, plain ACP",
     )
-    parser.add_argument("--model", metavar="M", help="model to use: provider/name, demo, script:FILE")
+    parser.add_argument("-m", "--model", metavar="M", help="model to use: provider/name, demo, script:FILE")
     parser.add_argument(
         "--mode", metavar="MODE", help="what it may do without asking; ask is the default. `full` is full-access"
     )
-    parser.add_argument(
-        "--resume",
-        metavar="ID",
-        nargs="?",
-        const="",
-        help="the first new session continues session ID, or the newest one of its folder",
-    )
+    add_resume(parser, "the first new session goes on with session ID; without one, as --continue does")
     add_worktree_option(parser)
     add_thinking(parser)
     add_max_cost(parser)
+    add_own_agent_options(parser)
     return parser
 
 
@@ -71,6 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
             worktree=arguments.worktree,
             max_cost=arguments.max_cost,
             thinking=arguments.thinking,
+            model_calls=arguments.max_turns,
+            system_prompt=_instructions(arguments.system_prompt_file),
         )
     except UsageError as error:
         return print_error(str(error))
@@ -87,6 +91,25 @@ def run(arguments: argparse.Namespace) -> int:
     core.at_a_terminal = "waiting for an editor on stdin; for a person: dragoman chat"
     agent.run(trace=trace)
     return 0
+
+
+def _instructions(file: str | None) -> str:
+    """Return the instructions that stand in a file; empty where none was named. Raise `CommandError` for a bad file."""
+    if file is None:
+        return ""
+    from dragoman.cli.errors import CommandError
+    from dragoman.coder.system_prompt import SYSTEM_PROMPT_BYTES
+    from dragoman.host.regular_file import read_regular
+
+    try:
+        data = read_regular(file, SYSTEM_PROMPT_BYTES + 1)
+        text = data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise CommandError(f"--system-prompt-file {file}: {reason}") from None
+    if len(data) > SYSTEM_PROMPT_BYTES or not text.strip():
+        raise CommandError(f"--system-prompt-file {file}: it is empty, or longer than {SYSTEM_PROMPT_BYTES:,} bytes")
+    return text
 
 
 def _record(error: Exception) -> None:

@@ -65,7 +65,7 @@ def _withheld_keys_text(target: Target) -> str:
 
 
 def error_fields(error: BaseException | None) -> dict[str, object]:
-    """Return an error as `--format json` has it: an error answer with its code and all of its data."""
+    """Return an error as `--json` and `--stream-json` has it: an error answer with its code and all of its data."""
     if not isinstance(error, RequestFailed):
         return {"message": str(error)}
     fields: dict[str, object] = {"code": error.code, "message": error.message}

@@ -47,10 +47,13 @@ def our_setup(
     worktree: str | None = None,
     max_cost: float | None = None,
     thinking: str | None = None,
+    model_calls: int | None = None,
+    system_prompt: str = "",
 ) -> Setup:
     """Models, mode and servers, within the administrator's bounds. `private`: paths out of reach of a served agent.
     `worktree`: a name, or empty for any, of the git worktree that each new session gets. `max_cost`: dollars that a
-    turn may cost, and `thinking` the level of thought, in the place of the settings.
+    turn may cost, `thinking` the level of thought and `model_calls` how many of them a turn may make, in the place of
+    the settings. `system_prompt`: instructions in the place of ours.
 
     `CommandError` for what can be seen to be wrong before the first request.
     """
@@ -101,7 +104,7 @@ def our_setup(
         hooks=own_path("hooks.json"),
         trust=own_path("trust.json"),
         notes=os.path.dirname(own_path("AGENTS.md")),
-        model_calls=settings.number("max_turn_requests"),
+        model_calls=model_calls or settings.number("max_turn_requests"),
         compact_above=_part_of_window(settings.number("compact_above")),
         thought_level=thinking or settings.text("thought_level"),
         servers=lambda cwd: mcp_servers(settings, cwd),
@@ -119,6 +122,7 @@ def our_setup(
         spend=_spend(settings, max_cost),
         retries=_retries(settings),
         language_servers=language_servers(settings),
+        system_prompt=system_prompt,
     )
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from dragoman.cli.common_options import Commands, add_command
+from dragoman.cli.common_options import CHOOSE, Commands, add_command, add_resume
 from dragoman.cli.errors import print_error
 from dragoman.cli.target import add_from_session, add_target
 from dragoman.cli.worktrees import add_worktree_option
@@ -17,7 +17,7 @@ completes /commands and @paths. Ctrl-C cancels the turn, or clears
 the line (Up brings it back); twice on an empty line it leaves, as Ctrl-D does.
 
   dragoman chat
-  dragoman chat --resume
+  dragoman chat --continue
   dragoman chat -- gemini --acp
   dragoman chat --agent https://agents.example.org --cwd /srv/app
 
@@ -38,9 +38,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     add_target(parser)
     add_worktree_option(parser)
     add_from_session(parser)
-    parser.add_argument(
-        "--resume", metavar="ID", nargs="?", const="", help="continue session ID, or the newest one of the folder"
-    )
+    add_resume(parser, "go on with session ID; without one you choose from a list", without_id=CHOOSE)
     return parser
 
 

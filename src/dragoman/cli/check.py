@@ -53,7 +53,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     prompts.add_argument("--prompt", metavar="TEXT", help="a prompt for a short turn")
     prompts.add_argument("--slow-prompt", metavar="TEXT", help="a prompt for a turn of many seconds, to be cancelled")
     prompts.add_argument("--permission-prompt", metavar="TEXT", help="a prompt for which the agent asks for permission")
-    prompts.add_argument("--cwd", metavar="DIR", help="folder of the sessions; without it an empty one is made")
+    prompts.add_argument("-C", "--cwd", metavar="DIR", help="folder of the sessions; without it an empty one is made")
     agent = parser.add_argument_group("the agent")
     agent.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help="a variable for the agent")
     agent.add_argument("--login", metavar="METHOD", help="log in with this method before sessions are opened")

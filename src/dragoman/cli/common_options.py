@@ -4,6 +4,8 @@ Part of every start: imports nothing but `argparse`.
 """
 
 import argparse
+from argparse import SUPPRESS
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from dragoman.version import VERSION
@@ -14,6 +16,10 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 # Those of `coder.models.descriptions`, and of `logging`, which are not imported for this.
 THOUGHT_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+# What `--resume` and `--continue` without an id ask for.
+NEWEST: Final = ""
+CHOOSE: Final = "?"
 
 
 def add_common_options(parser: argparse.ArgumentParser, *, log_level: bool) -> None:
@@ -30,10 +36,61 @@ def add_common_options(parser: argparse.ArgumentParser, *, log_level: bool) -> N
     common.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
 
 
+class FormerSpelling(argparse.Action):
+    """An option as the release before this one had it: it works, and says on stderr how it is written now.
+
+    `const` is the option of now; one that takes a value takes it here too. `--help` does not show it.
+    """
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        from dragoman.cli.errors import print_notice
+
+        print_notice(f"{option} is written {self.const} now; the next release does not know {option} any more")
+        setattr(namespace, self.dest, values)
+
+
+def add_former(
+    parser: "argparse._ActionsContainer",
+    former: str,
+    now: str,
+    dest: str,
+    *,
+    convert: "Callable[[str], str]" = str,
+) -> None:
+    """Declare a former spelling of an option that takes a value; `convert` makes of it what it is now."""
+    parser.add_argument(
+        former, dest=dest, action=FormerSpelling, const=now, type=convert, default=SUPPRESS, help=SUPPRESS
+    )
+
+
 def add_max_cost(parser: argparse.ArgumentParser) -> None:
     """Add `--max-cost`."""
     parser.add_argument(
         "--max-cost", metavar="DOLLARS", type=_dollars, help="stop a turn whose model calls have cost so much"
+    )
+
+
+def add_own_agent_options(parser: argparse.ArgumentParser) -> None:
+    """Add what a caller chooses of one start of our own agent: how long it may go on, and its instructions."""
+    parser.add_argument(
+        "--max-turns", metavar="N", type=_count, help="stop a turn of Dragoman's own agent after N model requests"
+    )
+    parser.add_argument(
+        "--system-prompt-file",
+        metavar="F",
+        type=_absolute,
+        help="instructions for Dragoman's own agent, in the place of its own; its notes and tools stay",
+    )
+
+
+def add_resume(parser: argparse.ArgumentParser, help: str, *, without_id: str = NEWEST) -> None:
+    """Declare `--resume [ID]` and `--continue`. `without_id`: what `--resume` alone means, `NEWEST` or `CHOOSE`."""
+    resuming = parser.add_mutually_exclusive_group()
+    resuming.add_argument("--resume", metavar="ID", nargs="?", const=without_id, help=help)
+    resuming.add_argument(
+        "--continue", dest="resume", action="store_const", const=NEWEST, help="go on with the newest of the folder"
     )
 
 
@@ -56,6 +113,18 @@ def database_url(text: str) -> str:
         return check_url(text)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _absolute(file: str) -> str:
+    import os
+
+    return os.path.abspath(os.path.expanduser(file))
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 1_000_000):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
 
 
 def _dollars(text: str) -> float:

@@ -32,7 +32,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
     parser = add_command(commands, "doctor", "check the installation and try one turn", _DESCRIPTION)
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--model", metavar="M", help="look at this model, not at the one of the settings")
+    parser.add_argument("-m", "--model", metavar="M", help="look at this model, not at the one of the settings")
     return parser
 
 

@@ -15,6 +15,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.agent.history import History
+from dragoman.cli.changed_files import changed_files
 from dragoman.cli.errors import CommandError
 from dragoman.cli.text_width import harmless_line, harmless_output
 from dragoman.store.contract import Record, SessionMeta, StoreFailed
@@ -25,7 +26,7 @@ from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Content, Resource, Text, TextResource, text_of
 from dragoman.vocabulary.hello import AgentCapabilities
 from dragoman.vocabulary.options import PlanItems
-from dragoman.vocabulary.tools import ContentItem, Diff, FileChange
+from dragoman.vocabulary.tools import ContentItem
 
 if TYPE_CHECKING:
     from dragoman.cli.target import Target
@@ -221,16 +222,7 @@ def _call_line(call: events.ToolCallUpdate) -> str:
 
 def _changed_files(history: History, cwd: str) -> list[str]:
     """Return a line for each file that a call has changed, with the last thing that happened to it."""
-    changed: dict[str, str] = {}
-    for event in history.replay_events():
-        if not isinstance(event, events.ToolCallUpdate) or event.status in ("failed", "cancelled", "pending"):
-            continue
-        for item in event.content or []:
-            for change in item.changes if isinstance(item, Diff) else ():
-                if isinstance(change, FileChange):
-                    before, now = changed.pop(change.path, ""), change.operation
-                    # Added and then changed again: to the next agent it is a new file.
-                    changed[change.path] = before if (before, now) == ("add", "modify") else now
+    changed = changed_files(history.replay_events())
     lines = [f"- {harmless_line(_relative(path, cwd))} ({harmless_line(what)})" for path, what in changed.items()]
     left = len(lines) - CHANGED_FILES
     return lines if left <= 0 else [f"- ({left:,} more, changed before these)", *lines[left:]]

@@ -121,8 +121,10 @@ def _command_of(given: Sequence[str]) -> str:
 
 def _run(given: Sequence[str]) -> int:
     if not given:
-        command_line().print_help(sys.stderr)
-        return 2
+        if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+            command_line().print_help(sys.stderr)
+            return 2
+        given = ["chat"]
     if given[0] == "--version":  # no command has to be loaded for that
         print(f"dragoman {VERSION}")
         return 0

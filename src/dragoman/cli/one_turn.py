@@ -1,7 +1,7 @@
 """One turn with an agent, from its start to an exit code: what `dragoman run` does.
 
-Promise: however it ends, the agent and what it started are gone, and with `--format json` the last line is the result.
-Ctrl-C, a signal and a timeout cancel politely first; a second Ctrl-C leaves at once.
+Promise: however it ends, the agent and what it started are gone, and in JSON the last line is the result. Ctrl-C, a
+signal and a timeout cancel politely first; a second Ctrl-C leaves at once.
 """
 
 import argparse
@@ -14,9 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from dragoman.cli.agent_connection import connect_to, find_own_session, reopen_session, set_chosen_options
 from dragoman.cli.agent_failures import error_fields, failure_sentence, is_a_bug, refusal_of_own_agent
+from dragoman.cli.common_options import NEWEST
 from dragoman.cli.errors import FAILED, USAGE, CommandError, print_error
 from dragoman.cli.failed_changes import FailedChanges
 from dragoman.cli.offered_services import Offer, denial_summary
@@ -27,12 +29,22 @@ from dragoman.cli.terminal.sanitize import sanitize, sanitize_line
 from dragoman.cli.terminal.stderr import Stderr
 from dragoman.errors import DragomanError, RequestFailed, TimedOut, UsageError
 from dragoman.host.failure_text import failure_text
-from dragoman.vocabulary.events import Notice, ToolCallContentChunk, ToolCallUpdate, UsageChanged
+from dragoman.vocabulary.events import (
+    AgentMessage,
+    AgentMessageChunk,
+    Notice,
+    ToolCallContentChunk,
+    ToolCallUpdate,
+    UsageChanged,
+)
+from dragoman.vocabulary.state import SessionState
 
 if TYPE_CHECKING:
     from dragoman.cli.handoff import SessionRecord
+    from dragoman.cli.output_schema import OutputSchema
     from dragoman.cli.terminal.event_text import EventText
     from dragoman.cli.terminal.json_lines import JsonLines
+    from dragoman.cli.terminal.json_result import JsonResult
     from dragoman.cli.terminal.notifier import Notifier
     from dragoman.cli.terminal.questions import TerminalQuestions
     from dragoman.cli.terminal.turn_screen import TurnScreen
@@ -52,9 +64,11 @@ CANCELLED: Final = 130
 _CODES: Final = {"end_turn": OK, "refusal": 3, "max_tokens": 4, "max_turn_requests": 4, "cancelled": CANCELLED}
 # A turn that was cancelled may take so long to end by itself.
 CANCEL_SECONDS: Final = 3.0
+# Turns in all that an answer which has to fit a schema may take.
+ATTEMPTS: Final = 3
 # Denials and pieces of noise that are told one by one.
 _MOST_LINES: Final = 5
-# Refusals of a person that the result of `--format json` names.
+# Refusals of a person that the result in JSON names.
 _REFUSALS: Final = 100
 # Of one notice, or one piece of trouble.
 _SENTENCE: Final = 1000
@@ -64,14 +78,20 @@ class OneTurn:
     """One run of `dragoman run`: a prompt, its turn and the exit code."""
 
     def __init__(
-        self, arguments: argparse.Namespace, target: Target, folder: str, words: Sequence[str], piped: str | None
+        self,
+        arguments: argparse.Namespace,
+        target: Target,
+        folder: str,
+        words: Sequence[str],
+        piped: str | None,
+        schema: "OutputSchema | None" = None,
     ) -> None:
         self._arguments = arguments
         self._target = target
         self._folder = folder
         self._prompt_words = words
         self._piped = piped
-        self._json: JsonLines | None = None
+        self._json: JsonLines | JsonResult | None = None
         self._screen: TurnScreen
         self._event_text: EventText
         self._offer: Offer | None = None  # until the agent is being connected
@@ -81,6 +101,10 @@ class OneTurn:
         self._session_id: str | None = None
         self._stop_reason = ""
         self._usage: Usage | None = None
+        self._schema = schema
+        self._answer = SessionState()  # the agent's messages of the turn that runs, where they have to fit the schema
+        self._output: object = None  # what was answered, by that schema
+        self._misfit = "there was no answer"  # what is wrong with it
         self._cost: Cost | None = None  # of the session, as the agent has told it last
         self._error: dict[str, object] | None = None
         self._noise = 0
@@ -102,17 +126,27 @@ class OneTurn:
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, ASYNC230
         self._screen = TurnScreen(sys.stdout, sys.stderr)
         self._event_text = EventText()
-        if self._arguments.format == "json":
+        if self._arguments.format == "stream-json":
             from dragoman.cli.terminal.json_lines import JsonLines
 
             self._json = JsonLines(sys.stdout.write)
+        elif self._arguments.format == "json" or self._schema is not None:
+            from dragoman.cli.terminal.json_result import JsonResult
+
+            self._json = JsonResult(sys.stdout.write, output_alone=self._arguments.format == "text")
         try:
             code = await self._run_supervised()
             if self._json is not None:
                 denied = [] if self._offer is None else [denial.as_json() for denial in self._offer.denials]
                 denied += self._refusals
                 self._json.result(
-                    self._session_id, self._stop_reason or "error", self._usage, self._error, denied, self._cost
+                    self._session_id,
+                    self._stop_reason or "error",
+                    self._usage,
+                    self._error,
+                    denied,
+                    self._cost,
+                    output=UNSET if self._schema is None or self._misfit else self._output,
                 )
             sys.stdout.flush()
         except BrokenPipeError:
@@ -180,10 +214,30 @@ class OneTurn:
             stack.push_async_callback(recordings.close)
             self._recorder = recordings.of(conversation.id, self._folder)
         await set_chosen_options(conversation, self._target, self._arguments, is_reopened=wanted is not None)
-        prompt = self._prompt(client)
+        await self._prompt_until_it_fits(conversation, self._prompt(client), stack)
+
+    async def _prompt_until_it_fits(
+        self, conversation: "Conversation", prompt: "str | list[Content]", stack: AsyncExitStack
+    ) -> None:
+        """Run the turn; where the answer has to fit a schema and does not, run another that says so."""
+        self._stderr.begin()
+        for attempt in range(1, ATTEMPTS + 1):
+            await self._take_turn(conversation, prompt, stack)
+            if self._schema is None or self._stop_reason != "end_turn":
+                return
+            checked = self._schema.check(self._answer.text(AgentMessage))
+            self._output, self._misfit = checked
+            if not checked.complaint or attempt == ATTEMPTS:
+                return
+            self._print_warning(f"asking again, because the answer does not fit: {checked.complaint}")
+            prompt = self._schema.again(checked.complaint)
+
+    async def _take_turn(
+        self, conversation: "Conversation", prompt: "str | list[Content]", stack: AsyncExitStack
+    ) -> None:
+        self._answer = SessionState()
         ticking = asyncio.ensure_future(self._screen.tick(lambda: self._event_text.running))
         stack.callback(ticking.cancel)
-        self._stderr.begin()
         turn = self._turn = conversation.prompt(prompt)
         try:
             async for event in turn:
@@ -191,7 +245,7 @@ class OneTurn:
                 self._show([event, *turn.ready()])
         finally:
             ticking.cancel()
-            self._stop_reason, self._usage = turn.stop_reason, turn.usage
+            self._stop_reason, self._usage = turn.stop_reason, _sum(self._usage, turn.usage)
             self._note_usage(turn.usage)
             if self._json is None:
                 self._screen.show(self._event_text.finish())
@@ -223,7 +277,8 @@ class OneTurn:
         return [*blocks, *self._record.blocks(client.agent.capabilities)]
 
     def _words(self, client: "Client") -> "str | list[Content]":
-        text, typed = self._text(), " ".join(self._prompt_words)
+        text = self._text() + ("" if self._schema is None else self._schema.instructions)
+        typed = " ".join([*self._prompt_words, *self._arguments.image])
         if "@" not in typed:
             return text
         from dragoman.cli.terminal.attachments import prompt_with_files
@@ -309,14 +364,14 @@ class OneTurn:
 
     async def _session_to_resume(self) -> str | None:
         """Return the session to go on with. Where it is one of ours we know its folder, and work there."""
-        wanted: str | None = self._arguments.session
+        wanted: str | None = self._arguments.resume
         if self._arguments.from_session is not None:
             from dragoman.cli.handoff import read_from_session
 
             wanted, self._record, self._folder = await read_from_session(
-                self._arguments, "--session", wanted, self._folder, self._target
+                self._arguments, "--resume", wanted, self._folder, self._target
             )
-        if wanted is None or not self._target.ours:
+        if not wanted or not self._target.ours:
             return wanted
         wanted, stored_folder = await find_own_session(wanted, self._folder)
         if self._arguments.cwd is None:
@@ -325,11 +380,15 @@ class OneTurn:
 
     async def _session(self, client: "Client", wanted: str | None) -> "Conversation":
         if wanted is None:
-            return await client.new_session(self._folder)
+            return await client.new_session(self._folder, additional_directories=self._arguments.add_dir)
+        if wanted == NEWEST:
+            from dragoman.cli.terminal.folder_sessions import FolderSessions
+
+            wanted = await FolderSessions(self._target, self._folder).newest(client)
         try:
             return await reopen_session(client, wanted, self._folder, replay=False)
         except RequestFailed as error:
-            raise CommandError(f"--session {wanted}: {sanitize_line(failure_text(error))}") from error
+            raise CommandError(f"--resume {wanted}: {sanitize_line(failure_text(error))}") from error
 
     def _show(self, events: "Sequence[AnyEvent]") -> None:
         for event in events:
@@ -337,6 +396,8 @@ class OneTurn:
                 self._recorder.record(event)
             if event.__class__ is UsageChanged:
                 self._note_cost(event)
+            if self._schema is not None and isinstance(event, AgentMessage | AgentMessageChunk):
+                self._answer.apply(event)
             if event.__class__ is ToolCallUpdate or event.__class__ is ToolCallContentChunk:
                 self._changes.apply(event)
         if self._json is not None:
@@ -430,6 +491,9 @@ class OneTurn:
             return DENIED
         if code not in (OK, CANCELLED):
             self._screen.say(f"dragoman: the turn ended early: {self._stop_reason}")
+        if self._schema is not None and code == OK and self._misfit:
+            sentence = f"the answer does not fit the schema: {self._misfit}"
+            return self._fail(sentence, {"message": sentence})
         if self._screen.answer_alone or self._json is not None:  # else each call was shown, and how it ended
             for sentence in self._changes.sentences()[:_MOST_LINES]:
                 self._screen.say(f"dragoman: a change failed: {sanitize_line(sentence)[:_SENTENCE]}")
@@ -451,3 +515,13 @@ class OneTurn:
         self._error = error
         self._screen.pause()
         return print_error(sanitize(sentence), code)
+
+
+def _sum(one: "Usage | None", other: "Usage | None") -> "Usage | None":
+    """Return what two turns have used together."""
+    if one is None or other is None:
+        return one or other
+    names = one.__struct_fields__
+    found = {name: (getattr(one, name), getattr(other, name)) for name in names}
+    sums = {name: a + b for name, (a, b) in found.items() if isinstance(a, int) and isinstance(b, int)}
+    return replace(other, **sums)

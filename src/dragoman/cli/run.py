@@ -1,10 +1,18 @@
 """`dragoman run`: one prompt to any agent, for people, scripts and CI."""
 
 import argparse
+import os
 import sys
 from typing import Final
 
-from dragoman.cli.common_options import Commands, add_command, add_max_cost
+from dragoman.cli.common_options import (
+    Commands,
+    add_command,
+    add_former,
+    add_max_cost,
+    add_own_agent_options,
+    add_resume,
+)
 from dragoman.cli.decode_input import decode_input
 from dragoman.cli.errors import CommandError
 from dragoman.cli.target import add_allow, add_from_session, add_target
@@ -19,7 +27,7 @@ answer alone.
 _EPILOG = """\
   dragoman run "Explain @src/main.py"
   dragoman run --allow edit "Fix the typo in the README" -- gemini --acp
-  git diff | dragoman run --format json "Review this:" -
+  git diff | dragoman run --stream-json "Review this:" -
   dragoman run --agent https://agents.example.org --cwd /srv/app "What is new?"
 
 A word - stands for what comes on stdin, and @path for a file that goes along
@@ -58,10 +66,42 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     add_worktree_option(parser)
     add_from_session(parser)
     add_max_cost(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="json is one event a line")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument(
+        "--json",
+        dest="format",
+        action="store_const",
+        const="json",
+        help="print one JSON object at the end: the answer, and what was used, changed and denied",
+    )
+    output.add_argument(
+        "--stream-json",
+        dest="format",
+        action="store_const",
+        const="stream-json",
+        help="print each event as a JSON line",
+    )
+    add_former(output, "--format", "--stream-json", "format", convert=_former_format)
+    parser.set_defaults(format="text")
     add_allow(parser)
     parser.add_argument("--timeout", metavar="S", type=_seconds, help="cancel the turn after S seconds")
-    parser.add_argument("--session", metavar="ID", help="continue this session: its id, or its title")
+    add_resume(parser, "go on with this session, its id or its title; without one, as --continue does")
+    add_former(parser, "--session", "--resume", "resume")
+    parser.add_argument(
+        "--image", metavar="FILE", action="append", default=[], type=_image, help="a picture for the prompt; repeatable"
+    )
+    parser.add_argument(
+        "--output-schema", metavar="FILE", help="print an answer that is JSON and fits the JSON schema in FILE"
+    )
+    parser.add_argument(
+        "--add-dir",
+        metavar="DIR",
+        action="append",
+        default=[],
+        type=_folder,
+        help="a further folder of a new session, where the agent takes that; repeatable",
+    )
+    add_own_agent_options(parser)
     return parser
 
 
@@ -73,20 +113,55 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.worktrees import chosen_worktree
 
     if not arguments.prompt:
-        raise CommandError(_no_prompt(arguments.worktree))
+        raise CommandError(_no_prompt(arguments))
     typed, piped = _prompt(arguments.prompt)
     target = chosen_target(arguments)
-    if arguments.max_cost is not None and not target.ours:
-        raise CommandError("--max-cost holds back Dragoman's own agent alone; another agent keeps no account for us")
+    if not target.ours:
+        _refuse_own_options(arguments)
     folder = chosen_worktree(arguments, target, chosen_folder(arguments, target))
-    single_turn = OneTurn(arguments, target, folder, typed, piped)
+    schema = None
+    if arguments.output_schema is not None:
+        from dragoman.cli.output_schema import read_output_schema
+
+        schema = read_output_schema(arguments.output_schema)
+    single_turn = OneTurn(arguments, target, folder, typed, piped, schema)
     return background.run(single_turn.perform())
 
 
-def _no_prompt(worktree: str | None) -> str:
-    """Return what to write where there is no prompt; a word behind `--worktree` was taken as the worktree's name."""
-    if worktree:
-        return f"there is no prompt: {worktree!r} was taken as the worktree's name; write --worktree=NAME PROMPT"
+def _refuse_own_options(arguments: argparse.Namespace) -> None:
+    if arguments.max_cost is not None:
+        raise CommandError("--max-cost holds back Dragoman's own agent alone; another agent keeps no account for us")
+    for option in ("--max-turns", "--system-prompt-file"):
+        if getattr(arguments, option[2:].replace("-", "_")) is not None:
+            raise CommandError(f"{option} is for Dragoman's own agent alone")
+
+
+def _former_format(text: str) -> str:
+    if text not in ("text", "json"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither text nor json")
+    return "stream-json" if text == "json" else text
+
+
+def _image(text: str) -> str:
+    """Return the picture as it is named in a prompt."""
+    if not os.path.isfile(os.path.expanduser(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no file")
+    return f'@"{os.path.abspath(os.path.expanduser(text))}"'
+
+
+def _folder(text: str) -> str:
+    folder = os.path.abspath(os.path.expanduser(text))
+    if not os.path.isdir(folder):
+        raise argparse.ArgumentTypeError(f"{text!r} is no folder")
+    return folder
+
+
+def _no_prompt(arguments: argparse.Namespace) -> str:
+    """Return what to write where there is no prompt: it may have been taken for what an option wants."""
+    for option, given in (("--worktree", arguments.worktree), ("--resume", arguments.resume)):
+        if given:
+            what = "the worktree's name" if option == "--worktree" else "a session"
+            return f"there is no prompt: {given!r} was taken as {what}; write {option}=NAME PROMPT"
     return 'there is no prompt; write dragoman run "PROMPT"'
 
 

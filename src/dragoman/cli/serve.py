@@ -56,7 +56,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         help="serve this agent of `dragoman agents` in place of our own (dragoman); several are at /acp/NAME, and the "
         "first at /acp as well",
     )
-    parser.add_argument("--model", metavar="M", help="model to use: provider/name, demo, script:FILE")
+    parser.add_argument("-m", "--model", metavar="M", help="model to use: provider/name, demo, script:FILE")
     parser.add_argument("--mode", metavar="MODE", help="what it may do without asking; ask is the default")
     add_thinking(parser)
     parser.add_argument(
@@ -94,7 +94,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write into the decision log of each session also what was decided about: commands, paths, rules",
     )
-    running.add_argument("--quiet", action="store_true", help="tell failures, and nothing else but a new token")
+    running.add_argument("-q", "--quiet", action="store_true", help="tell failures, and nothing else but a new token")
     running.add_argument(
         "--grace",
         metavar="S",

@@ -37,7 +37,9 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     listing = add_action(
         actions, "list", "the sessions there are, the newest first", as_json="one JSON array of sessions"
     )
-    listing.add_argument("--cwd", metavar="DIR", help="only sessions of this folder, and of worktrees made for it")
+    listing.add_argument(
+        "-C", "--cwd", metavar="DIR", help="only sessions of this folder, and of worktrees made for it"
+    )
     listing.add_argument("--all", action="store_true", help="archived ones too")
     listing.add_argument("--limit", metavar="N", type=_count, help="at most so many")
     show = add_action(actions, "show", "a session as a transcript", as_json="one JSON array of events")
@@ -46,7 +48,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     export = add_action(actions, "export", "a session's events, or a document", as_json="the same as --format jsonl")
     export.add_argument("id", metavar="ID")
     export.add_argument("--format", choices=("jsonl", "markdown"), help="jsonl, an event a line, is the default")
-    export.add_argument("--output", metavar="FILE", help="write there and not to stdout")
+    export.add_argument("-o", "--output", metavar="FILE", help="write there and not to stdout")
     audit = add_action(actions, "audit", "who allowed or refused what, a JSON object a line", as_json="the same")
     audit.add_argument("id", metavar="ID")
     fork = add_action(

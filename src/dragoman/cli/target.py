@@ -80,11 +80,11 @@ def _holds_home(folder: str) -> bool:
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Declare the options, and `-- CMD ...`: argparse would give what stands there to the other arguments."""
-    parser.add_argument("--cwd", metavar="DIR", help="the folder to work in; the current one if not given")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="the folder to work in; the current one if not given")
     parser.add_argument("--agent", metavar="NAME", help="a name from `dragoman agents list`, or the URL of an agent")
     parser.add_argument("--token-file", metavar="F", help="the token for an address; else it is in DRAGOMAN_TOKEN")
     add_trust(parser)
-    parser.add_argument("--model", metavar="M", help="model to use, where the agent lets you choose")
+    parser.add_argument("-m", "--model", metavar="M", help="model to use, where the agent lets you choose")
     parser.add_argument("--mode", metavar="MODE", help="the agent's mode, such as ask, plan or workspace-write")
     parser.add_argument("--thinking", metavar="LEVEL", help="how hard the model thinks, such as off, low or high")
     parser.add_argument("--show-stderr", action="store_true", help="show what the agent writes to stderr, as it comes")
@@ -187,7 +187,7 @@ def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:
 def _own_target(arguments: argparse.Namespace) -> Target:
     # -P: a module in the folder we work in is not ours to load, whatever it is called.
     command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp"]
-    for name in ("model", "mode", "max_cost"):
+    for name in ("model", "mode", "max_cost", "max_turns", "system_prompt_file"):
         if (value := getattr(arguments, name, None)) is not None:
             command += [f"--{name.replace('_', '-')}", str(value)]
     if (arguments.model or "").lower() == "offline":

@@ -407,7 +407,9 @@ class SessionRuntime:
         return Answering(model, await self.system_prompt(), level_for(model, self._thought_level()))
 
     async def system_prompt(self) -> str:
-        """Return the system prompt for the model that is chosen now."""
+        """Return the system prompt for the model that is chosen now, or the one that the user has written."""
+        if self._setup.system_prompt:
+            return self._setup.system_prompt
         return await asyncio.to_thread(system_prompt, family_of(self.model.name))
 
     def _make_briefing(self, skills: Callable[[], Sequence[PromptFile]] = tuple) -> SessionBriefing:

@@ -103,6 +103,7 @@ class Setup:
         retries: "RetryPolicy | None" = None,
         language_servers: "Callable[[], Sequence[ServerSpec]]" = tuple,
         server_timeouts: "ServerTimeouts | None" = None,
+        system_prompt: str = "",
     ) -> None:
         self.models: Final = models
         self.environment: Final = environment
@@ -140,6 +141,8 @@ class Setup:
         # Those to look for with the first prompt of a session, and how long they may take; None: as long as they may.
         self.language_servers: Final = language_servers
         self.server_timeouts: Final = server_timeouts
+        # In the place of our own instructions, for every family of models; empty: ours.
+        self.system_prompt: Final = system_prompt
         self._spend = spend
         self._day_spending: DaySpending | None = None
         self._managed = managed

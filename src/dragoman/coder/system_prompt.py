@@ -10,6 +10,9 @@ import re
 from importlib.resources import files
 from typing import Final, Literal
 
+# Of instructions that a user has written.
+SYSTEM_PROMPT_BYTES: Final = 64 * 1024
+
 ModelFamily = Literal["anthropic", "openai", "google", "other"]
 
 _FAMILIES: Final[tuple[tuple[ModelFamily, "re.Pattern[str]"], ...]] = (

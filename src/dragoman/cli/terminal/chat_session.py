@@ -18,6 +18,7 @@ from dragoman.cli.agent_connection import (
     set_chosen_options,
 )
 from dragoman.cli.agent_failures import failure_sentence, is_a_bug, refusal_of_own_agent
+from dragoman.cli.common_options import CHOOSE, NEWEST
 from dragoman.cli.errors import FAILED, USAGE, CommandError, print_error
 from dragoman.cli.handoff import SessionRecord, check_successor, find_record, read_from_session
 from dragoman.cli.home import own_file
@@ -185,13 +186,13 @@ class ChatSession:
         self._renderer.say("Connected again; the session goes on. What ran was perhaps cut off.", "yellow")
 
     async def _wanted(self) -> str | None:
-        """Return the session to go on with; empty is the newest. The folder of one of ours is known: we talk there."""
+        """Return the session to go on with, `NEWEST` or `CHOOSE`. The folder of one of ours is known: we talk there."""
         wanted: str | None = self._arguments.resume
         if self._arguments.from_session is not None:
             wanted, self._record, self._folder = await read_from_session(
                 self._arguments, "--resume", wanted, self._folder, self._target
             )
-        if wanted and self._target.ours:
+        if wanted not in (None, NEWEST, CHOOSE) and self._target.ours:
             wanted, stored_folder = await find_own_session(wanted, self._folder)
             self._folder = stored_folder if self._arguments.cwd is None else self._folder
         return wanted
@@ -200,6 +201,8 @@ class ChatSession:
         self._sessions = FolderSessions(self._target, self._folder)
         if wanted is None:
             await self._begin_session()
+        elif wanted == CHOOSE:
+            await self._resume(await self._sessions.choose(self._client, self._renderer.say))
         else:
             await self._resume(wanted or await self._sessions.newest(self._client))
         await set_chosen_options(self._conversation, self._target, self._arguments, is_reopened=wanted is not None)

@@ -4,7 +4,7 @@ A number means what it meant in the list that the user has seen last.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from dragoman.cli.agent_connection import find_own_session
@@ -29,10 +29,33 @@ class FolderSessions:
 
     async def newest(self, client: Client) -> str:
         """Return the id of the newest; `CommandError` if there is none."""
-        sessions = await self._list_sessions(client)
-        if not sessions:
+        self._sessions = await self._list_sessions(client)
+        if not self._sessions:
             raise CommandError("there is no session of this folder to go on with")
-        return sessions[0].session_id
+        return self._sessions[0].session_id
+
+    async def choose(self, client: Client, say: Callable[[str], object]) -> str:
+        """Ask at the terminal which one is meant, and return its id. One that stands alone needs no question.
+
+        Raises `CommandError` if there is none, or none is chosen.
+        """
+        only = await self.newest(client)
+        lines = [_line(number, info, "") for number, info in enumerate(self._sessions, 1)]
+        if len(lines) == 1:
+            return only
+        for line in lines:
+            say(line)
+        from prompt_toolkit import PromptSession
+
+        asking: PromptSession[str] = PromptSession()
+        while True:
+            try:
+                typed = (await asking.prompt_async("Which one? A number; Enter is 1, Ctrl-C leaves: ")).strip() or "1"
+            except (EOFError, KeyboardInterrupt):
+                raise CommandError("no session was chosen") from None
+            if typed.isdecimal() and 0 < int(typed[:4]) <= len(lines):
+                return self._sessions[int(typed) - 1].session_id
+            say(f"From 1 to {len(lines)}.")
 
     async def lines(self, client: Client, here: str) -> list[str]:
         """Return the list as it is shown; the session we are in is marked."""

@@ -1,4 +1,6 @@
-"""Own the output of `--format json`: one object a line, with version 2's names and fields, whatever the agent speaks.
+"""Own the output of `dragoman run --stream-json`: one object a line.
+
+Whatever the agent speaks, it has version 2's names and fields.
 
 Events are written as they come; a reader folds them, or takes the last line.
 """
@@ -37,17 +39,22 @@ class JsonLines:
         error: object,
         denied: Sequence[Mapping[str, str]] = (),
         cost: Cost | None = None,
+        *,
+        output: object = UNSET,
     ) -> None:
         """Write the last line. `denied` is what the agent wanted to do and was not allowed to; `cost` is what the
-        session has cost so far, and `usage` the tokens of the turn."""
+        session has cost so far, `usage` the tokens of the turn, `output` the answer as the value that a schema asks
+        for."""
         body: dict[str, object] = {
             "type": "result",
             "sessionId": session_id,
             "stopReason": stop_reason,
-            "usage": None if usage is None else _plain(usage),
+            "usage": None if usage is None else plain_usage(usage),
         }
         if cost is not None:
             body["cost"] = {"amount": cost.amount, "currency": cost.currency}
+        if output is not UNSET:
+            body["output"] = output
         if denied:
             body["denied"] = denied
         if error is not None:
@@ -68,7 +75,8 @@ def _typed(line: bytes, *, plain: bool) -> bytes:
     return msgspec.json.encode({"type": fields["sessionUpdate"], **fields})
 
 
-def _plain(usage: Usage) -> dict[str, object]:
+def plain_usage(usage: Usage) -> dict[str, object]:
+    """Return the tokens that a turn has used, as far as the agent has told them."""
     fields = {
         "totalTokens": usage.total_tokens,
         "inputTokens": usage.input_tokens,
