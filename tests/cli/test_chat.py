@@ -17,9 +17,8 @@ from tests.cli.pane import PATIENCE_SECONDS, Pane
 from tests.support import command as called
 from tests.support import rogue_agent
 from tests.support.editor import DRAGOMAN
-from tests.support.fork_server.client import MAIN, fork_server
+from tests.support.fork_server.client import fork_server
 from tests.support.rogue_agent import call, permission, text
-from tests.support.run_command import environment, left
 from tests.support.waiting import wait_until
 
 
@@ -537,10 +536,11 @@ def test_resize_stop_and_kill_while_asking_invent_no_answer(tmp_path: Path) -> N
 
 
 def test_no_command_at_all_is_a_chat_at_a_terminal_and_help_in_a_pipe(tmp_path: Path) -> None:
-    with fork_server().at_terminal(MAIN, env=environment(tmp_path), cwd=tmp_path, dimensions=(40, 100)) as child:
-        child.expect_exact("/help shows what there is.")
-        child.send("\x04")
-        assert left(child) == 0
-    code, out, error = called.call(DRAGOMAN_HOME=str(tmp_path / "home"))
+    home = str(tmp_path / "home")
+    with Pane(tmp_path, fork_server().dragoman(), {"DRAGOMAN_HOME": home}) as pane:
+        ready(pane)
+        pane.press("C-d")
+        assert pane.left() == 0
+    code, out, error = called.call(DRAGOMAN_HOME=home)
     assert (code, out) == (2, "")
     assert "usage: dragoman" in error
