@@ -198,3 +198,18 @@ def keep_command(parser: argparse.ArgumentParser) -> None:
         return found, rest
 
     parser.parse_known_args = parse  # type: ignore[method-assign]
+
+
+def take_words_behind_options(parser: argparse.ArgumentParser, name: str) -> None:
+    """Let the argument `name`, a list of words, stand behind an option too: `argparse` looks for it only beside the
+    argument before it. Comes before `keep_command`."""
+
+    def parse(args: Any = None, namespace: Any = None) -> Any:
+        found, rest = argparse.ArgumentParser.parse_known_args(parser, args, namespace)
+        unknown = [word for word in rest if word.startswith("-")]
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        setattr(found, name, [*getattr(found, name), *rest])
+        return found, []
+
+    parser.parse_known_args = parse  # type: ignore[method-assign]

@@ -1,11 +1,11 @@
-"""`dragoman config show`: every setting, its value, and where that comes from."""
+"""`dragoman config`: every setting, its value and where that comes from; and changes of `config.toml`."""
 
 import argparse
 import json
 import os
 from typing import TYPE_CHECKING
 
-from dragoman.cli.common_options import Commands, add_command
+from dragoman.cli.common_options import Commands, add_action, add_command
 from dragoman.cli.errors import print_error
 from dragoman.cli.managed import managed_settings
 
@@ -14,22 +14,55 @@ if TYPE_CHECKING:
 
 _NAMES = 18
 _COLUMNS = 80
-_DESCRIPTION = (
-    "Every setting, its value, and where that comes from: the administrator's file, "
-    "DRAGOMAN_KEY, config.toml, or ours. And the hooks of this folder, and whether they run. No secrets."
-)
+_DESCRIPTION = """\
+Every setting, its value, and where that comes from: the administrator's file,
+DRAGOMAN_KEY, config.toml, or ours. And the hooks of this folder, and whether
+they run. No secrets. Without an action it is `show`.
+"""
+_EPILOG = """\
+  dragoman config get model
+  dragoman config set model anthropic/claude-sonnet-5
+  dragoman config set spend.day 20
+  dragoman config unset spend.day
+  dragoman config edit
+"""
 
 
 def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = add_command(commands, "config", "show the settings and where they come from", _DESCRIPTION)
-    parser.add_argument("action", choices=("show",), nargs="?", default="show", help="show is all there is")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser = add_command(commands, "config", "show and change the settings", _DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument("--json", action="store_true", help="as of `show`")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions")
+    show = add_action(actions, "show", "all settings, and where each comes from")
+    show.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
+    getting = add_action(actions, "get", "print the value of a setting", as_json="its value and source as JSON")
+    setting = add_action(actions, "set", "write a setting into config.toml")
+    unset = add_action(actions, "unset", "take a setting out of config.toml")
+    for action in (getting, setting, unset):
+        action.add_argument("key", metavar="KEY", help="as `show` names it, such as model or spend.day")
+    setting.add_argument("value", metavar="VALUE", help="for a list: words with commas between them")
+    add_action(actions, "edit", "open config.toml in your editor, and look at what you have written")
+    add_action(actions, "path", "print where config.toml is")
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show them."""
+    """Do what the command line says; return the exit code."""
+    match arguments.action:
+        case None | "show":
+            return _show(arguments)
+        case "path":
+            from dragoman.cli.home import own_path
+
+            print(own_path("config.toml"))
+            return 0
+        case action:
+            from dragoman.cli import config_changes
+
+            return config_changes.ACTIONS[action](arguments)
+
+
+def _show(arguments: argparse.Namespace) -> int:
     from dragoman.cli.config_hooks import find_hooks, hook_words
     from dragoman.cli.home import data_folder, folders_by_kind
     from dragoman.cli.managed import managed_file

@@ -34,6 +34,7 @@ COMMANDS: Final = (
     "cluster",
     "login",
     "logout",
+    "auth",
     "trust",
     "permissions",
     "models",

@@ -1,4 +1,4 @@
-"""`dragoman mcp`: the user's MCP servers; list them, try one, log in at one and out again."""
+"""`dragoman mcp`: the user's MCP servers; list, add and remove them, try one, log in at one and out again."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.common_options import Commands, add_action, add_command
+from dragoman.cli.common_options import Commands, add_action, add_command, keep_command, take_words_behind_options
 from dragoman.cli.errors import NOT_DONE, CommandError, print_error, print_notice
 from dragoman.cli.managed import managed_settings
 
@@ -25,6 +25,8 @@ you alone can read; sessions use and renew it.
 """
 _EPILOG = """\
   dragoman mcp list
+  dragoman mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
+  dragoman mcp add tickets https://tickets.example.org/mcp
   dragoman mcp test files
   dragoman mcp login tickets
   dragoman mcp login https://tickets.example.org/mcp --no-browser
@@ -37,9 +39,35 @@ _LOGIN_SECONDS = 300
 
 def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = add_command(commands, "mcp", "list, test, log in at MCP servers", _DESCRIPTION, epilog=_EPILOG)
+    parser = add_command(
+        commands, "mcp", "list, add, remove, test, log in at MCP servers", _DESCRIPTION, epilog=_EPILOG
+    )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
     listing = add_action(actions, "list", "the servers, and which have a login", as_json="one JSON array of servers")
+    adding = add_action(
+        actions,
+        "add",
+        "write a server into config.toml",
+        usage="dragoman mcp add [options] NAME (URL | -- CMD ...)",
+    )
+    adding.add_argument("server", metavar="NAME", help="what you call it")
+    adding.add_argument("urls", metavar="URL", nargs="*", help="of a server behind an address")
+    take_words_behind_options(adding, "urls")
+    adding.add_argument(
+        "--env", metavar="NAME=VALUE", action="append", default=[], type=_pair, help="of a program; $NAME is a variable"
+    )
+    adding.add_argument(
+        "--header",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        type=_pair,
+        help="sent to an address",
+    )
+    adding.add_argument("--sse", action="store_true", help="the address speaks the former transport, SSE")
+    keep_command(adding)
+    remove = add_action(actions, "remove", "take a server out of config.toml")
+    remove.add_argument("server", metavar="NAME", help="as `list` shows it")
     test = add_action(
         actions, "test", "start or call a server, and show what it offers", as_json="the outcome as a JSON object"
     )
@@ -70,6 +98,10 @@ def run(arguments: argparse.Namespace) -> int:
         match arguments.action:
             case "list":
                 return _list(arguments)
+            case "add":
+                return _add(arguments)
+            case "remove":
+                return _remove(arguments.server)
             case "test":
                 return _run(_test(arguments))
             case "login":
@@ -113,6 +145,13 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def logins(folder: str) -> dict[str, str]:
+    """Return the servers that can have a login, and whether they have one."""
+    from dragoman.coder.mcp.config import name_of
+
+    return {name_of(server): state for server in _servers(folder) if (state := _login_state(server))}
+
+
 def _kind(server: "Config") -> str:
     from dragoman.vocabulary.requests import UnknownMcp
 
@@ -131,6 +170,60 @@ def _login_state(server: "Config") -> str:
     except LoginFailed as error:
         return str(error)
     return "logged in" if login is not None and login.tokens else "no login"
+
+
+# -- add and remove --------------------------------------------------------------------------------------------------
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    from dragoman.cli.config_file import ConfigFile
+    from dragoman.cli.home import own_path
+    from dragoman.cli.settings import read_settings
+
+    command: list[str] | None = arguments.command_given
+    urls: list[str] = arguments.urls
+    if len(urls) != (1 if command is None else 0):
+        raise CommandError("which server? Write its URL, or its command after a --: dragoman mcp add NAME -- CMD")
+    if command == []:
+        raise CommandError("which command? Write it after the --")
+    if arguments.server in read_settings().tables["mcp"]:
+        raise CommandError(f"there is an MCP server {arguments.server!r} already; `dragoman mcp remove` removes it")
+    table: dict[str, object] = {}
+    if command is not None:
+        if arguments.header or arguments.sse:
+            raise CommandError("--header and --sse go with a URL")
+        table = {"command": command[0]} | ({"args": command[1:]} if command[1:] else {})
+        table |= {"env": dict(arguments.env)} if arguments.env else {}
+    else:
+        if arguments.env:
+            raise CommandError("--env goes with a command; --header is sent to an address")
+        table = ({"type": "sse"} if arguments.sse else {}) | {"url": urls[0]}
+        table |= {"headers": dict(arguments.header)} if arguments.header else {}
+    file = ConfigFile(own_path("config.toml"))
+    for key, value in table.items():
+        file.set(["mcp", arguments.server, key], value)
+    file.save()
+    print(f"Added to {own_path('config.toml')}; `dragoman mcp test {arguments.server}` tries it.")
+    return 0
+
+
+def _remove(name: str) -> int:
+    from dragoman.cli.config_file import ConfigFile
+    from dragoman.cli.home import own_path
+
+    file = ConfigFile(own_path("config.toml"))
+    if not file.remove(["mcp", name]):
+        return print_error(f"there is no MCP server {name!r} in {own_path('config.toml')}", NOT_DONE)
+    file.save()
+    print("Removed. A login at it stays until `dragoman mcp logout` with its URL.")
+    return 0
 
 
 # -- test ------------------------------------------------------------------------------------------------------------

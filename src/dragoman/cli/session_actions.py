@@ -44,7 +44,7 @@ async def perform(arguments: argparse.Namespace) -> int:
         target = getattr(arguments, "output", None)
         try:
             with Output(None if target == "-" else target, progress) as output:
-                return await _ACTIONS[arguments.action](_Task(arguments, store, recordings, output, progress))
+                return await _ACTIONS[arguments.action](SessionTask(arguments, store, recordings, output, progress))
         except BrokenPipeError:
             raise  # the reader of stdout has closed its pipe; `main` ends quietly
         except OSError as error:
@@ -69,7 +69,7 @@ async def _open(progress: Progress, arguments: argparse.Namespace) -> AsyncItera
             await recordings.close()
 
 
-class _Task(NamedTuple):
+class SessionTask(NamedTuple):
     """What an action needs: the sessions of our own agent are in `store`; a database has no recordings beside them."""
 
     arguments: argparse.Namespace
@@ -79,7 +79,7 @@ class _Task(NamedTuple):
     progress: Progress
 
 
-async def _resolved(task: _Task, given: str) -> tuple[Store, str]:
+async def resolved(task: SessionTask, given: str) -> tuple[Store, str]:
     """Return the session that is meant, of our own agent or recorded of another: where it is stored, and its id."""
     stores = (task.store,) if task.recordings is None else (task.store, task.recordings)
     return await find_in(stores, given, ".")
@@ -88,7 +88,7 @@ async def _resolved(task: _Task, given: str) -> tuple[Store, str]:
 # -- list ------------------------------------------------------------------------------------------------------------
 
 
-async def _list(task: _Task) -> int:
+async def _list(task: SessionTask) -> int:
     arguments, store, recordings, output, progress = task
     if arguments.cwd is not None:
         arguments.cwd = os.path.abspath(os.path.expanduser(arguments.cwd))
@@ -101,7 +101,7 @@ async def _list(task: _Task) -> int:
         arguments.limit or len(names),
     )
     if arguments.json:
-        await output.array(_info_json(meta) async for meta in sessions)
+        await output.array(session_json(meta) async for meta in sessions)
         return 0
     table = SessionTable(names, columns=output.columns)
     count = 0
@@ -130,7 +130,8 @@ async def _newest_first(
             return
 
 
-def _info_json(meta: SessionMeta) -> bytes:
+def session_json(meta: SessionMeta) -> bytes:
+    """Return a session as lists and `--json` have it."""
     info, agent = info_of(meta), recorded_agent(meta.id)
     if agent:
         info = replace(info, meta={**(info.meta or {}), AGENT: agent})
@@ -175,8 +176,8 @@ async def _sessions(
 # -- show and export -------------------------------------------------------------------------------------------------
 
 
-async def _show(task: _Task) -> int:
-    store, session_id = await _resolved(task, task.arguments.id)
+async def _show(task: SessionTask) -> int:
+    store, session_id = await resolved(task, task.arguments.id)
     log = counting(lambda: _log(task, store, session_id))
     if task.arguments.json:
         await task.output.array(_updates(log))
@@ -191,8 +192,8 @@ async def _show(task: _Task) -> int:
     return 0
 
 
-async def _export(task: _Task) -> int:
-    store, session_id = await _resolved(task, task.arguments.id)
+async def _export(task: SessionTask) -> int:
+    store, session_id = await resolved(task, task.arguments.id)
     log = _log(task, store, session_id)
     if task.arguments.format == "markdown":
         log = counting(lambda: _log(task, store, session_id))
@@ -213,7 +214,7 @@ async def _export(task: _Task) -> int:
     return 0
 
 
-async def _audit(task: _Task) -> int:
+async def _audit(task: SessionTask) -> int:
     try:
         session_id = await find_session(task.store, task.arguments.id, ".")
     except CommandError:
@@ -243,7 +244,7 @@ def _decision(record: Record) -> Mapping[str, object] | None:
     return None
 
 
-async def _log(task: _Task, store: Store, session_id: str) -> AsyncIterator[Sequence[Record]]:
+async def _log(task: SessionTask, store: Store, session_id: str) -> AsyncIterator[Sequence[Record]]:
     total = await store.length(session_id)
     async for records in store.read(session_id):
         yield records
@@ -272,8 +273,8 @@ async def _updates(log: AsyncIterator[Sequence[Record]]) -> AsyncIterator[bytes]
 # -- fork and delete -------------------------------------------------------------------------------------------------
 
 
-async def _fork(task: _Task) -> int:
-    store, source = await _resolved(task, task.arguments.id)
+async def _fork(task: SessionTask) -> int:
+    store, source = await resolved(task, task.arguments.id)
     if store is task.recordings:
         raise CommandError(
             f"{source} is a session of another agent, which only that agent can fork; "
@@ -304,9 +305,13 @@ async def _fork(task: _Task) -> int:
     return 0
 
 
-async def _delete(task: _Task) -> int:
+async def _delete(task: SessionTask) -> int:
     # All of them first: a mistake in the last must not cost the first.
-    found = list(dict.fromkeys([await _resolved(task, given) for given in task.arguments.ids]))
+    return await delete_all(task, list(dict.fromkeys([await resolved(task, given) for given in task.arguments.ids])))
+
+
+async def delete_all(task: SessionTask, found: Sequence[tuple[Store, str]]) -> int:
+    """Delete sessions, after a question unless `--yes` was given; return the exit code."""
     if not task.arguments.yes:
         if not can_ask_user():
             sentence = "nothing was deleted: there is no terminal to ask at; add --yes to delete without a question"
@@ -334,7 +339,7 @@ async def _delete(task: _Task) -> int:
     return code
 
 
-async def _is_confirmed(task: _Task, found: Sequence[tuple[Store, str]]) -> bool:
+async def _is_confirmed(task: SessionTask, found: Sequence[tuple[Store, str]]) -> bool:
     task.progress.hide()
     for store, session_id in found[:_NAMED]:
         print(f"  {await summary(store, session_id)}", file=sys.stderr)
@@ -361,16 +366,16 @@ async def read_line() -> str:
     return sys.stdin.readline()
 
 
-async def _rewind(task: _Task) -> int:
+async def _rewind(task: SessionTask) -> int:
     from dragoman.cli.session_rewind import rewind
 
-    store, session_id = await _resolved(task, task.arguments.id)
+    store, session_id = await resolved(task, task.arguments.id)
     if store is task.recordings:
         raise CommandError(f"{session_id} is a session of another agent, which has no checkpoints")
     return await rewind(store, session_id, task.arguments, task.output, task.progress)
 
 
-async def _finish(task: _Task) -> int:
+async def _finish(task: SessionTask) -> int:
     from dragoman.cli.worktrees import finish, worktree_meant
 
     worktree = await worktree_meant(task.store, task.arguments.id)
@@ -378,7 +383,41 @@ async def _finish(task: _Task) -> int:
     return await finish(worktree, task.arguments)
 
 
-_ACTIONS: Final[dict[str, Callable[[_Task], Awaitable[int]]]] = {
+async def _search(task: SessionTask) -> int:
+    from dragoman.cli.session_search import search
+
+    return await search(task, await sessions_of(task))
+
+
+async def _stats(task: SessionTask) -> int:
+    from dragoman.cli.session_stats import stats
+
+    task.arguments.all = True
+    return await stats(task, await sessions_of(task))
+
+
+async def _upkeep(task: SessionTask) -> int:
+    from dragoman.cli.session_upkeep import ACTIONS
+
+    return await ACTIONS[task.arguments.action](task)
+
+
+async def sessions_of(task: SessionTask) -> list[tuple[Store, SessionMeta]]:
+    """Return the sessions that the command line means, the newest first, each with the store that has it."""
+    arguments = task.arguments
+    if arguments.cwd is not None:
+        arguments.cwd = os.path.abspath(os.path.expanduser(arguments.cwd))
+    listing = argparse.Namespace(cwd=arguments.cwd, all=arguments.all, limit=None)
+    related = await _worktrees(arguments.cwd)
+    found: list[tuple[Store, SessionMeta]] = []
+    for store in (task.store, task.recordings):
+        if store is not None:
+            total = len(await store.ids())
+            found += [(store, meta) async for meta in _sessions(listing, related, store, task.progress, total)]
+    return sorted(found, key=lambda one: one[1].activity, reverse=True)
+
+
+_ACTIONS: Final[dict[str, Callable[[SessionTask], Awaitable[int]]]] = {
     "list": _list,
     "show": _show,
     "export": _export,
@@ -387,4 +426,9 @@ _ACTIONS: Final[dict[str, Callable[[_Task], Awaitable[int]]]] = {
     "rewind": _rewind,
     "delete": _delete,
     "finish": _finish,
+    "search": _search,
+    "stats": _stats,
+    "rename": _upkeep,
+    "archive": _upkeep,
+    "prune": _upkeep,
 }

@@ -1,9 +1,8 @@
-"""`dragoman sessions`: the stored sessions; list, show, export, audit, fork, rewind, delete and finish them."""
+"""`dragoman sessions`: the stored sessions; find, show, change, copy, rewind and delete them."""
 
 import argparse
-from typing import Any
 
-from dragoman.cli.common_options import Commands, add_action, add_command, database_url
+from dragoman.cli.common_options import Commands, add_action, add_command, database_url, take_words_behind_options
 from dragoman.cli.errors import print_error
 from dragoman.cli.target import add_allow, add_target
 
@@ -17,6 +16,7 @@ _EPILOG = """\
 `dragoman sessions ACTION --help` explains an action.
 
   dragoman sessions list --cwd .
+  dragoman sessions search "flaky test"
   dragoman sessions show sess_1f0c
   dragoman sessions export sess_1f0c --format markdown --output talk.md
   dragoman sessions audit sess_1f0c
@@ -29,7 +29,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser = add_command(
         commands,
         "sessions",
-        "list, show, export, fork, rewind, delete, finish stored sessions",
+        "find, show, change, copy, rewind, delete stored sessions",
         _DESCRIPTION,
         epilog=_EPILOG,
     )
@@ -42,6 +42,32 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     listing.add_argument("--all", action="store_true", help="archived ones too")
     listing.add_argument("--limit", metavar="N", type=_count, help="at most so many")
+    search = add_action(
+        actions, "search", "the sessions in which some words were said", as_json="one JSON array of what was found"
+    )
+    search.add_argument("words", metavar="WORD", nargs="+", help="all of them in one message or title; case is alike")
+    search.add_argument("-C", "--cwd", metavar="DIR", help="only sessions of this folder, and of worktrees made for it")
+    search.add_argument("--all", action="store_true", help="archived ones too")
+    search.add_argument("--limit", metavar="N", type=_count, default=20, help="at most so many; 20 if left out")
+    stats = add_action(
+        actions, "stats", "how much was said and used, and in how many sessions", as_json="a JSON object"
+    )
+    stats.add_argument("-C", "--cwd", metavar="DIR", help="only sessions of this folder, and of worktrees made for it")
+    stats.add_argument("--days", metavar="N", type=_count, help="only sessions that were used in the last N days")
+    rename = add_action(actions, "rename", "give a session another title", as_json="the session as a JSON object")
+    rename.add_argument("id", metavar="ID")
+    rename.add_argument("title", metavar="TITLE")
+    archive = add_action(actions, "archive", "put sessions away: lists leave them out", as_json="the same, as JSON")
+    archive.add_argument("ids", metavar="ID", nargs="+")
+    archive.add_argument("--undo", action="store_true", help="take them out again")
+    prune = add_action(
+        actions, "prune", "delete old sessions for good", as_json="a JSON object with the ids of the deleted sessions"
+    )
+    prune.add_argument("--older-than", metavar="DAYS", type=_days, help="not used for so many days, such as 90 or 90d")
+    prune.add_argument("--empty", action="store_true", help="those without a prompt")
+    prune.add_argument("-C", "--cwd", metavar="DIR", help="only sessions of this folder, and of worktrees made for it")
+    prune.add_argument("--archived", action="store_true", help="only those that are put away")
+    prune.add_argument("-y", "--yes", action="store_true", help="do not ask; needed where there is no terminal")
     show = add_action(actions, "show", "a session as a transcript", as_json="one JSON array of events")
     show.add_argument("id", metavar="ID")
     show.add_argument("--full", action="store_true", help="do not shorten what tools put out")
@@ -68,7 +94,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     going_on.add_argument(
         "prompt", metavar="PROMPT", nargs="*", help="as of `dragoman run`; without it a chat begins at this terminal"
     )
-    _take_words_behind_options(going_on)
+    take_words_behind_options(going_on, "prompt")
     add_target(going_on)
     add_allow(going_on)
     rewind = add_action(
@@ -91,7 +117,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     )
     delete.add_argument("ids", metavar="ID", nargs="+")
     delete.add_argument("-y", "--yes", action="store_true", help="do not ask; needed where there is no terminal")
-    for action in (listing, show, export, audit, fork, delete):
+    for action in (listing, search, stats, rename, archive, prune, show, export, audit, fork, delete):
         action.add_argument(
             "--store",
             metavar="URL",
@@ -112,20 +138,6 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     return parser
 
 
-def _take_words_behind_options(parser: argparse.ArgumentParser) -> None:
-    """Let the prompt stand behind an option too: `argparse` looks for it only beside the ID."""
-
-    def parse(args: Any = None, namespace: Any = None) -> Any:
-        found, rest = argparse.ArgumentParser.parse_known_args(parser, args, namespace)
-        unknown = [word for word in rest if word.startswith("-")]
-        if unknown:
-            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-        found.prompt = [*found.prompt, *rest]
-        return found, []
-
-    parser.parse_known_args = parse  # type: ignore[method-assign]
-
-
 # The options with a value that `sessions continue` has from `run`.
 _OF_RUN = (
     *("cwd", "agent", "token_file", "ca_file", "model", "mode", "thinking", "allow"),
@@ -143,6 +155,10 @@ def _as_command_line(arguments: argparse.Namespace) -> list[str]:
     words += ["--insecure"] if arguments.insecure else []
     words += arguments.prompt
     return words if arguments.command_given is None else [*words, "--", *arguments.command_given]
+
+
+def _days(text: str) -> int:
+    return _count(text.removesuffix("d"))
 
 
 def _count(text: str) -> int:
@@ -166,6 +182,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.action == "export" and arguments.json and arguments.format == "markdown":
         return print_error("--json and --format markdown are two different things; choose one")
+    if arguments.action == "prune" and arguments.older_than is None and not arguments.empty:
+        return print_error("which ones? --older-than DAYS, --empty, or both: then those that are either")
     if arguments.action == "rewind" and arguments.undo and arguments.to is not None:
         return print_error("--undo takes the last rewind back, whichever prompt that was to; leave --to out")
     try:

@@ -116,7 +116,23 @@ def read_settings(environment: Mapping[str, str] | None = None, file: str | None
     """Read them; `SettingsError` names the place of the first mistake."""
     environment = os.environ if environment is None else environment
     file = file or own_path("config.toml")
-    written = _grouped(_read(file), file)
+    return _settings(_read(file), environment, file)
+
+
+def check_settings(content: bytes, file: str) -> None:
+    """Raise `SettingsError` if a file with this content could not be read as settings."""
+    from dragoman.coder.mcp.config import read_servers
+    from dragoman.errors import UsageError
+
+    settings = _settings(_parsed(content, file), {}, file)
+    try:
+        read_servers(settings.tables["mcp"])
+    except UsageError as error:
+        raise SettingsError(f"{file}: {error}") from None
+
+
+def _settings(parsed: dict[str, Any], environment: Mapping[str, str], file: str) -> Settings:
+    written = _grouped(parsed, file)
     for name in written:
         if name not in KEYS and name not in TABLES:
             raise SettingsError(f"{file}: unknown key {name!r}; there are {', '.join([*KEYS, *TABLES])}")
@@ -170,6 +186,12 @@ def _dollars(value: object, place: str) -> float:
     return float(value)
 
 
+def converted(text: str, name: str) -> object:
+    """Return the value of a setting that was typed; raise `SettingsError` if it has another type."""
+    value = _converted(text, KEYS[name], name)
+    return list(value) if isinstance(value, tuple) else value
+
+
 def _converted(text: str, key: Key, variable: str) -> object:
     if key.kind is str:
         return text
@@ -203,6 +225,10 @@ def _read(file: str) -> dict[str, Any]:
         return {}
     except OSError as error:
         raise SettingsError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from error
+    return _parsed(data, file)
+
+
+def _parsed(data: bytes, file: str) -> dict[str, Any]:
     if len(data) > limits.CONFIG_BYTES:
         raise SettingsError(f"{file}: longer than {limits.CONFIG_BYTES} bytes")
     import tomllib  # most people have no such file

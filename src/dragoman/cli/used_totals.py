@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 
 from dragoman.cli.terminal.event_text import cost_text
-from dragoman.coder.spent import SpentFromLog
+from dragoman.coder.spent import SpentFromLog, SpentInSession
 from dragoman.store.contract import Record
 from dragoman.store.entries import EventEntry
 from dragoman.vocabulary.events import Cost, UsageChanged
@@ -25,6 +25,14 @@ class UsedTotals:
                 elif isinstance(record.entry, EventEntry) and isinstance(record.entry.event, UsageChanged):
                     self._cost = record.entry.event.cost or self._cost
             yield records
+
+    @property
+    def total(self) -> SpentInSession:
+        """The sums; of another agent's session the cost alone, if it was told in dollars."""
+        if self._spent is not None:
+            return self._spent.total
+        cost = self._cost
+        return SpentInSession(cost.amount if cost is not None and cost.currency == "USD" else None)
 
     @property
     def text(self) -> str:
