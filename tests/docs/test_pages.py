@@ -30,6 +30,7 @@ from tools.reference.settings import ENVIRONMENT, RUN_EXITS
 
 # Programs that are not ours: what they are given is theirs to judge, and they are not started here.
 OTHERS = {
+    "jq",
     "apt",
     "aws",
     "gcloud",

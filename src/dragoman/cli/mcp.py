@@ -204,7 +204,7 @@ def _add(arguments: argparse.Namespace) -> int:
     else:
         if arguments.env:
             raise CommandError("--env goes with a command; --header is sent to an address")
-        table = ({"type": "sse"} if arguments.sse else {}) | {"url": urls[0]}
+        table = {"type": "sse", "url": urls[0]} if arguments.sse else {"url": urls[0]}
         table |= {"headers": dict(arguments.header)} if arguments.header else {}
     file = ConfigFile(own_path("config.toml"))
     for key, value in table.items():
