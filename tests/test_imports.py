@@ -88,7 +88,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "coder": {"genai_prices", "google", "httpx2", "lsprotocol", "mcp", "pydantic_ai", "pygls"},
     "client": {"mcp"},  # a server of the official SDK that is lent
     "gateway": {"granian", "httpx2", "jwt", "opentelemetry", "prometheus_client", "starlette", "websockets"},
-    "cli": {"prompt_toolkit", "rich"},
+    "cli": {"prompt_toolkit", "rich", "tomlkit", "jsonschema", "referencing"},
     "store": {"asyncpg"},
     "cluster": {"asyncpg"},  # the type of a connection
     "testing": {"pytest"},

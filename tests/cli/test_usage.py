@@ -46,7 +46,7 @@ HELP = {
     ],
     "acp": [
         "usage: dragoman acp [-h]",
-        "[--resume [ID]]",
+        "[--resume [ID] |",
         "script:FILE",
         '{"turns": [',
         "on every command:",
@@ -85,7 +85,7 @@ WRONG = {
     "sessions list --frob x": "dragoman sessions list: error: unrecognized arguments: --frob x",
     "chat foo": "dragoman chat: error: unrecognized arguments: foo",
     "run --frob x": "dragoman run: error: unrecognized arguments: --frob",
-    "acp --model": "argument --model: expected one argument",
+    "acp --model": "argument -m/--model: expected one argument",
     "acp --model gpt": "dragoman: --model gpt: Model gpt needs a provider: write PROVIDER/NAME, e.g. ollama/gpt.",
     "acp --model script:{good} --mode mad": "dragoman: unknown mode 'mad'; there are ",
     "acp --model script:": "dragoman: which script? --model script:FILE",

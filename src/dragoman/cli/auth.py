@@ -8,8 +8,8 @@ from dragoman.cli.common_options import Commands, add_action, add_command
 
 _DESCRIPTION = """\
 Whose keys and logins are there, and where each comes from; never the keys
-themselves. `dragoman login PROVIDER` keeps a key, `dragoman mcp login NAME` logs
-in at an MCP server. Exit code 1: there is none for a model.
+themselves. `dragoman login PROVIDER` keeps a key, `dragoman mcp login NAME`
+logs in at an MCP server. Exit code 1: there is none for a model.
 """
 
 
