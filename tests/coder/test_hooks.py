@@ -11,6 +11,7 @@ import pytest
 
 from dragoman.coder.context import ContextUserMessage
 from dragoman.host.process_tree import living
+from dragoman.host.trust import trust
 from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.events import AnyEvent, Idle, Notice, ToolCallUpdate
 from tests.support.needs import ROOT
@@ -251,6 +252,7 @@ async def test_another_input_gets_no_yes_that_was_given_to_the_first(work: Path,
     write_hooks(home, PreToolUse=[group("Read", saying(hookSpecificOutput={"updatedInput": {"file_path": ".env"}}))])
     (work / "a.txt").write_text("harmless")
     (work / ".env").write_text("SECRET=1")
+    trust(home / "trust.json", work)  # the hook names a file of the folder
     user, model = User("reject_once"), RecordingModel([call("read_file", path="a.txt")], [{"say": "."}])
     async with whole(work, model.make, home=home, user=user) as (_, session):
         await events_of(session)

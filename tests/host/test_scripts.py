@@ -66,6 +66,15 @@ def found(folder: Path, launch: Launch, **environment: str) -> list[str]:
         (Launch("claude", [], {"NODE_OPTIONS": "--require ./lib/evil"}), ["lib/evil.js"]),
         (Launch("python3", ["-m", "evil"], {"PYTHONPATH": "pkg:lib"}), ["lib/evil.py", "lib/sitecustomize.py"]),
         (Launch("tool", [], {"PYTHONPATH": "lib"}), ["lib/sitecustomize.py"]),
+        # What wildcards stand for.
+        (Launch("sh", ["lib/e*.js"]), ["lib/evil.js", "what lib/e*.js stands for"]),
+        (
+            Launch("sh", ["-c", "cd lib && for f in ./ev?l.[j]s; do sh $f; done"]),
+            ["lib/evil.js", "what lib/ev?l.[j]s stands for"],
+        ),
+        (Launch("sh", ["-c", ". {lib,dist}/main.mjs"]), ["dist/main.mjs", "what {lib,dist}/main.mjs stands for"]),
+        (Launch("x", ["**/ev*.js", "none*"]), ["lib/evil.js", "what **/ev*.js stands for"]),
+        (Launch("x", ["/etc/host*", "../*", "[", "?"]), []),
         (Launch("x", [], {"NODE_OPTIONS": "--require ./lib/evil.js http://a:password@host"}), ["lib/evil.js"]),
     ],
 )
@@ -120,6 +129,9 @@ def changed(folder: Path, launch: Launch, change: "os.PathLike[str] | str") -> l
         (Launch("sh", ["later"]), "mkfifo later", []),
         (Launch("./srv.sh"), "ln -sf mod.py srv.sh", ["srv.sh"]),
         (Launch("./srv.sh"), "ln -sf /bin/true srv.sh", ["srv.sh"]),
+        (Launch("sh", ["l*/ev*.js"]), "echo changed > lib/evil.js", ["lib/evil.js"]),
+        (Launch("sh", ["l*/ev*.js"]), "touch lib/every.js", ["what l*/ev*.js stands for"]),
+        (Launch("sh", ["later*.sh"]), "touch later1.sh", ["what later*.sh stands for"]),
         (Launch("./lib/evil.js"), "mv lib old && mkdir lib && echo > lib/evil.js", ["lib/evil.js"]),
     ],
 )
@@ -153,6 +165,12 @@ def test_more_folders_than_can_be_looked_into_are_refused(folder: Path) -> None:
     line = ";".join(f"cd d{number}" for number in range(20))
     with pytest.raises(ScriptsRefused, match="in more than 16 folders"):
         named_files(str(folder), [Launch("sh", ["-c", line])], HERE)
+
+
+def test_a_pattern_for_too_many_files_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.host.wild_paths.MOST_MEANT", 1)
+    with pytest.raises(ScriptsRefused, match="name them, or put the line into a script"):
+        named_files(str(folder), [Launch("sh", ["lib/*"])], HERE)
 
 
 def test_too_many_names_and_too_many_bytes_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,9 +25,14 @@ def find_hooks(managed: "ManagedSettings | None") -> tuple[list[dict[str, str]],
     if not has_managed and not any(map(os.path.lexists, files)):
         return [], []
     from dragoman.coder.hook_sources import HookSources
+    from dragoman.coder.hook_starts import HookStarts
     from dragoman.coder.managed_settings import NOTHING_MANAGED
+    from dragoman.host.environment import child_environment
 
-    found = HookSources(user_file, own_path("trust.json"), managed or NOTHING_MANAGED).find(projects)
+    home = os.environ.get("HOME", "")
+    folders = [os.path.realpath(one) for one in projects]
+    starts = HookStarts(folders, child_environment(os.environ), user_home=home, user_file=user_file)
+    found = HookSources(user_file, own_path("trust.json"), managed or NOTHING_MANAGED, starts).find(projects)
     return [_entry(one.hook, one.refusal) for one in found.hooks], list(found.remarks)
 
 

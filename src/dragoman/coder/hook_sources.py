@@ -1,18 +1,19 @@
 """Which hooks there are: the administrator's, the user's, those of projects, and which of them run.
 
-The user's count at once. A project's count only where the user has trusted exactly these and the files that they start
-(`host.trust`); what runs is read from the very bytes that were trusted. Everything here blocks: for a thread.
+The user's count at once, but for those that start files of the workspace (`hook_starts`): what stands there may be of
+strangers, so these run where the user trusts the folder. A project's count only where the user has trusted exactly
+these and the files that they start (`host.trust`); what runs is read from the very bytes that were trusted. Everything
+here blocks: for a thread.
 """
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final, NamedTuple
 
-from dragoman.coder.hook_files import Hook, HookFile, hook_launch, parse_hooks
+from dragoman.coder.hook_files import Hook, HookFile, parse_hooks
+from dragoman.coder.hook_starts import HookStarts
 from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.coder.project_trust import ProjectTrust
-from dragoman.host.launch_names import ScriptsRefused, is_file, names_of
 from dragoman.host.regular_file import read_whole
 from dragoman.host.text import visible_line
 from dragoman.host.trusted_parts import HOOK_BYTES, HOOK_FILES, hooks_part
@@ -39,8 +40,9 @@ class FoundHooks(NamedTuple):
 class HookSources:
     """Where hooks are looked for. `user_file` is the user's; `trust` the list of trusted folders."""
 
-    def __init__(self, user_file: str, trust: str, managed: ManagedSettings) -> None:
+    def __init__(self, user_file: str, trust: str, managed: ManagedSettings, starts: HookStarts) -> None:
         self._user_file: Final = user_file
+        self._starts: Final = starts
         self._trust: Final = ProjectTrust(trust)
         self._managed: Final = managed
 
@@ -61,6 +63,11 @@ class HookSources:
         data = None if state.files is None else state.files.get(hook.file)
         return data is not None and hook in parse_hooks(data, hook.file, "project", hook.folder).hooks
 
+    def start_refusal(self, hook: Hook) -> str:
+        """Return why a hook of the user's does not run: it starts files of a folder that is not trusted."""
+        refusals = (self._trust.refusal_of(one, self._starts.user_home) for one in self._starts.folders_of(hook))
+        return next((one for one in refusals if one), "")
+
     def _users(self) -> tuple[list[FoundHook], tuple[str, ...]]:
         if not self._user_file:
             return [], ()
@@ -71,7 +78,11 @@ class HookSources:
         except OSError as error:
             why = (error.strerror or "it cannot be read").lower()
             return [], (f"{visible_line(self._user_file)}: none of its hooks runs: {why}",)
-        return self._judged(parse_hooks(data, self._user_file, "user"))
+        hooks, mistakes = self._judged(parse_hooks(data, self._user_file, "user"))
+        found = [one if one.refusal else one._replace(refusal=self.start_refusal(one.hook)) for one in hooks]
+        refusals = {one.refusal for one, judged in zip(found, hooks, strict=True) if one.refusal and not judged.refusal}
+        remarks = (f"Hooks of yours do not run that start files of the workspace: {one}" for one in sorted(refusals))
+        return found, (*mistakes, *remarks)
 
     def _of_project(self, folder: str) -> tuple[list[FoundHook], tuple[str, ...]]:
         found: list[FoundHook] = []
@@ -109,17 +120,3 @@ class HookSources:
             return refusal if allowed else self._managed.says(f"hooks of {hook.whose}")
 
         return [FoundHook(hook, why(hook)) for hook in file.hooks], file.mistakes
-
-
-def started_by(hooks: Sequence[Hook], folders: Sequence[str], environment: dict[str, str]) -> list[str]:
-    """Return the files in these folders that hooks start: no tool writes one without a question. Blocks.
-
-    A project's hooks are bound to the content of theirs; those of the user are not.
-    """
-    found: dict[str, None] = {}
-    for folder in folders:
-        for hook in hooks:
-            launch = hook_launch(hook._replace(folder=hook.folder or folder))
-            with suppress(ScriptsRefused):  # its line goes to more folders than a line does
-                found |= dict.fromkeys(path for path in names_of(folder, launch, environment) if is_file(path))
-    return [one for path in found for one in dict.fromkeys((path, os.path.realpath(path)))]

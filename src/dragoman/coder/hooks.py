@@ -23,7 +23,8 @@ from dragoman.coder.hook_files import Hook
 from dragoman.coder.hook_input import permission_mode
 from dragoman.coder.hook_output import HookAnswer, context_of, read_answer
 from dragoman.coder.hook_process import run_hook
-from dragoman.coder.hook_sources import FoundHooks, HookSources, started_by
+from dragoman.coder.hook_sources import FoundHooks, HookSources
+from dragoman.coder.hook_starts import HookStarts
 from dragoman.coder.setup import Setup
 from dragoman.coder.tagged_text import wrap_in_tag
 from dragoman.coder.tools.bash import command_environment
@@ -57,14 +58,19 @@ class SessionHooks:
         self.folder: Final = os.path.realpath(session.cwd)
         self._setup: Final = setup
         self._mode = mode
-        self._sources: Final = HookSources(setup.hooks, setup.trust, setup.managed)
         self._environment: Final = command_environment(child_environment(setup.environment))
         self._found = FoundHooks()
+        # Where hooks are looked for, as the roots of the session are now.
+        self._starts = self._starts_in(())
+        self._sources = self._sources_by(self._starts)
+        # The files that each hook of the user started when this session saw it first: a later one may be the model's.
+        self._first_started: dict[Hook, frozenset[str]] = {}
         self._protected: Sequence[str] = ()
         # Why nothing more is to be done in this turn, by the word of a hook; empty: go on.
         self.stopped = ""
         self._told: list[str] = []
         self._remarks_made: set[object] = set()
+        self._logged: set[Hook] = set()
         self._beside: set[asyncio.Task[None]] = set()
         self._starting: asyncio.Task[None] | None = None
 
@@ -73,13 +79,31 @@ class SessionHooks:
 
     async def refresh(self, projects: Sequence[str]) -> None:
         """Read the hooks again. `projects` are the folders whose hooks may count, nearest first."""
+        self._starts = self._starts_in(projects)
+        self._sources = self._sources_by(self._starts)
         self._found, self._protected = await asyncio.to_thread(self._look, projects)
+        for hook in (one.hook for one in self._found.hooks if one.refusal):
+            if hook not in self._logged:
+                self._logged.add(hook)
+                _log.warning("hook of %s at %s is skipped: it is not trusted, or not allowed", hook.whose, hook.event)
+
+    def _starts_in(self, projects: Sequence[str]) -> HookStarts:
+        # What stands above the session's folder in its repository is of the same strangers.
+        folders = dict.fromkeys(os.path.realpath(one) for one in (*self.session.roots, *projects))
+        setup = self._setup
+        return HookStarts(list(folders), self._environment, user_home=setup.user_home, user_file=setup.hooks)
+
+    def _sources_by(self, starts: HookStarts) -> HookSources:
+        return HookSources(self._setup.hooks, self._setup.trust, self._setup.managed, starts)
 
     def _look(self, projects: Sequence[str]) -> tuple[FoundHooks, list[str]]:
         found = self._sources.find(projects)
-        hooks = [hook for hook in found.running() if hook.origin != "project"]
-        folders = [os.path.realpath(root) for root in self.session.roots]
-        return found, started_by(hooks, folders, self._environment)
+        started: dict[str, None] = {}
+        for hook in (one.hook for one in found.hooks if one.hook.origin != "project"):
+            files = self._starts.files_of(hook)
+            self._first_started.setdefault(hook, frozenset(files))
+            started |= dict.fromkeys(files)
+        return found, list(started)
 
     async def begin_turn(self) -> None:
         """Wait for the hooks of the session's start, and tell the user, once, of hooks that do not run."""
@@ -225,8 +249,7 @@ class SessionHooks:
 
     async def _run_one(self, hook: Hook, message: bytes) -> HookAnswer:
         try:
-            if hook.origin == "project" and not await asyncio.to_thread(self._sources.is_as_trusted, hook):
-                why = "it, or a file that it starts, has changed since it was trusted"
+            if why := await asyncio.to_thread(self._refusal, hook):
                 return HookAnswer(hook, failure=why, is_missing=True)
             began = time.monotonic()
             guardian = self._setup.guardian()
@@ -243,6 +266,18 @@ class SessionHooks:
             "failed" if answer.failure else answer.word or "went on",
         )
         return answer
+
+    def _refusal(self, hook: Hook) -> str:
+        """Return why a hook is not run now that was to run when the turn began; empty: it is. Blocks."""
+        if hook.origin == "project":
+            is_same = self._sources.is_as_trusted(hook)
+            return "" if is_same else "it, or a file that it starts, has changed since it was trusted"
+        if hook.origin == "managed":
+            return ""
+        if refusal := self._sources.start_refusal(hook):
+            return f"it starts files of the workspace, and {refusal}"
+        new = [one for one in self._starts.files_of(hook) if one not in self._first_started.get(hook, ())]
+        return f"{visible_line(new[0])}, which it starts, is newer than this session" if new else ""
 
     # -- what the user is told ---------------------------------------------------------------------------------------
 

@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Final
 
-from dragoman.host.markdown_files import MarkdownFile
+from dragoman.host.markdown_files import MarkdownFile, project_folders
 from dragoman.host.text import visible_line
 from dragoman.host.trust import TrustFailed, TrustState, trust_state
 from dragoman.host.trusted_parts import trusted_part
+
+_CHANGED: Final = "it has changed since it was trusted"
 
 
 class ProjectTrust:
@@ -25,6 +27,14 @@ class ProjectTrust:
         except TrustFailed as error:
             return TrustState(None, str(error))
 
+    def refusal_of(self, folder: str, user_home: str) -> str:
+        """Return why the user trusts neither a folder nor the repository that it is in, and how to; empty: one is."""
+        states = [self.state(project) for project in project_folders(folder, user_home)]
+        if any(state.files is not None for state in states):
+            return ""
+        reason = next((visible_line(state.reason) for state in states if state.reason), _CHANGED)
+        return f"the project is not trusted ({reason}): dragoman trust {visible_line(folder)}"
+
     def refusal(self, file: MarkdownFile, text: str) -> str:
         """Return why what a file has beside its words does not count; empty: it does, or there is nothing."""
         part = trusted_part(text)
@@ -33,5 +43,5 @@ class ProjectTrust:
         state = self.state(file.project)
         if state.files is not None and state.files.get(file.place) == part:
             return ""
-        reason = visible_line(state.reason) or "it has changed since it was trusted"
+        reason = visible_line(state.reason) or _CHANGED
         return f"the project is not trusted ({reason}): dragoman trust {visible_line(file.project)}"

@@ -4,7 +4,8 @@ Every word of a command line, and of the variables it is started with, may be th
 folder that the command goes to first (`cd sub && ./run`, `uv --directory sub run server.py`), or with what interpreters
 put behind it (`node .`, `python -m server`). Runners take orders from files of their own (`npm run`, `make`). A name
 that has no file yet counts too, since one may come. What a program reads by itself (imports, modules of a package)
-cannot be known from outside; `runs_more` says where that is likely.
+cannot be known from outside; `runs_more` says where that is likely. A word with wildcards is a name as well, marked by
+`PATTERN`: what it stands for is looked up by `scripts`.
 """
 
 import os
@@ -22,6 +23,8 @@ _LONGEST: Final = 4096
 FOLDERS: Final = 16
 # A name that the search path is asked for. No file name has a NUL in it.
 ON_PATH: Final = "PATH\0"
+# An absolute path with wildcards.
+PATTERN: Final = "PATTERN\0"
 # What separates names in options, lists of folders and lines for a shell; and the same where a name has a colon in it.
 _APART: Final = (re.compile(r"[\s=:,;|&<>()'\"`{}]+"), re.compile(r"[\s='\"`;|&()]+"))
 # The scheme of a file's address is no part of its name; other addresses are no names.
@@ -31,6 +34,9 @@ _NO_NAME: Final = re.compile(r"\0|^[A-Za-z][A-Za-z0-9+.-]*://")
 _GOES_TO: Final = frozenset({"cd", "chdir", "pushd", "--working-directory", "--work-dir", "--workdir", "--root"})
 _GOES_TO_OPTIONS: Final = ("--directory", "--cwd", "--prefix", "--chdir", "--dir", "--project", "-C")
 _BLANK: Final = re.compile(r"\s")
+# A bracket alone is a command; braces without a comma or dots stand for themselves.
+_WILD: Final = re.compile(r"[*?]|\[[^\]]+\]|\{[^}]*(?:,|\.\.)[^}]*\}")
+_LINE: Final = re.compile(r"[;|&<>`\n]")
 _NODE: Final = frozenset({"node", "nodejs", "bun", "deno", "tsx", "ts-node"})
 _NODE_ENDINGS: Final = (".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/index.mjs", "/index.cjs", "/package.json")
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*")
@@ -51,6 +57,15 @@ _PYTHON_RUNNERS: Final = frozenset({"uv", "poetry", "pdm", "hatch", "pipenv"})
 _ORDERS: Final[Mapping[str, Sequence[str]]] = {
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
     **dict.fromkeys(_PYTHON_RUNNERS, ("pyproject.toml", ".venv/pyvenv.cfg", ".venv/bin/python")),
+    "pytest": ("conftest.py", "tests/conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"),
+    "tox": ("tox.ini", "setup.cfg", "pyproject.toml"),
+    "nox": ("noxfile.py",),
+    "pre-commit": (".pre-commit-config.yaml",),
+    "go": ("go.mod", "go.work"),
+    "gradle": ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
+    "mvn": ("pom.xml",),
+    "rake": ("rakefile", "Rakefile", "rakefile.rb", "Rakefile.rb"),
+    "bundle": ("Gemfile",),
     "make": ("GNUmakefile", "makefile", "Makefile"),
     "just": ("justfile", "Justfile", ".justfile"),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
@@ -61,6 +76,7 @@ _ORDERS: Final[Mapping[str, Sequence[str]]] = {
 _RUNNERS: Final = frozenset(
     {
         *("npm", "npx", "pnpm", "pnpx", "yarn", "bunx", "make", "just", "task", "uv", "uvx", "poetry", "pdm", "hatch"),
+        *("pytest", "pre-commit"),
         *("pipx", "tox", "nox", "cargo", "go", "mvn", "gradle", "dotnet", "java", "ruby", "bundle", "rake", "php"),
         *("perl", "lua", "docker", "podman", "docker-compose", "sh", "bash", "dash", "zsh", "fish", "ksh", "env"),
         *_NODE,
@@ -97,6 +113,8 @@ def names_of(folder: str, launch: Launch, environment: Mapping[str, str]) -> Ite
         yield from _below(real, bases, word)
     for base in _folders_in(bases, words):
         yield from (path for word in words for path in _below(real, [base], word) if is_file(path))
+    for pattern in dict.fromkeys(one for word in words if _may_be_pattern(word) for one in _below(real, bases, word)):
+        yield PATTERN + pattern
     # A secret that stands in the file is written down nowhere else, unless it names a file.
     for value in (value for name, value in launch.env.items() if is_kept_unseen(name, value)):
         yield from (
@@ -273,6 +291,11 @@ def _words_in(text: str, environment: Mapping[str, str]) -> Iterator[str]:
                 yield part
                 if part.startswith("-") and not part.startswith("--") and len(part) > 2:
                     yield part[2:]  # `-r./x.js`: an option of one letter and its value
+
+
+def _may_be_pattern(word: str) -> bool:
+    """Return whether a shell may take a word for several names. A whole line is none, its words are."""
+    return _WILD.search(word) is not None and not _LINE.search(word)
 
 
 def _may_be_name(word: str) -> bool:

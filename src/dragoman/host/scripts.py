@@ -3,6 +3,9 @@
 A configuration that says `./server.sh` is only as trustworthy as the file. So every regular file below the folder that
 the start of a program may mean (`launch_names`) is looked at together with the configuration.
 
+A pattern such as `hooks/*.sh` stands for the files that it matches, and for there being no others: each is looked at,
+and so are their names together. Which of the wildcards the program knows is not asked: all of them count.
+
 What is hashed is what the path leads to at that moment. The program is started by the same path a moment later; a file
 that is changed in between by something unconfined is not noticed.
 """
@@ -13,12 +16,15 @@ import stat
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from dragoman.host.launch_names import ON_PATH, Launch, ScriptsRefused, is_below, is_file, names_of
+from dragoman.host.launch_names import ON_PATH, PATTERN, Launch, ScriptsRefused, is_below, is_file, names_of
+from dragoman.host.wild_paths import PatternSearch, TooManyFiles
 
 # Names looked at for one folder, and bytes read of all of them: a session that opens waits for this.
 NAMES: Final = 4096
 BYTES: Final = 64 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
+# No name of a file has it.
+_END: Final = "\0"
 
 
 def named_files(folder: str, launches: Iterable[Launch], environment: Mapping[str, str]) -> dict[str, str]:
@@ -27,6 +33,8 @@ def named_files(folder: str, launches: Iterable[Launch], environment: Mapping[st
     for launch in launches:
         for name in names_of(folder, launch, environment):
             names.setdefault(name)
+            if name.startswith(PATTERN):
+                names |= dict.fromkeys(path for path in meant_by(name) if is_file(path))
             if len(names) > NAMES:
                 raise ScriptsRefused(f"{folder}: its configuration names more than {NAMES} files")
     return states(folder, names, environment)
@@ -38,10 +46,25 @@ def states(folder: str, names: Iterable[str], environment: Mapping[str, str]) ->
     return {name: _state(folder, name, environment, budget) for name in names}
 
 
+def meant_by(name: str) -> list[str]:
+    """Return what a pattern among the names of `names_of` stands for now, by whole paths. Blocks."""
+    pattern = name.removeprefix(PATTERN)
+    # Where any depth is meant, programs leave out what is not the project's own; else they look at what is there.
+    search = PatternSearch() if "**" in pattern else PatternSearch(())
+    try:
+        return search.paths_meant(pattern)
+    except TooManyFiles:
+        raise ScriptsRefused(
+            f"{pattern[:200]} stands for more files than can be looked at; name them, or put the line into a script"
+        ) from None
+
+
 def shown_name(folder: str, name: str) -> str:
     """Write a name of `named_files` for a message."""
     if name.startswith(ON_PATH):
         return f"the program that {name.removeprefix(ON_PATH)} is on the search path"
+    if name.startswith(PATTERN):
+        return f"what {os.path.relpath(name.removeprefix(PATTERN), os.path.realpath(folder))} stands for"
     return os.path.relpath(name, os.path.realpath(folder))
 
 
@@ -53,6 +76,9 @@ class _Budget:
 
 
 def _state(folder: str, name: str, environment: Mapping[str, str], budget: _Budget) -> str:
+    if name.startswith(PATTERN):
+        found = sorted(meant_by(name))
+        return f"sha256 {hashlib.sha256(os.fsencode(_END.join(found))).hexdigest()}" if found else ""
     real = os.path.realpath(folder)
     path: str | None = name
     if name.startswith(ON_PATH):

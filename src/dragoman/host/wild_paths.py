@@ -8,7 +8,8 @@ a call together; nothing is read.
 
 import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from dragoman.host import wildcards
@@ -33,8 +34,10 @@ def is_wild(path: str) -> bool:
 class PatternSearch:
     """The search for what the patterns of one call mean. `MOST_ENTRIES` bounds how often a name is held against one."""
 
-    def __init__(self) -> None:
+    def __init__(self, left_out: Collection[str] = LEFT_OUT) -> None:
+        """`left_out`: folders with these names are not entered."""
         self._left = MOST_ENTRIES
+        self._left_out = left_out
 
     def paths_meant(self, pattern: str) -> list[str]:
         """Return the paths there are that an absolute pattern may mean, or raise `TooManyFiles`. Blocks."""
@@ -51,18 +54,19 @@ class PatternSearch:
         except (wildcards.PatternRefused, re.error):
             raise TooManyFiles from None
         found: list[str] = []
-        is_deep = any("**" in each or "/" in each for each in spellings)
-        for name, is_way in self._below(folder, is_deep=is_deep, cost=len(beginnings)):
+        is_deep = any("**" in each for each in spellings)
+        depth = sys.maxsize if is_deep else max(each.count("/") for each in spellings)
+        for name, is_way in self._below(folder, depth=depth, cost=len(beginnings)):
             if matches(name) or (is_way and leads(name)):
                 found.append(os.path.join(folder, name))
             if len(found) > MOST_MEANT:
                 raise TooManyFiles
         return found
 
-    def _below(self, folder: str, *, is_deep: bool, cost: int) -> Iterator[tuple[str, bool]]:
+    def _below(self, folder: str, *, depth: int, cost: int) -> Iterator[tuple[str, bool]]:
         """Yield every path below a folder, from there, and whether it is a link to a folder, which is not entered.
 
-        Each takes `cost` of what is left.
+        `depth`: into how many folders in each other it goes. Each path takes `cost` of what is left.
         """
         waiting = [""]
         while waiting:
@@ -74,7 +78,7 @@ class PatternSearch:
                     raise TooManyFiles
                 name = os.path.join(inner, entry.name)
                 yield name, entry.is_symlink() and entry.is_dir()
-                if is_deep and entry.name not in LEFT_OUT and entry.is_dir(follow_symlinks=False):
+                if name.count("/") < depth and entry.name not in self._left_out and entry.is_dir(follow_symlinks=False):
                     waiting.append(name)
 
 

@@ -13,7 +13,6 @@ from dragoman.coder.language_servers.problems import late_report
 from dragoman.coder.modes import UNCONFINED
 from dragoman.coder.project_trust import ProjectTrust
 from dragoman.coder.setup import Setup
-from dragoman.host.markdown_files import project_folders
 from dragoman.host.paths import Roots
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def language_servers_of(setup: Setup, folders: ServerFolders) -> "LanguageServer
     home = os.path.realpath(setup.home) if setup.home else ""
 
     def trusted() -> list[str]:
-        return [root for root in folders.roots().real if _is_trusted(trust, root, setup.user_home)]
+        return [root for root in folders.roots().real if not trust.refusal_of(root, setup.user_home)]
 
     def place(roots: Sequence[str]) -> "ServerPlace":
         is_free = folders.mode() in UNCONFINED
@@ -62,11 +61,6 @@ def language_servers_of(setup: Setup, folders: ServerFolders) -> "LanguageServer
     servers = LanguageServers(specs, place, setup.guardian, trusted, programs, setup.server_timeouts)
     servers.find()
     return servers
-
-
-def _is_trusted(trust: ProjectTrust, root: str, user_home: str) -> bool:
-    """Return whether the user trusts a folder, or the repository that it is in."""
-    return any(trust.state(folder).files is not None for folder in project_folders(root, user_home))
 
 
 def late_reports(servers: "LanguageServers | None", roots: Roots) -> list[str]:
