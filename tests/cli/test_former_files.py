@@ -1,6 +1,8 @@
 """What earlier versions had in one folder is moved to the folders of today: whole, once, and nothing is lost."""
 
+import contextlib
 import fcntl
+import json
 import os
 import shutil
 import stat
@@ -9,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from dragoman.cli import former_files
 from dragoman.cli.former_files import move_former_files
 from dragoman.cli.home import STAYED, former_names, own_path
 from dragoman.store import locks
-from tests.cli.test_folders import machine
+from tests.cli.test_folders import VARIABLES, machine
 from tests.store.scenes import child, finished
 from tests.support import command
 from tests.support.needs import lacking, need_other_users
@@ -301,31 +302,69 @@ def test_processes_that_start_at_once_move_everything_once(user: Path) -> None:
 
 # -- kills -----------------------------------------------------------------------------------------------------------
 
+KILLED = """
+import json, os, signal, sys
+from dragoman.cli.former_files import move_former_files
 STEPS = ("link", "unlink", "rename", "mkdir", "rmdir", "symlink", "open", "fchmod", "fsync")
-
-
-def killed_after(steps: int, act: Callable[[], object]) -> bool:
-    """Act in a process that is killed before its step number `steps`; whether it came that far."""
+for line in sys.stdin:
+    left, variables = json.loads(line)
     child = os.fork()
     if child == 0:
-        left = [steps]
-
-        def counted(real: Callable[..., Any]) -> Callable[..., Any]:
-            def step(*given: Any, **more: Any) -> Any:
-                left[0] -= 1
-                if left[0] < 0:
-                    os.kill(os.getpid(), 9)
+        def counted(real):
+            def step(*given, **more):
+                global left
+                left -= 1
+                if left < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
                 return real(*given, **more)
-
             return step
-
         for name in STEPS:
             setattr(os, name, counted(getattr(os, name)))
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        act()
+        os.environ.update(variables)
+        move_former_files()
         os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status)
+    print(os.WIFSIGNALED(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@contextlib.contextmanager
+def mover() -> Iterator[Callable[[int, dict[str, str]], bool]]:
+    """Move files in processes that are killed before a given step; a call returns whether one came to that step.
+
+    A process without threads makes them: a copy of the test's own would have locks that no thread of it releases.
+    """
+    ours = ("DRAGOMAN_HOME", *VARIABLES)
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    line = [sys.executable, "-P", "-c", KILLED]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(line, env=environment, text=True, **pipes) as process:  # type: ignore[call-overload]
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def killed_after(steps: int, variables: dict[str, str]) -> bool:
+            print(json.dumps([steps, variables]), file=process.stdin, flush=True)
+            return {"True\n": True, "False\n": False}[process.stdout.readline()]
+
+        yield killed_after
+        process.stdin.close()
+
+
+def moved_twice(steps: int, user: Path, there: Path, killed_after: Callable[[int, dict[str, str]], bool]) -> bool:
+    """Move files until a kill and then whole, with all of them there each time; returns whether it came to the kill."""
+    user.mkdir()
+    there.mkdir()
+    variables = {name: str(there / name) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
+    with machine("linux", {"HOME": str(user), **variables}):
+        fill(user)
+        was_killed = killed_after(steps, {"HOME": str(user), **variables})
+        for name in ("config.toml", "acp.json", "history"):
+            assert Path(own_path(name)).read_text() == FORMER[name], (steps, name)
+        move_former_files()
+        assert former_names() == []
+        texts = {**files(user), **files(there)}
+    assert sorted(texts.values()) == sorted(FORMER.values()), steps
+    assert not [name for name in texts if name.endswith(".moving")], steps
+    return was_killed
 
 
 def other_file_system(folder: Path) -> Path:
@@ -342,22 +381,10 @@ def test_a_kill_at_any_moment_loses_nothing_and_the_next_start_goes_on(is_far: b
     far = other_file_system(tmp_path) if is_far else tmp_path / "far"
     steps, was_killed = 0, True
     try:
-        while was_killed:
-            user, there = tmp_path / f"u{steps}", far / str(steps)
-            user.mkdir()
-            there.mkdir()
-            variables = {name: str(there / name) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
-            with machine("linux", {"HOME": str(user), **variables}):
-                fill(user)
-                was_killed = killed_after(steps, move_former_files)
-                for name in ("config.toml", "acp.json", "history"):
-                    assert Path(own_path(name)).read_text() == FORMER[name], (steps, name)
-                move_former_files()
-                assert former_names() == []
-                texts = {**files(user), **files(there)}
-            assert sorted(texts.values()) == sorted(FORMER.values()), steps
-            assert not [name for name in texts if name.endswith(".moving")], steps
-            steps += 1
+        with mover() as killed_after:
+            while was_killed:
+                was_killed = moved_twice(steps, tmp_path / f"u{steps}", far / str(steps), killed_after)
+                steps += 1
     finally:
         if is_far:
             shutil.rmtree(far)

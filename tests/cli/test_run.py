@@ -23,6 +23,7 @@ from tests.support.editor import DRAGOMAN
 from tests.support.fork_server.client import MAIN, fork_server
 from tests.support.rogue_agent import call, permission, text
 from tests.support.run_command import Step, at_terminal, environment, left, run, scripted, started
+from tests.support.traces import frames_of
 
 # -- what is shown -------------------------------------------------------------------------------------------------
 
@@ -262,8 +263,8 @@ def test_a_reject_rule_with_a_wildcard_holds_under_allow_all(tmp_path: Path) -> 
 
 def test_what_passes_is_traced(tmp_path: Path) -> None:
     run(tmp_path, "hi", "--trace", "trace.jsonl", "--", *rogue_agent.written(tmp_path, text("Hello.")))
-    frames = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text().splitlines()]
-    assert [frame["frame"]["method"] for frame in frames if frame["direction"] == "out"] == [
+    sent = [line["frame"] for line in frames_of(tmp_path / "trace.jsonl") if line["direction"] == "client -> agent"]
+    assert [json.loads(frame)["method"] for frame in sent] == [
         "initialize",
         "session/new",
         "session/prompt",

@@ -1,5 +1,6 @@
 """What a command leaves is taken back, however it tries to hold on to it; as a user without privileges."""
 
+import gc
 import os
 import tempfile
 import traceback
@@ -21,9 +22,17 @@ def place() -> Iterator[Path]:
         yield Path(folder)
 
 
+def forked() -> int:
+    """Fork, without finalizers in the copy: those of other tests' objects may wait for threads that it has not."""
+    pid = os.fork()
+    if pid == 0:
+        gc.disable()
+    return pid
+
+
 def as_a_plain_user(act: Callable[[], None]) -> None:
     """Do something in a process of its own that is not root's: to root no rights can be denied."""
-    pid = os.fork()
+    pid = forked()
     if pid == 0:
         try:
             if os.geteuid() == 0:
@@ -220,7 +229,7 @@ def test_what_another_process_has_taken_away_is_not_put_back(place: Path) -> Non
     """It was there when this command began, because a command of another agent had made it."""
     (place / "work" / "pkg").mkdir(parents=True)
     (began, says_begun), (made, says_made) = os.pipe(), os.pipe()
-    pid = os.fork()
+    pid = forked()
     if pid == 0:
         other = watch(place)
         (place / "work" / "pkg" / ".envrc").write_text("evil")
