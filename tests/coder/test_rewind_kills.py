@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 
-def killed(folder: Path, kills: int, seed: int) -> int:
+def killed(folder: Path, kills: int, seed: int, kind: str = "repository") -> int:
     """How many kills `tests.support.rewind_kills` made. It forks, so it is a process of its own with one thread."""
-    words = [sys.executable, "-m", "tests.support.rewind_kills", str(folder), str(kills), str(seed)]
+    words = [sys.executable, "-m", "tests.support.rewind_kills", str(folder), str(kills), str(seed), kind]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return int(done.stdout.split()[0])
@@ -26,3 +26,10 @@ def test_after_a_kill_every_file_is_whole_and_the_next_rewind_does_the_rest(tmp_
 @pytest.mark.parametrize("seed", range(4))
 def test_after_two_thousand_kills_every_file_is_whole(tmp_path: Path, seed: int) -> None:
     assert killed(tmp_path, 500, seed) >= 500
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.requirement("RW16")
+def test_after_five_hundred_kills_every_file_of_a_plain_folder_is_whole(tmp_path: Path) -> None:
+    assert killed(tmp_path, 500, 4, "plain") >= 500

@@ -5,7 +5,7 @@ are what reaches the disk: each run of git, each write of the log, each rename, 
 file must be as it was before the deed or as it is after it; what was there must be kept; and the deed must be done
 whole by the next one that tries. Every other kill comes at any moment, and to every process of the deed, git too.
 
-    python -m tests.support.rewind_kills FOLDER KILLS SEED
+    python -m tests.support.rewind_kills FOLDER KILLS SEED repository|plain
 """
 
 import asyncio
@@ -73,11 +73,15 @@ class Steps:
 
 
 class Killed:
-    """A repository with a session, and the kills of its deeds."""
+    """A repository or a plain folder with a session, and the kills of its deeds."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, kind: str) -> None:
         self.chance = random.Random(seed)
-        self.folder = repository(folder / "project")
+        self.folder = folder / "project"
+        if kind == "plain":
+            self.folder.mkdir()
+        else:
+            repository(self.folder)
         self.home = folder / "home"
         self.kills = 0
         self.turn = 0
@@ -237,7 +241,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def main(arguments: Sequence[str]) -> None:
     folder, kills, seed = Path(arguments[0]), int(arguments[1]), int(arguments[2])
-    killed = Killed(folder, seed)
+    killed = Killed(folder, seed, arguments[3])
     while killed.kills < kills:
         killed.round()
     print(f"{killed.kills} kills, {killed.turn} turns")

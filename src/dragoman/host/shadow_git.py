@@ -27,6 +27,7 @@ from typing import Final, NamedTuple
 from dragoman.host.git_images import FILE_BYTES, FileImage, ImageChange, Look, SortedFiles, sort_out
 from dragoman.host.git_run import GitRuns, ShadowFailed, safe_environment
 from dragoman.host.paths import is_inside
+from dragoman.host.plain_size import FILLED_BY_PROGRAMS
 from dragoman.host.private_file import make_private_folder, replaced_file
 from dragoman.host.regular_file import open_regular, read_regular
 from dragoman.host.safe_git import leads_elsewhere
@@ -40,13 +41,26 @@ _CONVERTING: Final = ("text", "eol", "crlf", "filter", "ident", "working-tree-en
 
 
 class Repository(NamedTuple):
-    """A repository of the user's, by whole paths: its top folder, its objects, its index and its list of exclusions."""
+    """A repository of the user's, by whole paths: its top folder, its objects, its index and its list of exclusions.
+
+    One without objects is a plain folder: all of its files are untracked.
+    """
 
     top: str
     objects: str
     index_file: str
     exclude: str
     object_format: str
+
+    @property
+    def is_plain_folder(self) -> bool:
+        """Whether git knows nothing of it."""
+        return not self.objects
+
+
+def plain_folder(real: str) -> Repository:
+    """Return a folder that no repository covers, as one that nothing was ever added to."""
+    return Repository(real, "", "", "", "sha1")
 
 
 def find_repository(folder: str, environment: Mapping[str, str]) -> Repository | None:
@@ -106,10 +120,8 @@ class ShadowGit:
         }
         # For what only reads. A git that writes an object which an alternate has gives that one a new time, and that
         # would be a change in the project's own folder.
-        self._reading: Final = {
-            **self._environment,
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(repository.objects),
-        }
+        alternates = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(repository.objects)}
+        self._reading: Final = {**self._environment, **({} if repository.is_plain_folder else alternates)}
 
     def __repr__(self) -> str:
         return f"<ShadowGit of {self.repository.top} in {self.folder}>"
@@ -134,6 +146,9 @@ class ShadowGit:
             f"[splitIndex]\n\tsharedIndexExpire = never\n{extension}",
         )
         _write(f"{self.folder}/info/attributes", _ATTRIBUTES)
+        if self.repository.is_plain_folder:
+            _write(f"{self.folder}/info/exclude", "".join(f"{name}/\n" for name in FILLED_BY_PROGRAMS))
+            return
         with suppress(OSError):
             excluded = read_regular(self.repository.exclude, FILE_BYTES)
             _write(f"{self.folder}/info/exclude", excluded.decode("utf-8", "surrogateescape"))
@@ -232,6 +247,8 @@ class ShadowGit:
         self._git(index, "update-index", "--split-index")
 
     def _head(self) -> str:
+        if self.repository.is_plain_folder:
+            return ""  # git would find a repository above it that ignores this folder
         try:
             environment = safe_environment(self._environment, [self.repository.top])
             words = ["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]
@@ -249,6 +266,8 @@ class ShadowGit:
     def _converted(self, index: str) -> list[str]:
         """Return the tracked files that git converts, where their sizes are not those of what it has stored."""
         listed = self._listed(index)
+        if not listed:
+            return []
         top = self.repository.top
         # With the project's own attributes: those of the shadow say that nothing is converted.
         environment = safe_environment(self._environment, [top])

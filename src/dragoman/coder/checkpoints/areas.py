@@ -1,9 +1,9 @@
-"""Where the files of a session are looked at and kept: the repositories that its roots are in, and touched files.
+"""Where the files of a session are looked at and kept: the repositories and folders of its roots, and touched files.
 
-`GitArea` covers everything of a repository below the roots, changed by a tool or not. Beyond repositories,
-`TouchedFiles` covers what the file tools write: a file has its content kept before the first of them writes it. Both
-keep contents in our data folder, by their hashes; a file `ids` for each session says which of them it needs
-(`cleaning` reads it).
+`GitArea` covers everything of a repository below the roots, changed by a tool or not, and a root that is in none, if
+it is small. Beyond both, `TouchedFiles` covers what the file tools write: a file has its content kept before the first
+of them writes it. All keep contents in our data folder, by their hashes; a file `ids` for each session says which of
+them it needs (`cleaning` reads it).
 """
 
 import fcntl
@@ -20,8 +20,9 @@ from dragoman.coder.checkpoints.records import CheckpointStep, ids_in
 from dragoman.host.git_images import FILE_BYTES, LINK, TOO_LARGE, FileImage, ImageChange, Look, is_private
 from dragoman.host.git_run import ShadowFailed
 from dragoman.host.paths import PathRefused, Place, is_inside, read_bytes
+from dragoman.host.plain_size import too_much_in
 from dragoman.host.private_file import make_private_folder, replaced_file
-from dragoman.host.shadow_git import ShadowGit, find_repository
+from dragoman.host.shadow_git import ShadowGit, find_repository, plain_folder
 
 _log = logging.getLogger(__name__)
 
@@ -111,10 +112,11 @@ class SessionPlace:
 
 
 class GitArea:
-    """The files of a repository below the roots of a session."""
+    """The files of a repository, or of a plain folder, below the roots of a session."""
 
     def __init__(self, shadow: ShadowGit, place: SessionPlace) -> None:
         self.top: Final = shadow.repository.top
+        self.is_plain_folder: Final = shadow.repository.is_plain_folder
         self._shadow: Final = shadow
         self._place: Final = place
         self._folder: Final = place.area_folder
@@ -176,7 +178,7 @@ class GitArea:
 
 
 class TouchedFiles:
-    """Files that tools write where no repository covers them."""
+    """Files that tools write where nothing else covers them."""
 
     top: Final = ""
 
@@ -274,9 +276,13 @@ def content_at(path: str) -> tuple[int, bytes | None]:
 class Areas:
     """The areas of one session: `git` by their top folders, and `touched`."""
 
-    def __init__(self, git: Mapping[str, GitArea], touched: TouchedFiles) -> None:
-        self.git: Final = git
+    def __init__(self, git: Mapping[str, GitArea], touched: TouchedFiles, left_out: Sequence[str] = ()) -> None:
+        """`left_out`: what no area covers, in sentences for the user."""
+        self.git: Final = dict(git)
         self.touched: Final = touched
+        self.left_out: Final = list(left_out)
+        self._leave_out: Sequence[str] = ()
+        self._user_home = ""
 
     def __repr__(self) -> str:
         return f"<Areas git={list(self.git)}>"
@@ -290,37 +296,74 @@ class Areas:
         environment: Mapping[str, str],
         leave_out: Sequence[str] = (),
     ) -> "Areas":
-        """Find the repositories of real roots. Blocks: runs git for each."""
+        """Find the repositories of real roots. Blocks: runs git for each.
+
+        A root that is in none counts as one that is all untracked, until `adopt` has looked at it.
+        """
         folder = os.path.join(home, CHECKPOINTS)
-        tops: dict[str, GitArea] = {}
-        if shutil.which("git", path=environment.get("PATH", os.defpath)) is not None:
-            for root in roots:
-                repository = find_repository(root, environment)
-                # A root that is ignored in a repository above it would be one that nothing is seen of.
-                if repository is not None and repository.top not in tops:
-                    own = [one for one in roots if is_inside(one, repository.top)]
-                    name = hashlib.sha256(os.fsencode(repository.top)).hexdigest()[:32]
-                    area = os.path.join(folder, name)
-                    place = SessionPlace(area, session_id)
-                    objects = os.path.join(area, OBJECTS)
-                    shadow = ShadowGit(repository, place.folder, objects, own, environment, leave_out)
-                    tops[repository.top] = GitArea(shadow, place)
-        return cls(tops, TouchedFiles(os.path.join(folder, TOUCHED), session_id))
+        touched = TouchedFiles(os.path.join(folder, TOUCHED), session_id)
+        if shutil.which("git", path=environment.get("PATH", os.defpath)) is None:
+            return cls({}, touched, ["what commands change is not kept, because git is not installed"])
+        # A root that is ignored in a repository above it would be one that nothing is seen of.
+        repositories = {root: find_repository(root, environment) for root in roots}
+        found = {one.top: one for one in repositories.values() if one is not None}
+        for root in sorted(root for root, one in repositories.items() if one is None):
+            # A `.git` that git does not take is a place to keep out of.
+            is_covered = any(is_inside(root, top) for top, one in found.items() if one.is_plain_folder)
+            if not is_covered and not os.path.lexists(os.path.join(root, ".git")):
+                found[root] = plain_folder(root)
+        areas = {}
+        for top, repository in found.items():
+            own = [one for one in roots if is_inside(one, top)]
+            area = os.path.join(folder, hashlib.sha256(os.fsencode(top)).hexdigest()[:32])
+            place = SessionPlace(area, session_id)
+            shadow = ShadowGit(repository, place.folder, os.path.join(area, OBJECTS), own, environment, leave_out)
+            areas[top] = GitArea(shadow, place)
+        made = cls(areas, touched)
+        made._leave_out = leave_out
+        made._user_home = os.path.realpath(environment.get("HOME") or os.path.expanduser("~"))
+        return made
+
+    def adopt(self, steps: Sequence[CheckpointStep]) -> None:
+        """Keep what the steps of a log need, and decide which plain folders are covered. Blocks.
+
+        The steps may be those of the session that this one is a fork of. What they say of a folder stays so: files of
+        which some steps are in one area and some in another would be restored twice.
+        """
+        for top in [top for top, area in self.git.items() if area.is_plain_folder]:
+            reason = self._why_uncovered(top, steps)
+            if reason:
+                del self.git[top]
+                self.left_out.append(f"what commands change in {top} is not kept, because {reason}")
+        for area in self.git.values():
+            area.adopt(steps)
+        self.touched.adopt(steps)
+
+    def _why_uncovered(self, top: str, steps: Sequence[CheckpointStep]) -> str:
+        if any(step.area == top for step in steps):
+            return ""
+        if is_inside(self._user_home, top):
+            return "it holds your home folder"
+        touched = (path for step in steps if not step.area for path, _ in step.images())
+        if any(is_inside(path, top) for path in touched):
+            return "it was not from the beginning"
+        too_much = too_much_in(top, self._leave_out)
+        return f"it is no git repository and has {too_much}" if too_much else ""
 
     def of(self, top: str) -> Area | None:
         """Return the area with this top folder; None: it is not there any more."""
         return self.git.get(top) if top else self.touched
 
     def touches(self, paths: Iterable[str]) -> Iterator[str]:
-        """Yield the paths that no repository covers."""
+        """Yield the paths that only `touched` covers."""
         for path in paths:
             if self.top_of(path) == "":
                 yield path
 
     def top_of(self, path: str) -> str:
-        """Return the top folder of the repository that covers a path; empty: none does."""
-        top = next((top for top in self.git if is_inside(path, top)), None)
-        return "" if top is None or _is_in_inner_repository(path, top) else top
+        """Return the top folder of the area that covers a path with all around it; empty: none does."""
+        top = max((top for top in self.git if is_inside(path, top)), key=len, default="")
+        return "" if not top or _is_in_inner_repository(path, top) else top
 
 
 def _is_in_inner_repository(path: str, top: str) -> bool:

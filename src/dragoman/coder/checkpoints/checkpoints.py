@@ -79,7 +79,7 @@ class Checkpoints:
                 state, areas = await self._load()
                 if self._turn != turn or state.open_owner != turn:
                     await self._look("others")
-                    await self._record([CheckpointStep("begin", turn)])
+                    await self._record([CheckpointStep("begin", turn, left_out=list(areas.left_out))])
                     self._turn, self._written = turn, set()
                 await self._touch([path for path in areas.touches(paths) if path not in state.touched])
                 # What is typed while the turn runs, behind its first write of a file, counts as the turn's.
@@ -144,6 +144,8 @@ class Checkpoints:
             areas = await asyncio.to_thread(self._find_areas)
             await asyncio.to_thread(_adopt, areas, steps)
             self._areas, self._state = areas, state
+            for sentence in areas.left_out:
+                await self._tell(f"{_NOT_EVERYTHING}: {sentence}.")
         return self._state, self._areas
 
     async def _look(self, kind: StepKind, only: Mapping[str, FileImage | None] | None = None) -> None:
@@ -166,7 +168,7 @@ class Checkpoints:
                     steps += steps_of("others", "", top, others)
                 steps += steps_of(kind, owner, top, mine)
             for sentence in look.left_out:
-                await self._tell(f"A rewind does not cover everything here: {sentence}.")
+                await self._tell(f"{_NOT_EVERYTHING}: {sentence}.")
         if owner:
             # A turn that this process does not end was killed, and nothing has looked since.
             is_cut_off = kind == "turn" and owner != self._ending
@@ -224,6 +226,7 @@ def _told_apart(look: Look, top: str, state: CheckpointState) -> tuple[Look, Loo
 
 
 _CUT_OFF: Final = "the turn was cut off: what was changed by hand since then counts as its work"
+_NOT_EVERYTHING: Final = "A rewind does not cover everything here"
 _NOT_KEPT: Final = "What this turn changes cannot be rewound"
 
 
@@ -270,9 +273,7 @@ def _keep_texts(areas: Areas, turn: str, texts: Mapping[str, bytes]) -> list[Che
 
 def _adopt(areas: Areas, steps: Sequence[CheckpointStep]) -> None:
     with failures_named():
-        for area in areas.git.values():
-            area.adopt(steps)
-        areas.touched.adopt(steps)
+        areas.adopt(steps)
 
 
 def _accept(areas: Areas, steps: Sequence[CheckpointStep]) -> None:
