@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Agent, Session, connect
-from dragoman.errors import LinkClosed, RequestFailed
+from dragoman.errors import RequestFailed
 from dragoman.gateway import connections
 from dragoman.gateway.session_streams import Full
 from dragoman.transports.remote import transport_for
@@ -114,9 +114,8 @@ async def test_metrics_count_all_agents_and_the_end_closes_them_all(tmp_path: Pa
             assert "dragoman_connections 2.0" in lines
             assert "dragoman_sessions 2.0" in lines
             await served.server.stop(0)
-            with pytest.raises(LinkClosed):
-                await theirs.new_session(tmp_path)
-        assert all(hub.is_stopping and not hub.connections for hub in served.server.hubs.values())
+            # What the clients learn of it depends on whether they try again before the port is closed.
+            assert [(hub.is_stopping, len(hub.connections)) for hub in served.server.hubs.values()] == [(True, 0)] * 2
 
 
 async def test_who_is_logged_in_is_told_the_agents(tmp_path: Path) -> None:
