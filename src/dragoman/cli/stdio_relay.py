@@ -18,6 +18,7 @@ from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, LargeFrameHead, LinkClosed, PeerMistake
 from dragoman.transports.contract import Transport
 from dragoman.transports.message_head import MessageHead, read_head, session_in
+from dragoman.transports.write_buffer import WriteBuffer
 from dragoman.wire.framing import Framer, frame
 
 if TYPE_CHECKING:
@@ -215,8 +216,7 @@ class _End:
         self._on_message = on_message
         self._on_mistake = on_mistake
         self._framer = Framer(limit=limits.FRAME_BYTES)
-        self._unwritten: list[bytes | memoryview] = []
-        self._size = 0
+        self._unwritten = WriteBuffer(transport)
 
     @property
     def is_broken(self) -> bool:
@@ -237,30 +237,25 @@ class _End:
         self.write(frame(message, self._framer.style or "ndjson"))
 
     def write(self, data: bytes) -> None:
-        self._unwritten.append(data)
-        self._size += len(data)
-        self.writable()
+        self._unwritten.write(data)
+        self._after_writing()
 
     def writable(self) -> None:
-        while self._unwritten:
-            data = self._unwritten[0]
-            taken = self.transport.write(data)
-            self._size -= taken
-            if taken < len(data):
-                self._unwritten[0] = memoryview(data)[taken:]
-                break
-            self._unwritten.pop(0)
+        self._unwritten.writable()
+        self._after_writing()
+
+    def _after_writing(self) -> None:
         self.changed.set()
-        if self._size > limits.OUTBOX_BYTES:
+        if self._unwritten.size > limits.OUTBOX_BYTES:
             self._other().transport.pause_reading()
-        elif not self._unwritten:
+        elif not self._unwritten.size:
             self._other().transport.resume_reading()
 
     async def drain(self) -> None:
         """Wait until everything is written, for at most `CLOSE_FLUSH_SECONDS`."""
         try:
             async with asyncio.timeout(limits.CLOSE_FLUSH_SECONDS):
-                while self._unwritten:
+                while self._unwritten.size:
                     self.changed.clear()
                     await self.changed.wait()
         except TimeoutError:

@@ -10,7 +10,6 @@ answer, or waits `quiet` seconds.
 import asyncio
 import json
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -20,6 +19,7 @@ from dragoman.conformance.frames import Frame, Recording
 from dragoman.conformance.verdicts import AnswerMissing, SubjectGone
 from dragoman.errors import PeerMistake
 from dragoman.transports.contract import Transport
+from dragoman.transports.write_buffer import WriteBuffer
 from dragoman.wire.framing import Framer
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class CheckConnection:
         self._stderr_tail: Final = stderr_tail
         self._transport: Final = transport
         self._framer: Final = Framer(limit=limits.FRAME_BYTES)
-        self._unsent: Final[deque[memoryview]] = deque()
+        self._unsent: Final = WriteBuffer(transport)
         self._methods: Final[dict[Any, str]] = {}
         self._asked: Final[dict[Any, str]] = {}
         self._last_id = 0
@@ -93,9 +93,7 @@ class CheckConnection:
 
     def write(self, data: bytes) -> None:
         """Send bytes that are no frame of their own: a part of one that is recorded elsewhere."""
-        self._unsent.append(memoryview(data))
-        if len(self._unsent) == 1:
-            self.writable()
+        self._unsent.write(data)
 
     def ask(self, method: str, params: Any = None, *, intent: str = "", id: Any = None) -> Any:
         """Send a request without waiting; return its id."""
@@ -172,13 +170,7 @@ class CheckConnection:
         self._changed.set()
 
     def writable(self) -> None:
-        while self._unsent:
-            data = self._unsent[0]
-            accepted = self._transport.write(data)
-            if accepted < len(data):
-                self._unsent[0] = data[accepted:]
-                return
-            self._unsent.popleft()
+        self._unsent.writable()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_lost, self.lost = True, error

@@ -16,6 +16,7 @@ from dragoman.errors import FrameTooLarge, LargeFrameHead, PeerMistake
 from dragoman.trace.records import TO_AGENT, TO_CLIENT, Direction
 from dragoman.trace.writer import TracedConnection, TraceWriter
 from dragoman.transports.contract import Receiver, Transport
+from dragoman.transports.write_buffer import WriteBuffer
 from dragoman.wire.framing import Framer
 
 # An agent whose input has ended may work on for this long; without the tap it could as long as it likes.
@@ -149,12 +150,11 @@ class _TapEnd:
         self.transport: Final = transport
         self.lost: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
         self._copy = copy
-        self._unwritten: list[bytes | memoryview] = []
-        self._size = 0
+        self._unwritten = WriteBuffer(transport)
         self._drained = asyncio.Event()
 
     def __repr__(self) -> str:
-        return f"<{'lost' if self.lost.done() else 'open'} unwritten={self._size}>"
+        return f"<{'lost' if self.lost.done() else 'open'} unwritten={self._unwritten.size}>"
 
     def start(self) -> None:
         self.transport.start(self)
@@ -169,35 +169,30 @@ class _TapEnd:
             self.lost.set_result(None)
 
     def write(self, data: bytes) -> None:
-        self._unwritten.append(data)
-        self._size += len(data)
-        self.writable()
+        self._unwritten.write(data)
+        self._after_writing()
 
     def writable(self) -> None:
-        while self._unwritten:
-            data = self._unwritten[0]
-            taken = self.transport.write(data)
-            self._size -= taken
-            if taken < len(data):
-                self._unwritten[0] = memoryview(data)[taken:]
-                break
-            self._unwritten.pop(0)
-        if not self._unwritten:
+        self._unwritten.writable()
+        self._after_writing()
+
+    def _after_writing(self) -> None:
+        if not self._unwritten.size:
             self._drained.set()
             self.other.transport.resume_reading()
         else:
             self._drained.clear()
-            if self._size > limits.WRITE_BYTES:
+            if self._unwritten.size > limits.WRITE_BYTES:
                 self.other.transport.pause_reading()
 
     async def drain(self) -> None:
         """Wait until everything is written, as long as the other program reads."""
-        while self._unwritten:
-            before = self._size
+        while self._unwritten.size:
+            before = self._unwritten.size
             self._drained.clear()
             try:
                 async with asyncio.timeout(limits.CLOSE_FLUSH_SECONDS):
                     await self._drained.wait()
             except TimeoutError:
-                if self._size == before:
+                if self._unwritten.size == before:
                     return

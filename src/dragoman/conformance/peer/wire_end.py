@@ -1,11 +1,11 @@
 """The bytes of the peer: lines in both directions, and what its switches do to them."""
 
 import json
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
 from dragoman.transports.contract import Transport
+from dragoman.transports.write_buffer import WriteBuffer
 
 Message = dict[str, Any]
 _SMALL_BYTES: Final = 64 * 1024
@@ -22,7 +22,7 @@ class PeerWire:
         self.on_end: Callable[[], None] = lambda: None
         self._transport: Final = transport
         self._part = b""
-        self._unsent: Final[deque[memoryview]] = deque()
+        self._unsent: Final = WriteBuffer(transport)
         self._is_ended = False
 
     def __repr__(self) -> str:
@@ -40,9 +40,7 @@ class PeerWire:
 
     def send_line(self, data: bytes) -> None:
         """Send a line as it is."""
-        self._unsent.append(memoryview(data + b"\n"))
-        if len(self._unsent) == 1:
-            self.writable()
+        self._unsent.write(data + b"\n")
 
     def end(self) -> None:
         """End the connection, as a process that exits does."""
@@ -63,13 +61,7 @@ class PeerWire:
             self._on_line(line)
 
     def writable(self) -> None:
-        while self._unsent:
-            data = self._unsent[0]
-            accepted = self._transport.write(data)
-            if accepted < len(data):
-                self._unsent[0] = data[accepted:]
-                return
-            self._unsent.popleft()
+        self._unsent.writable()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self.switch != "outlives_stdin":
