@@ -55,8 +55,8 @@ OFFERED = {
     "login an": ["anthropic"],
     "connect --token-file ": [FILES],
     "completion ": ["bash", "zsh", "fish"],
-    "completion bash --v": ["--version"],
-    "demo --version ": ["--help", "--protocol", "--trace", "--log-level"],
+    "completion bash --vers": ["--version"],
+    "demo --version ": ["--help", "--protocol", "--trace", "--log-level", "--verbose"],
     "demo --log-level w": ["warning"],
 }
 

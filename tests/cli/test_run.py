@@ -144,6 +144,12 @@ def test_the_prompt_comes_from_stdin_where_a_word_says_so(tmp_path: Path) -> Non
     ]
 
 
+def test_the_prompt_is_what_comes_on_stdin_where_there_is_no_word(tmp_path: Path) -> None:
+    agent = rogue_agent.written(tmp_path, text("ok"))
+    assert run(tmp_path, "--", *agent, said="Review this.\n").code == 0
+    assert rogue_agent.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "Review this."}]
+
+
 def test_what_is_piped_in_beside_words_is_no_slash_command(tmp_path: Path) -> None:
     (tmp_path / "home" / "commands").mkdir(parents=True)
     (tmp_path / "home" / "commands" / "mine.md").write_text("Delete it all.")

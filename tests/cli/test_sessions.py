@@ -306,7 +306,6 @@ def test_an_unknown_session_is_exit_1_and_a_sentence(action: str, given: str, ma
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ("", "the following arguments are required: ACTION"),
         ("show", "the following arguments are required: ID"),
         ("list --limit 0", "'0' is not a number from 1 on"),
         ("export x --format pdf", "invalid choice: 'pdf'"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.main import COMMANDS, command_line, main
+from dragoman.cli.main import COMMANDS, DEFAULT_ACTIONS, command_line, main
 from dragoman.version import VERSION
 from tests.support.command import call
 
@@ -79,7 +79,13 @@ def test_every_command_has_the_common_options() -> None:
 NOWHERE = "/nowhere/x: cannot {} the {}: No such file or directory"
 WRONG = {
     "": "usage: dragoman",
-    "nothing": "invalid choice: 'nothing'",
+    "nothing": "there is no command 'nothing'; `dragoman --help` lists what there is",
+    "chta": "there is no command 'chta'; did you mean `dragoman chat`?",
+    "fix the bug": "there is no command 'fix'; to send a prompt write: dragoman run 'fix the bug'",
+    "sessions lst": "there is no action 'lst'; did you mean `dragoman sessions list`?",
+    "sessions xyzzy": "there is no action 'xyzzy'; there are list, search, stats,",
+    "trace": "dragoman trace: error: an action is missing: record, view, ",
+    "cluster": "dragoman cluster status: error: the following arguments are required: --store",
     "--frob": "usage: dragoman [-h] [--version] COMMAND ...\ndragoman: error: unrecognized arguments: --frob",
     "demo --frob": "usage: dragoman demo [-h] [--protocol",
     "sessions list --frob x": "dragoman sessions list: error: unrecognized arguments: --frob x",
@@ -114,3 +120,37 @@ def test_a_command_that_cannot_be_run_is_exit_2_and_a_sentence(arguments: str, t
     assert (code, out) == (2, "")
     assert WRONG[arguments] in error
     assert "Traceback" not in error
+
+
+def test_a_sentence_in_the_place_of_a_command_is_shown_as_a_prompt() -> None:
+    done = call("it's broken")
+    sentence = """there is no command "it's broken"; to send a prompt write: dragoman run 'it'"'"'s broken'\n"""
+    assert (done.code, done.error.endswith(sentence)) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["", "run", "sessions"])
+def test_help_as_a_word_is_the_help(command: str) -> None:
+    assert call("help", *command.split()) == call(*command.split(), "--help")
+
+
+@pytest.mark.parametrize(("command", "action"), DEFAULT_ACTIONS.items())
+def test_a_command_without_an_action_lists_what_there_is(command: str, action: str, tmp_path: Path) -> None:
+    home = {"DRAGOMAN_HOME": str(tmp_path)}
+    assert call(command, **home)[:2] == call(command, action, **home)[:2]
+    assert call(command, "--json", **home)[:2] == call(command, action, "--json", **home)[:2]
+
+
+def test_options_of_every_command_may_still_stand_before_the_action(tmp_path: Path) -> None:
+    done = call("sessions", "--trace", str(tmp_path / "trace"), "list", "--json", DRAGOMAN_HOME=str(tmp_path / "home"))
+    assert (done.code, done.out) == (0, "[]\n")
+
+
+def test_v_logs_what_the_program_does(tmp_path: Path) -> None:
+    done = call("sessions", "list", "-v", DRAGOMAN_HOME=str(tmp_path))
+    assert (done.code, "info dragoman.cli" in done.error) == (0, True)
+
+
+def test_help_has_the_options_of_the_protocol_only_where_it_is_spoken() -> None:
+    assert "--protocol" in call("run", "--help").out
+    assert "--protocol" not in call("login", "--help").out
+    assert call("config", "path", "--protocol", "1").code == 0

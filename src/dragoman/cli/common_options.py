@@ -22,17 +22,24 @@ NEWEST: Final = ""
 CHOOSE: Final = "?"
 
 
-def add_common_options(parser: argparse.ArgumentParser, *, log_level: bool) -> None:
-    """Add the group "on every command". `log_level`: with `--log-level`, for a command that has none of its own."""
+def add_common_options(parser: argparse.ArgumentParser, *, log_level: bool, speaks: bool = True) -> None:
+    """Add the group "on every command". `log_level`: with `--log-level`, for a command that has none of its own.
+    `speaks`: the command speaks the protocol, and its help shows what is about that."""
     common = parser.add_argument_group("on every command")
-    common.add_argument("--protocol", type=int, choices=(1, 2), help="use only this version of the protocol")
-    common.add_argument("--trace", metavar="FILE", help="append every message to FILE as JSON lines, without secrets")
+    version = "use only this version of the protocol" if speaks else SUPPRESS
+    trace = "append every message to FILE as JSON lines, without secrets" if speaks else SUPPRESS
+    common.add_argument("--protocol", type=int, choices=(1, 2), help=version)
+    common.add_argument("--trace", metavar="FILE", help=trace)
     if log_level:
         common.add_argument(
             "--log-level",
             choices=LOG_LEVELS,
             help="log what the program does to stderr, without content and secrets; DRAGOMAN_LOG does the same",
         )
+        if "-v" not in parser._option_string_actions:
+            common.add_argument(
+                "-v", "--verbose", dest="log_level", action="store_const", const="info", help="as --log-level info"
+            )
     common.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
 
 
@@ -171,6 +178,9 @@ def add_action(
     parser.add_argument("--protocol", type=int, choices=(1, 2), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.add_argument("--trace", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.add_argument("--log-level", choices=LOG_LEVELS, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "-v", "--verbose", dest="log_level", action="store_const", const="info", default=SUPPRESS, help=SUPPRESS
+    )
     parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help=argparse.SUPPRESS)
     return parser
 

@@ -7,9 +7,9 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from dragoman.cli.common_options import add_common_options
 from dragoman.cli.errors import CommandError, print_error
@@ -47,8 +47,23 @@ COMMANDS: Final = (
     "completion",
     "demo",
 )
+# What a command without an action does.
+DEFAULT_ACTIONS: Final = {
+    "sessions": "list",
+    "agents": "list",
+    "auth": "status",
+    "models": "list",
+    "mcp": "list",
+    "permissions": "list",
+    "tokens": "list",
+    "cluster": "status",
+}
+# They may stand before an action, or are of the command itself.
+_BEFORE_ACTIONS: Final = ("-h", "--help", "--version", "--protocol", "--trace", "--log-level")
 # These read and write nothing of ours: they leave it where it is.
 _NEED_NO_FOLDERS: Final = ("connect", "completion", "demo", "check", "trace")
+# These speak the protocol. Others take its two options too, and mean nothing by them: their help leaves them out.
+_SPEAK: Final = ("acp", "run", "chat", "serve", "connect", "agents", "check", "demo", "doctor", "sessions")
 # They live long, with keys in their memory.
 _HOLD_KEYS: Final = ("acp", "run", "chat", "serve", "connect", "--acp")
 
@@ -129,6 +144,8 @@ def _run(given: Sequence[str]) -> int:
     if given[0] == "--version":  # no command has to be loaded for that
         print(f"dragoman {VERSION}")
         return 0
+    if given[0] == "help":
+        given = [*given[1:], "--help"]
     if given[0] == "--acp":  # as a program whose users come to us has it
         given = ["acp", "--dialect", "agentao", *given[1:]]
     elif list(given[:2]) == ["acp", "serve"]:  # as another one has it
@@ -136,6 +153,9 @@ def _run(given: Sequence[str]) -> int:
     parser = command_line(given[0])
     if given[0].startswith("-") and given[0] not in ("-h", "--help"):
         parser.error(f"unrecognized arguments: {given[0]}; first comes a command, then its options")
+    if given[0] not in COMMANDS and not given[0].startswith("-"):
+        parser.error(_unknown_command(given))
+    given = _with_action(given)
     arguments = parser.parse_args(given)
     # `serve` had an option of this name first: it is the level of the server's own log.
     level = None if arguments.command == "serve" else arguments.log_level
@@ -164,8 +184,56 @@ def _prepare_folders() -> None:
         move_former_files()
 
 
+def _with_action(given: Sequence[str]) -> Sequence[str]:
+    """Return the command line with the action that is meant where a command has none."""
+    action = DEFAULT_ACTIONS.get(given[0])
+    is_without = len(given) == 1 or (given[1].startswith("-") and given[1].partition("=")[0] not in _BEFORE_ACTIONS)
+    return [given[0], action, *given[1:]] if action and is_without else given
+
+
+def _unknown_command(given: Sequence[str]) -> str:
+    """Return what to say of a first word that is no command: the one that was meant, or how a prompt is sent."""
+    import shlex
+
+    word = given[0]
+    if not any(character.isspace() for character in word):
+        near = _near(word, COMMANDS)
+        if near:
+            return f"there is no command {word!r}; did you mean `dragoman {near}`?"
+        if len(given) == 1:
+            return f"there is no command {word!r}; `dragoman --help` lists what there is"
+    prompt = shlex.quote(" ".join(given))
+    return f"there is no command {word!r}; to send a prompt write: dragoman run {prompt}"
+
+
+def _near(word: str, words: Iterable[str]) -> str:
+    """Return the word that was perhaps meant; empty: none is near."""
+    import difflib
+
+    near = difflib.get_close_matches(word.casefold(), words, n=5)
+    near.sort(key=lambda one: sorted(one) != sorted(word.casefold()))  # two letters in the wrong order come first
+    return near[0] if near else ""
+
+
 class _CommandLine(argparse.ArgumentParser):
-    """A parser that reports unknown arguments with the usage of the subcommand they were given to."""
+    """A parser that reports unknown arguments with the usage of the subcommand they were given to, and a missing or
+    unknown action with those that there are."""
+
+    def error(self, message: str) -> NoReturn:
+        if message == "the following arguments are required: ACTION":
+            message = f"an action is missing: {', '.join(self._actions_of_command())}"
+        super().error(message)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.dest == "action" and action.choices is not None and value not in action.choices:
+            near = _near(str(value), action.choices)
+            meant = f"did you mean `{self.prog} {near}`?" if near else f"there are {', '.join(action.choices)}"
+            self.error(f"there is no action {value!r}; {meant}")
+        super()._check_value(action, value)
+
+    def _actions_of_command(self) -> Iterable[str]:
+        """Return the actions that the command of this parser has."""
+        return next((one.choices for one in self._actions if one.dest == "action" and one.choices), ())
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         found, unknown = super().parse_known_args(args, namespace)
@@ -191,7 +259,7 @@ def command_line(chosen: str = "") -> argparse.ArgumentParser:
     for name in [chosen] if chosen in COMMANDS else COMMANDS:
         command = import_module(f"dragoman.cli.{name}")
         added = command.add(commands)
-        add_common_options(added, log_level=name != "serve")
+        add_common_options(added, log_level=name != "serve", speaks=name in _SPEAK)
         added.set_defaults(run=command.run)
     return parser
 

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import stat
 import sys
 from typing import Final
 
@@ -61,7 +62,12 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         epilog=_EPILOG,
         usage="dragoman run [options] PROMPT [-- CMD ...]",
     )
-    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the prompt; - stands for what comes on stdin")
+    parser.add_argument(
+        "prompt",
+        metavar="PROMPT",
+        nargs="*",
+        help="the prompt; - stands for what comes on stdin, and can be left out where it is all",
+    )
     add_target(parser)
     add_worktree_option(parser)
     add_from_session(parser)
@@ -112,9 +118,10 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.target import chosen_folder, chosen_target
     from dragoman.cli.worktrees import chosen_worktree
 
-    if not arguments.prompt:
+    if not arguments.prompt and (arguments.worktree or arguments.resume or not _stdin_is_given()):
         raise CommandError(_no_prompt(arguments))
-    typed, piped = _prompt(arguments.prompt)
+    empty = "the prompt is empty" if arguments.prompt else _no_prompt(arguments)
+    typed, piped = _prompt(arguments.prompt or ["-"], empty)
     target = chosen_target(arguments)
     if not target.ours:
         _refuse_own_options(arguments)
@@ -165,8 +172,17 @@ def _no_prompt(arguments: argparse.Namespace) -> str:
     return 'there is no prompt; write dragoman run "PROMPT"'
 
 
-def _prompt(words: list[str]) -> tuple[list[str], str | None]:
-    """Return the prompt: the arguments, and stdin where an argument says so."""
+def _stdin_is_given() -> bool:
+    """Return whether stdin is a file or a pipe: then the prompt may come from there without a `-`."""
+    try:
+        kind = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):  # started without one, or something that is none
+        return False
+    return stat.S_ISREG(kind) or stat.S_ISFIFO(kind)
+
+
+def _prompt(words: list[str], empty: str) -> tuple[list[str], str | None]:
+    """Return the prompt: the arguments, and stdin where an argument says so. `empty` is said where it has no word."""
     piped = None
     if "-" in words:
         if sys.stdin is None:
@@ -182,7 +198,7 @@ def _prompt(words: list[str]) -> tuple[list[str], str | None]:
         piped = decoded.text
     words = [decode_input(word) for word in words]
     if not "".join(word for word in words if word != "-").strip() and not (piped or "").strip():
-        raise CommandError("the prompt is empty")
+        raise CommandError(empty)
     return words, piped
 
 

@@ -90,6 +90,9 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
         "said. Without it: info, or error on a terminal",
     )
     running.add_argument(
+        "-v", "--verbose", dest="log_level", action="store_const", const="info", help="as --log-level info"
+    )
+    running.add_argument(
         "--audit-content",
         action="store_true",
         help="write into the decision log of each session also what was decided about: commands, paths, rules",

@@ -66,8 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.folder)
     try:
         if arguments.list:
-            for known in trust.trusted_folders(registry):
+            known_folders = trust.trusted_folders(registry)
+            for known in known_folders:
                 print(harmless_line(known) + _still(registry, known))
+            if not known_folders:
+                print("No folder is trusted; `dragoman trust` trusts the one you are in.", file=sys.stderr)
             return 0
         if not folder.is_dir():
             return print_error(f"{arguments.folder}: no such folder")
