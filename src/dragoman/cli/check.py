@@ -6,8 +6,9 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
+from dragoman.cli.check_reports import add_report_options, print_json_schema, write_reports
 from dragoman.cli.common_options import Commands, add_command, add_trust, keep_command
 from dragoman.cli.errors import NOT_DONE, CommandError, print_notice, warn_about_plain_http
 
@@ -61,9 +62,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     add_trust(parser)
     agent.add_argument("--timeout", metavar="SECONDS", type=_seconds, default=10.0, help="for one answer (default 10)")
     agent.add_argument("--jobs", metavar="N", type=_count, default=4, help="rows at the same time (default 4)")
-    files = parser.add_argument_group("reports")
-    files.add_argument("--json", metavar="F", help="write the report as JSON to F; - is stdout")
-    files.add_argument("--junit", metavar="F", help="write the report as JUnit XML to F; - is stdout")
+    add_report_options(parser)
     keep_command(parser)
     return parser
 
@@ -72,6 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Judge, report, and return the exit code."""
     from dragoman.conformance.report import row_lines
 
+    if arguments.json_schema:
+        return print_json_schema()
     if arguments.explain is not None:
         return _explain(arguments.explain)
     if arguments.role == "trace":
@@ -102,7 +103,7 @@ def _run_trace(arguments: argparse.Namespace) -> int:
 
 def _concluded(arguments: argparse.Namespace, report: "CheckReport") -> int:
     """Write the reports, and return the exit code."""
-    _write_reports(arguments, report)
+    write_reports(arguments, report)
     if not report.could_test():
         return COULD_NOT_TEST
     return 0 if report.conforms(strict=arguments.strict) else NOT_DONE
@@ -116,7 +117,7 @@ def _check_target(arguments: argparse.Namespace) -> None:
     if arguments.command_given == []:
         raise CommandError("which command? Write it after the --, such as: -- gemini --acp")
     if arguments.trace is not None:
-        raise CommandError("check writes no --trace; --json FILE has the frames of each row")
+        raise CommandError("check writes no --trace; --html FILE has the frames of each row")
     if arguments.url is not None and "://" not in arguments.url:
         raise CommandError(f"{arguments.url!r} is no address; the command of an agent stands behind --")
     if arguments.cwd is not None and not os.path.isdir(arguments.cwd):
@@ -198,34 +199,6 @@ def _variables(given: Sequence[str]) -> dict[str, str]:
             raise CommandError(f"--env {name}: there is no such variable; write {name}=VALUE")
         found[name] = value if equals else os.environ[name]
     return found
-
-
-def _write_reports(arguments: argparse.Namespace, report: "CheckReport") -> None:
-    """Print the report, and write the files that were asked for. Text goes to stderr if stdout has another one."""
-    import json
-
-    from dragoman.conformance.exports import as_json, as_junit
-    from dragoman.conformance.report import report_lines
-
-    strict: bool = arguments.strict
-    stream: TextIO = sys.stderr if "-" in (arguments.json, arguments.junit) else sys.stdout
-    for line in report_lines(report, strict=strict):
-        print(line, file=stream)
-    if arguments.json is not None:
-        _write(arguments.json, json.dumps(as_json(report, strict=strict), indent=1) + "\n")
-    if arguments.junit is not None:
-        _write(arguments.junit, as_junit(report, strict=strict) + "\n")
-
-
-def _write(path: str, text: str) -> None:
-    if path == "-":
-        sys.stdout.write(text)
-        return
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise CommandError(f"{path}: cannot write the report: {error.strerror}") from None
 
 
 class _Counter:

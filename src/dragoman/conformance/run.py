@@ -17,6 +17,8 @@ from dragoman.errors import DragomanError
 # A probe has several waits, each with a bound; this bounds their sum, and what hangs in us.
 _PROBE_SECONDS: Final = 300.0
 _SHOWN_FRAMES: Final = 6
+# Of a row's whole exchange, at its start and at its end.
+_EXCHANGE_FRAMES: Final = 20
 _MUSTS: Final = ("must", "must-if-advertised")
 
 
@@ -33,6 +35,8 @@ class RowResult(NamedTuple):
     # Frames that `check` itself sent against the schema, without meaning to.
     own_faults: tuple[Frame, ...] = ()
     is_unadvertised: bool = False
+    # All frames of the row, the middle of many left out: for reports that show them under it.
+    exchange: tuple[Frame, ...] = ()
 
     def counts(self, *, strict: bool = False) -> bool:
         """Return whether the subject does not conform because of this: a broken must, or one that was not judged."""
@@ -174,7 +178,15 @@ async def judge_row(
     finally:
         await trial.close()
     own = tuple(fault for one in trial.dialogues for fault in one.connection.recording.faults("check"))
-    return result._replace(seconds=time.monotonic() - started, own_faults=own)
+    seconds = time.monotonic() - started
+    return result._replace(seconds=seconds, own_faults=own, exchange=shown_exchange(trial.frames()))
+
+
+def shown_exchange(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """Return the frames of a row for a report, without the middle of many."""
+    if len(frames) <= 2 * _EXCHANGE_FRAMES:
+        return tuple(frames)
+    return (*frames[:_EXCHANGE_FRAMES], *frames[-_EXCHANGE_FRAMES:])
 
 
 async def _verdict(row: Requirement, trial: Trial) -> RowResult:
