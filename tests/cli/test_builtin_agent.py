@@ -239,7 +239,7 @@ def test_the_doctor_finds_a_new_installation_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("started", ["program", "module"])
-def test_the_doctor_s_settings_name_the_program_that_looked_and_no_other(
+def test_editors_settings_name_the_program_that_runs_and_no_other(
     started: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own, other = tmp_path / "own" / "dragoman", tmp_path / "other" / "dragoman"
@@ -250,11 +250,11 @@ def test_the_doctor_s_settings_name_the_program_that_looked_and_no_other(
     monkeypatch.setenv("PATH", str(other.parent))
     monkeypatch.setattr("sys.argv", [str(own) if started == "program" else "/site/dragoman/__main__.py"])
     monkeypatch.setattr("sys.executable", str(own.parent / "python"))
-    for settings in doctor._editors().values():
+    for settings in doctor._snippets().values():
         assert str(own) in settings and str(other) not in settings
 
 
-def test_the_doctor_s_settings_name_the_program_on_the_path_where_there_is_none_of_its_own(
+def test_editors_settings_name_the_program_on_the_path_where_there_is_none_beside_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "dragoman"
@@ -263,7 +263,7 @@ def test_the_doctor_s_settings_name_the_program_on_the_path_where_there_is_none_
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("sys.argv", ["/site/dragoman/__main__.py"])
     monkeypatch.setattr("sys.executable", "/site/bin/python")
-    assert all(str(program) in settings for settings in doctor._editors().values())
+    assert all(str(program) in settings for settings in doctor._snippets().values())
 
 
 def test_the_doctor_says_what_is_broken(tmp_path: Path) -> None:

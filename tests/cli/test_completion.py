@@ -24,7 +24,7 @@ def offered(line: str) -> list[str]:
 
 OFFERED = {
     "": list(COMMANDS),
-    "se": ["serve", "sessions"],
+    "se": ["serve", "sessions", "setup"],
     "nothing-of-ours ": ["--help", "--version"],
     "acp --mo": ["--model", "--mode"],
     "acp --mode plan --mo": ["--model"],

@@ -46,6 +46,7 @@ class ProviderServer:
         self.models: list[dict[str, Any]] = []
         self.status = 200
         self.raw: bytes | None = None
+        self.headers: dict[str, str] = {}  # sent beside those of every answer
         self.page = 1000
         self.hold = threading.Event()
         self.hold.set()
@@ -136,6 +137,8 @@ def provider_server() -> Iterator[ProviderServer]:
             self.send_response(status)
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(answer)))
+            for name, value in it.headers.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(answer)
 

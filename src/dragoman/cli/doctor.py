@@ -12,11 +12,15 @@ from dragoman.cli.common_options import Commands, add_command
 
 _DESCRIPTION = """\
 Look at what the agent stands on: settings, store, model, sandbox, search, the
-programs it needs; try one turn without a network; and show what to put into an
-editor's settings. Exit code 1 if something is broken.
+programs it needs; and try one turn without a network. On a terminal long lines
+are cut, which --verbose does not. Exit code 1 if something is broken.
 """
 BROKEN: Final = 1
 TURN_SECONDS: Final = 20.0
+_MARKS: Final = {"ok": "ok    ", "note": "note  ", "broken": "BROKEN"}
+_GOES_ON: Final = " " * 18
+# Lines of a note on a terminal: a whole visit fits a screen of 24.
+_NOTE_ROWS: Final = 2
 Health = Literal["ok", "note", "broken"]
 
 
@@ -32,28 +36,44 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
     parser = add_command(commands, "doctor", "check the installation and try one turn", _DESCRIPTION)
     parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("-v", "--verbose", action="store_true", help="all of every line, and the editors' settings")
     parser.add_argument("-m", "--model", metavar="M", help="look at this model, not at the one of the settings")
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, and tell."""
-    from dragoman.cli.text_width import harmless_line
-
     found: list[Finding] = []
-    marks = {"ok": "ok    ", "note": "note  ", "broken": "BROKEN"}
     for finding in _findings(arguments.model):
         found.append(finding)
         if not arguments.json:
-            print(f"{marks[finding.health]}  {finding.what:9} {harmless_line(finding.text)}", flush=True)
-    editors = _editors()
+            print("\n".join(_lines(finding, is_whole=arguments.verbose)), flush=True)
     if arguments.json:
-        print(json.dumps({"findings": [finding._asdict() for finding in found], "editors": editors}))
-    else:
+        print(json.dumps({"findings": [finding._asdict() for finding in found], "editors": _snippets()}))
+    elif arguments.verbose:
         print("\nIn an editor's settings:")
-        for name, text in editors.items():
+        for name, text in _snippets().items():
             print(f"\n{name}\n{text}")
+    else:
+        print("`dragoman setup EDITOR` writes an editor's settings; --verbose shows all.")
     return BROKEN if any(finding.health == "broken" for finding in found) else 0
+
+
+def _lines(finding: Finding, *, is_whole: bool) -> list[str]:
+    """Return what to print of a finding: all of it in one line, or on a terminal what is worth the room."""
+    from dragoman.cli.terminal.turn_screen import columns
+    from dragoman.cli.text_width import fit, harmless_line, wrap_line
+
+    line = f"{_MARKS[finding.health]}  {finding.what:9} {harmless_line(finding.text)}"
+    if is_whole or not sys.stdout.isatty():
+        return [line]
+    room = max(columns(), 40) - 1
+    if finding.health == "ok":
+        return [fit(line, room)]
+    rows = list(wrap_line(line, room, _GOES_ON))
+    if finding.health == "note" and len(rows) > _NOTE_ROWS:
+        rows = [*rows[: _NOTE_ROWS - 1], fit(f"{rows[_NOTE_ROWS - 1]} …", room)]
+    return rows
 
 
 def _findings(model: str | None) -> Iterator[Finding]:
@@ -312,33 +332,9 @@ def _turn() -> Finding:
     return Finding("turn", "ok", f"start, session and one turn in {time.monotonic() - began:.1f} s")
 
 
-def _editors() -> dict[str, str]:
-    """Return what to put into whose settings, with the program as it is installed here."""
-    program = _program()
-    server = {"command": program, "args": ["acp"]}
-    zed = {"agent_servers": {"Dragoman": {"type": "custom", **server, "env": {}}}}
-    extended = f'{{ name = "dragoman", commands = {{ default = {{ "{program}", "acp" }} }} }}'
-    started = f"""(acp-make-client :command "{program}" :command-params '("acp") :context-buffer buffer)"""
-    return {
-        "Zed, settings.json": json.dumps(zed, indent=2),
-        "JetBrains, ~/.jetbrains/acp.json": json.dumps({"agent_servers": {"Dragoman": server}}, indent=2),
-        "VS Code, ACP Client, settings.json": json.dumps({"acp.agents": {"Dragoman": {**server, "env": {}}}}, indent=2),
-        "Neovim, codecompanion.nvim, in adapters.acp": (
-            f'dragoman = function() return require("codecompanion.adapters").extend("goose", {extended}) end'
-        ),
-        "Neovim, avante.nvim, in acp_providers": f'["dragoman"] = {{ command = "{program}", args = {{ "acp" }} }}',
-        "Emacs, agent-shell": (
-            "(agent-shell-start :config (agent-shell-make-agent-config :identifier 'dragoman\n"
-            '  :mode-line-name "Dragoman" :buffer-name "Dragoman" :shell-prompt "Dragoman> "\n'
-            f'  :shell-prompt-regexp "Dragoman> " :client-maker (lambda (buffer) {started})))'
-        ),
-    }
+def _snippets() -> dict[str, str]:
+    """Return what to put into whose settings."""
+    from dragoman.cli.editors import NAMES, editor
 
-
-def _program() -> str:
-    """Return the program that runs now, not another that the path may have: this one was checked."""
-    started = os.path.abspath(sys.argv[0])
-    if os.path.basename(started) == "dragoman":
-        return started
-    beside = os.path.join(os.path.dirname(sys.executable), "dragoman")  # started as `python -m dragoman`
-    return beside if os.access(beside, os.X_OK) else shutil.which("dragoman") or started
+    chosen = [editor(name) for name in NAMES]
+    return {f"{one.title}, {one.where}": one.snippet for one in chosen}

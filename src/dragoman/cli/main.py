@@ -42,6 +42,7 @@ COMMANDS: Final = (
     "agents",
     "config",
     "doctor",
+    "setup",
     "check",
     "trace",
     "completion",

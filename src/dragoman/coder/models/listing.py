@@ -10,7 +10,7 @@ Imports the HTTP library, so it is imported off the loop, and only when a list i
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
@@ -61,12 +61,34 @@ _DATED: Final = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 Json = dict[str, Any]
 
 
+# Which organization a key is of, as some providers tell with every answer.
+_ACCOUNT_HEADERS: Final = ("openai-organization", "anthropic-organization-id")
+_ACCOUNT_CHARACTERS: Final = 100
+
+
 class ListingFailed(Exception):
     """The list cannot be had; the text says why, and is fit for the user."""
 
 
+class KeyRefused(ListingFailed):
+    """The provider has answered, and does not accept the key."""
+
+
+class ModelListing(NamedTuple):
+    """What a provider has answered: its models, and whose account the key is of where it tells that."""
+
+    models: list[ListedModel]
+    account: str = ""
+
+
 async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> list[ListedModel]:
     """Return the provider's models, the newest first where their age is known."""
+    return (await ask_for_models(endpoint, seconds)).models
+
+
+async def ask_for_models(endpoint: Endpoint, seconds: float = SECONDS) -> ModelListing:
+    """Ask the provider for its models. `KeyRefused` where the key is not one of it, else `ListingFailed`."""
+    account: list[str] = []
     if endpoint.family in _WITHOUT_LIST:
         raise ListingFailed(
             f"{endpoint.provider} has no list of models that can be asked for: {_WITHOUT_LIST[endpoint.family]}"
@@ -76,14 +98,14 @@ async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> list[List
             # Reading the list of authorities takes tens of milliseconds.
             client = await call_in_background(_client, endpoint, seconds)
             async with client:
-                entries = await _entries(client, endpoint)
+                entries = await _entries(client, endpoint, account)
     except TimeoutError:
         raise ListingFailed(f"{endpoint.provider} ({endpoint.place}) did not answer in time") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
         # Not its text: it may have the request in it, and the request has the key.
         kind = type(error).__name__
         raise ListingFailed(f"The connection to {endpoint.provider} ({endpoint.place}) failed: {kind}") from None
-    return chat_models(entries)
+    return ModelListing(chat_models(entries), account[0] if account else "")
 
 
 def chat_models(entries: list[Json]) -> list[ListedModel]:
@@ -102,13 +124,13 @@ def _listed(name: str, entry: Json) -> ListedModel:
     return ListedModel(name, _window(entry), _takes(entry, "image", "image_input", "vision"), _takes(entry, *_FILES))
 
 
-async def _entries(client: httpx2.AsyncClient, endpoint: Endpoint) -> list[Json]:
-    """Return all entries of all pages, as far as the bounds go."""
+async def _entries(client: httpx2.AsyncClient, endpoint: Endpoint, account: list[str]) -> list[Json]:
+    """Return all entries of all pages, as far as the bounds go; what tells the account is added to `account`."""
     path, query, headers = _request(endpoint)
     entries: list[Json] = []
     left = _BYTES
     for _ in range(_PAGES):
-        body = await _page(client, endpoint, path, query, headers, left)
+        body = await _page(client, endpoint, path, query, headers, left, account)
         left -= len(body)
         page = _decode(body, endpoint)
         found = page.get("data", page.get("models"))
@@ -153,16 +175,20 @@ async def _page(
     query: Mapping[str, str],
     headers: Mapping[str, str],
     most: int,
+    account: list[str],
 ) -> bytes:
     async with client.stream("GET", url, params=dict(query) or None, headers=dict(headers)) as response:
         place = f"{endpoint.provider} ({endpoint.place})"
         if response.status_code in (401, 403):
-            raise ListingFailed(f"{place} does not accept the key")
+            raise KeyRefused(f"{place} does not accept the key")
         if response.status_code != 200:
             raise ListingFailed(f"{place} has no list of models: status {response.status_code}")
         # A few compressed bytes can be gigabytes, and we asked for none.
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise ListingFailed(f"{place} sent an answer that cannot be read")
+        account += [
+            response.headers[name][:_ACCOUNT_CHARACTERS] for name in _ACCOUNT_HEADERS if name in response.headers
+        ]
         body = bytearray()
         async for data in response.aiter_raw():
             body += data
