@@ -44,7 +44,7 @@ ARROWS: dict[str, set[str]] = {
     # It reads and writes frames as they pass, and decodes none of them into the vocabulary.
     "trace": {"host", "transports", "wire"},
     # It composes nothing: a gateway asks it where sessions are, and it asks the database.
-    "cluster": {"agent", "gateway", "store", "transports"},
+    "cluster": {"agent", "gateway", "store", "transports", "vocabulary"},
     # It judges what others speak, so it knows the versions and their types; nothing of ours that speaks them.
     "conformance": {"host", "link", "trace"} | EDGE,
     # host: it composes, and the doctor looks at the machine itself

@@ -68,9 +68,9 @@ def test_a_leader_that_was_reaped_by_others_has_no_number_any_more(
 def test_a_number_that_was_given_to_another_process_is_not_signalled(sleeper: "subprocess.Popen[bytes]") -> None:
     [now] = Tree(sleeper.pid, "no such mark").members()
     earlier = Process(now.pid, now.state, now.parent, now.group, now.session, now.started - 1)
-    assert not process_tree._signal_one(earlier, signal.SIGKILL)
+    assert not process_tree.signal_process(earlier, signal.SIGKILL)
     assert lives(sleeper.pid)
-    assert process_tree._signal_one(now, signal.SIGKILL)
+    assert process_tree.signal_process(now, signal.SIGKILL)
     assert sleeper.wait() == -signal.SIGKILL
 
 

@@ -26,7 +26,6 @@ class Cluster:
         self.url = url
         self.nodes: dict[str, Serving] = {}
         self._stack = stack
-        self._tokens = folder / "tokens.json"
         self._secret = folder / "secret"
         self._secret.write_text(secrets.token_hex(32))
         self._secret.chmod(0o600)
@@ -35,7 +34,7 @@ class Cluster:
         """Start a node, or the next process of one, and wait until it listens."""
         port = port or free_port()
         words = ["--store", self.url, "--node", name, "--node-url", f"http://127.0.0.1:{port}"]
-        words += ["--node-secret-file", str(self._secret), "--lease", str(LEASE), "--token-file", str(self._tokens)]
+        words += ["--node-secret-file", str(self._secret), "--lease", str(LEASE)]
         if not any(word == "--home" for word in more):
             words += ["--home", "shared"]
         (self.folder / name).mkdir(exist_ok=True)

@@ -166,7 +166,9 @@ def running_server(installed: Path | None = None, **settings: str) -> Iterator[P
 # Everything that a test has left in the tables, also the counts.
 _EMPTY: Final = """
     SET lock_timeout = '5s';
-    TRUNCATE dragoman.node, dragoman.session, dragoman.entry, dragoman.place_left;
+    TRUNCATE dragoman.node, dragoman.session, dragoman.entry, dragoman.place_left, dragoman.token, dragoman.secret,
+        dragoman.login, dragoman.login_grant, dragoman.claim, dragoman.operation, dragoman.question, dragoman.rate,
+        dragoman.connection;
     UPDATE dragoman.about SET generation = gen_random_uuid()::text, changes = 0, newest = 0
 """
 _servers: dict[Path | None, PostgresServer] = {}

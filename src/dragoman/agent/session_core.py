@@ -179,6 +179,12 @@ class SessionCore:
         if self.journal is not None:
             await self.journal.record_note(kind, value)
 
+    async def commit(self) -> None:
+        """Wait until everything that the session has emitted is in its log, by the right of this process to write it.
+        Raise `StoreFailed` where that is over. Does nothing without a store."""
+        if self.journal is not None:
+            await self.journal.log.flush()
+
     async def show_options(self, options: Callable[[], Iterable[Option]]) -> None:
         """Announce options whose choices have changed, and no value: nothing of it is written to the log.
 

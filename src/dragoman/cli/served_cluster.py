@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
     from dragoman.cluster.member import ClusterMember
     from dragoman.cluster.node_secret import NodeSecret
+    from dragoman.cluster.shared_sessions import OrderedWork
+    from dragoman.cluster.shared_tokens import PostgresTokens
+    from dragoman.cluster.shared_traffic import PostgresPositions
     from dragoman.gateway.places import SessionPlaces
+    from dragoman.gateway.shared_state import SharedAgentState, SharedState
     from dragoman.store.postgres.node_lease import LeaseState
     from dragoman.store.postgres.store import PostgresStore
 
@@ -56,11 +60,17 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 
 class ServedCluster:
-    """The database of a server, and this server as a node, if it is one. Made from a checked command line."""
+    """The database of a server, and this server as a node, if it is one. Made from a checked command line.
+
+    A watchdog stops what the agents have started when the lease is not renewed in time (`host.watchdog`).
+    """
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         from dragoman.cli.home import open_database
+        from dragoman.host.watchdog import Watchdog
 
+        # Before any agent is made: what those start is marked by the environment that they read.
+        self._watchdog: Final = Watchdog()
         self.name: Final[str] = arguments.node or ""
         self.url: Final[str] = arguments.node_url or ""
         self._ca_file: Final[str] = arguments.node_ca
@@ -72,9 +82,13 @@ class ServedCluster:
             home=arguments.home,
             lease_seconds=arguments.lease,
             on_lease=self._on_lease,
+            on_renewal=self._watchdog.renew,
             on_takeover=self._on_takeover,
         )
         self.member: ClusterMember | None = None
+        self._tokens: PostgresTokens | None = None
+        self._positions: PostgresPositions | None = None
+        self._background: OrderedWork | None = None
         # Called when an operator drains this node.
         self.on_drain: Callable[[], None] = lambda: None
 
@@ -94,7 +108,13 @@ class ServedCluster:
         """Make the member, inside a running loop."""
         if self.name and self.member is None:
             from dragoman.cluster.member import ClusterMember
+            from dragoman.cluster.shared_sessions import OrderedWork
+            from dragoman.cluster.shared_tokens import PostgresTokens
+            from dragoman.cluster.shared_traffic import PostgresPositions
 
+            self._tokens = PostgresTokens(self.store.database)
+            self._positions = PostgresPositions(self.store.database, lambda: self.store.lease)
+            self._background = OrderedWork()
             self.member = ClusterMember(self.store, self.name, on_drain=self._on_drained)
 
     def places(self, path: str, report: "Callable[[Exception], None]") -> "SessionPlaces | None":
@@ -107,6 +127,35 @@ class ServedCluster:
 
         history = AgentSource(in_process(history_agent(self.store).serve, report))
         return ClusterPlaces(self.member, self.secret, history, path=path, ca_file=self._ca_file)
+
+    @property
+    def tokens(self) -> "PostgresTokens | None":
+        """Return the tokens of all nodes; None if this server is no node, and has its own."""
+        return self._tokens
+
+    def state(self) -> "SharedState | None":
+        """Return what the nodes share whichever agent is asked for; None if this server is no node."""
+        if self.member is None or self._tokens is None or self._positions is None:
+            return None
+        from dragoman.cluster.shared_logins import PostgresGrants, PostgresLogins
+        from dragoman.gateway.shared_state import SharedState
+
+        database, positions = self.store.database, self._positions
+        return SharedState(self._tokens, PostgresLogins(database), PostgresGrants(database), positions, positions.rates)
+
+    def agent_state(self, agent: str) -> "SharedAgentState | None":
+        """Return what the nodes share of one agent, by its name (empty: our own); None if this server is no node."""
+        if self.member is None or self._background is None:
+            return None
+        from dragoman.cluster.shared_sessions import PostgresDirectory, PostgresOperations, PostgresQuestions
+        from dragoman.gateway.shared_state import SharedAgentState
+
+        database, background = self.store.database, self._background
+        return SharedAgentState(
+            PostgresDirectory(database, agent, self.name),
+            PostgresOperations(database, background),
+            PostgresQuestions(database, agent, lambda: self.store.lease, background),
+        )
 
     async def start(self) -> None:
         """Become the node. Wait for the database; raise `CommandError` if that does not answer, or has the node."""
@@ -121,16 +170,23 @@ class ServedCluster:
             raise CommandError(f"{error}") from error
 
     async def stop(self) -> None:
-        """Give the sessions and the lease back."""
+        """Give the sessions and the lease back. What agents have started has ended."""
+        if self._background is not None:
+            await self._background.close()
         if self.member is not None:
             others = [row.name for row in self.member.nodes.values() if row.name != self.name]
             await self.member.close()
             await self.store.release_lease()
             await self.member.bus.wake(*others)
         await self.store.close()
+        self._watchdog.close()
 
     def _on_lease(self, state: "LeaseState") -> None:
-        pass
+        from dragoman.store.postgres.node_lease import LeaseState
+
+        # LATE is the watchdog's own: it also freezes for a server that hangs.
+        if state is LeaseState.LOST:
+            self._watchdog.say_lost()
 
     def _on_drained(self) -> None:
         self.on_drain()
@@ -150,6 +206,8 @@ def served_cluster(arguments: argparse.Namespace) -> ServedCluster | None:
     if given and len(given) < 3:
         raise CommandError("a node needs all of --node, --node-url and --node-secret-file")
     if given:
+        if arguments.token_file:
+            raise CommandError("--token-file does not go with --node: nodes have their tokens in the database")
         _check_node(arguments)
     return ServedCluster(arguments)
 

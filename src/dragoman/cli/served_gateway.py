@@ -76,6 +76,7 @@ class PreparedGateway(NamedTuple):
             elephant=given.elephant,
             logins=own_file("gateway"),
             issuer=self.issuer,
+            state=None if self.cluster is None else self.cluster.state(),
             node_of=None if self.cluster is None or self.cluster.secret is None else self.cluster.secret.node_of,
         )
 
@@ -89,9 +90,11 @@ class PreparedGateway(NamedTuple):
         from dragoman.gateway.session_directory import SessionDirectory
         from dragoman.gateway.shared_state import SharedAgentState
 
+        state = None if self.cluster is None else self.cluster.agent_state(one.recorded_as)
         return Hub(
             one.agents,
-            state=SharedAgentState(SessionDirectory(own_file("gateway", "owners.jsonl"), agent=one.recorded_as)),
+            state=state
+            or SharedAgentState(SessionDirectory(own_file("gateway", "owners.jsonl"), agent=one.recorded_as)),
             folder_of=one.folder_of,
             report=error_reporter(self.log),
             log=self.log,
@@ -118,7 +121,8 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
 
         check_pair(Path(arguments.certificate).expanduser(), Path(arguments.key).expanduser())
     issuer = issuer_settings(arguments)
-    if not is_loopback(arguments.host) and not tokens.valid() and issuer is None:
+    # Of a node they are in the database, which is asked when it starts.
+    if not arguments.node and not is_loopback(arguments.host) and not tokens.valid() and issuer is None:
         raise CommandError(
             f"without a token the server answers only this machine: make one with "
             f"`dragoman tokens create NAME`, then serve on {arguments.host}"
@@ -229,11 +233,11 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
     await server.start()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
-    if tokens.never_made:
-        token = tokens.make("default")
+    token, is_open = await _first_token(prepared, tokens)
+    if token:
         print_line(f"a token was made, and is shown this once: {token}")
         print_line(f"in a browser: {server.url.removesuffix('acp')}#token={token}")
-    elif not tokens.valid():
+    elif not is_open:
         print_line("every token was revoked; make one with `dragoman tokens create NAME`")
     else:
         say(f"in a browser: {server.url.removesuffix('acp')}")
@@ -260,6 +264,16 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
         await server.stop(arguments.grace)
         if prepared.cluster is not None:
             await prepared.cluster.stop()
+
+
+async def _first_token(prepared: PreparedGateway, tokens: "TokenStore") -> tuple[str, bool]:
+    """Return a token, if none was ever made before, and whether there is a valid one."""
+    shared = None if prepared.cluster is None else prepared.cluster.tokens
+    if shared is not None:
+        token = await shared.make("default", is_first=True)
+        return token, bool(token or await shared.valid())
+    token = tokens.make("default") if tokens.never_made else ""
+    return token, bool(token or tokens.valid())
 
 
 def _who_may_come_in(issuer: "IssuerSettings") -> str:

@@ -5,15 +5,20 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from dragoman.cli.common_options import Commands, add_action, add_command
+from dragoman.cli.common_options import Commands, add_action, add_command, database_url
 from dragoman.cli.errors import NOT_DONE, print_error
 from dragoman.cli.home import own_file
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from dragoman.cluster.shared_tokens import PostgresTokens
     from dragoman.gateway.token_store import TokenStore
-    from dragoman.gateway.token_types import Token
+    from dragoman.gateway.token_types import Scope, Token, TokenLimits
+
+_T = TypeVar("_T")
 
 _DESCRIPTION = """\
 The tokens with which clients connect to `dragoman serve`. A running server
@@ -26,6 +31,10 @@ _EPILOG = """\
   dragoman tokens create bob --max-mode safe --workspace /srv/bob --expires 30d
   dragoman tokens list
   dragoman tokens revoke bob
+
+Nodes that share a database have their tokens there:
+
+  dragoman tokens create laptop --store postgresql://db.example.org/dragoman
 """
 _CREATE_EPILOG = """\
 Scopes are read (watch), prompt (work) and admin (log in and out, metrics, and
@@ -88,17 +97,26 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 
 def _action(actions: Commands, name: str, summary: str, as_json: str) -> argparse.ArgumentParser:
     parser = add_action(actions, name, summary, as_json=as_json)
-    parser.add_argument("--token-file", metavar="F", help="where the hashes of the tokens are kept")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--token-file", metavar="F", help="where the hashes of the tokens are kept")
+    where.add_argument(
+        "--store", metavar="URL", type=database_url, help="the database of the nodes whose tokens are meant"
+    )
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from dragoman.errors import DragomanError
+    from dragoman.store.contract import StoreFailed
 
     action = {"create": _create, "list": _list, "revoke": _revoke}[arguments.action]
     try:
+        if arguments.store is not None:
+            return action(arguments, _ClusterTokens(arguments.store))
         return action(arguments, open_token_store(arguments.token_file))
+    except StoreFailed as error:
+        return print_error(str(error), NOT_DONE)
     except DragomanError as error:
         return print_error(str(error))
     except OSError as error:
@@ -113,7 +131,39 @@ def open_token_store(token_file: str | None) -> "TokenStore":
     return TokenStore(Path(token_file).expanduser() if token_file else own_file("gateway", "tokens.json"))
 
 
-def _create(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
+class _ClusterTokens:
+    """The tokens of the nodes on a database; each method asks it and waits."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def all(self) -> "Sequence[Token]":
+        return self._ask(lambda tokens: tokens.all())
+
+    def make(
+        self, name: str, scopes: "Sequence[Scope]", principal: str, *, limits: "TokenLimits", expires: float
+    ) -> str:
+        return self._ask(lambda tokens: tokens.make(name, scopes, principal, limits=limits, expires=expires))
+
+    def revoke(self, name: str) -> bool:
+        return self._ask(lambda tokens: tokens.revoke(name))
+
+    def _ask(self, question: "Callable[[PostgresTokens], Awaitable[_T]]") -> "_T":
+        from dragoman import background
+        from dragoman.cluster.shared_tokens import PostgresTokens
+        from dragoman.store.postgres.database import Database
+
+        async def work() -> _T:
+            database = Database(self._url)
+            try:
+                return await question(PostgresTokens(database))
+            finally:
+                await database.close()
+
+        return background.run(work())
+
+
+def _create(arguments: argparse.Namespace, tokens: "TokenStore | _ClusterTokens") -> int:
     from dragoman.cli.token_fields import checked_limits, expiry_of
     from dragoman.gateway.token_types import scopes_of
 
@@ -140,7 +190,7 @@ def _create(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
     return 0
 
 
-def _list(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
+def _list(arguments: argparse.Namespace, tokens: "TokenStore | _ClusterTokens") -> int:
     found = tokens.all()
     if arguments.json:
         print(json.dumps([_as_json(token) for token in found], indent=2))
@@ -155,7 +205,7 @@ def _list(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
     return 0
 
 
-def _revoke(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
+def _revoke(arguments: argparse.Namespace, tokens: "TokenStore | _ClusterTokens") -> int:
     if not tokens.revoke(arguments.token_name):
         return print_error(f"there is no token {arguments.token_name!r}; see: dragoman tokens list", NOT_DONE)
     if arguments.json:

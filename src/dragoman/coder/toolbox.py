@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from dragoman.agent.author_handlers import warn
 from dragoman.agent.permission import YES_OR_NO
-from dragoman.agent.session import Session
+from dragoman.agent.session import Session, session_core
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.context import ContextToolCall, ContextToolResult
 from dragoman.coder.decision_log import DecisionLog, answered_by
@@ -304,6 +304,9 @@ class Toolbox:
         """Run it in a task of its own, which the user can stop without stopping the turn."""
         stopped = asyncio.Event()
         await shown.start(stopped.set)
+        if tool.does != "read":
+            # Nothing acts for a session that another process has taken over: its log refuses the call then.
+            await session_core(self.session).commit()
         began = time.monotonic()
         running = asyncio.ensure_future(tool.run(approved, shown, self._tool_context))
         running.add_done_callback(lambda _: _log.debug("%s ran for %.2f s", tool.name, time.monotonic() - began))

@@ -95,7 +95,7 @@ class Tree:
             if self._leader_is_ours():
                 group = self.leader
                 os.killpg(group, number)
-        return [process for process in members if _is_in(group, process) or _signal_one(process, number)]
+        return [process for process in members if _is_in(group, process) or signal_process(process, number)]
 
     def _wait(self, processes: list[Process], seconds: float) -> None:
         """Wait until all processes are dead, or the time is over."""
@@ -171,8 +171,8 @@ def _lives(process: Process) -> bool:
     return now is not None and now.started == process.started and now.state not in _DEAD_STATES
 
 
-def _signal_one(process: Process, number: signal.Signals) -> bool:
-    """Signals this very process; False if it is gone or not ours to signal."""
+def signal_process(process: Process, number: signal.Signals) -> bool:
+    """Signal this very process; return False if it is gone, or not ours to signal."""
     fd: int | None = None
     try:
         fd = _hold(process.pid)

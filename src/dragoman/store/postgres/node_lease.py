@@ -14,6 +14,7 @@ database's clock only says when a node may be taken for dead, and ours when to s
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
@@ -72,7 +73,11 @@ class NodeRuns(StoreFailed):
 
 
 class NodeLease:
-    """Acquires the row of a node and renews it until `release`; `on_change` is called with each new state."""
+    """Acquires the row of a node and renews it until `release`.
+
+    `on_change` is called with each new state, `on_renewal` with the times of `time.monotonic()` at which the lease will
+    be late, and lost, unless it is renewed again.
+    """
 
     def __init__(
         self,
@@ -82,6 +87,7 @@ class NodeLease:
         url: str = "",
         seconds: float = LEASE_SECONDS,
         on_change: Callable[[LeaseState], None] = lambda state: None,
+        on_renewal: Callable[[float, float], None] = lambda late_at, lost_at: None,
     ) -> None:
         self.name: Final = name
         self.incarnation = 0
@@ -91,6 +97,7 @@ class NodeLease:
         # Its own: a renewal waits for nothing that a session does.
         self._connection: Final = OwnConnection(database)
         self._on_change = on_change
+        self._on_renewal = on_renewal
         self._state = LeaseState.LOST
         self._task: asyncio.Task[None] | None = None
         # When the lease becomes late, and when it is lost; a renewal puts them off.
@@ -171,8 +178,10 @@ class NodeLease:
         return True
 
     def _note_renewal(self, at: float) -> None:
-        self._change(LeaseState.HELD)
         loop = asyncio.get_running_loop()
+        since = time.monotonic() - (loop.time() - at)
+        self._on_renewal(since + self.seconds * _LATE_AFTER, since + self.seconds)
+        self._change(LeaseState.HELD)
         self._timers = [
             loop.call_at(at + self.seconds * _LATE_AFTER, self._change, LeaseState.LATE),
             loop.call_at(at + self.seconds, self._change, LeaseState.LOST),

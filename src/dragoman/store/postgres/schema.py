@@ -2,7 +2,8 @@
 
 `node` is who may write: a process of ours with a lease that it renews (`node_lease`). `session` says which node owns
 a session and how far its log goes; `entry` is the logs, in parts by session. `place_left` remembers where sessions
-stood in the list before they moved, and `about` numbers these moves (`listing`).
+stood in the list before they moved, and `about` numbers these moves (`listing`). The other tables are what gateways of
+a cluster share (`dragoman.cluster`).
 
 A migration is never changed once it was released: a database has run it. The number of the last one is in `about`; a
 database of a later release is not opened.
@@ -58,7 +59,51 @@ _NODES: Final = """
     ALTER TABLE dragoman.node ADD draining boolean NOT NULL DEFAULT false;
     ALTER TABLE dragoman.entry ADD fence bigint NOT NULL DEFAULT 0;
 """
-MIGRATIONS: Final = (_FIRST, _NODES)
+# What the gateways of a cluster share (`dragoman.cluster`): who may use them, whose sessions are, what was asked once.
+# Times are the database's own, so the clocks of two nodes need not agree.
+_SHARED: Final = """
+    CREATE TABLE dragoman.token (
+        name text COLLATE "C" PRIMARY KEY, digest text COLLATE "C" NOT NULL UNIQUE, body bytea NOT NULL,
+        number bigint GENERATED ALWAYS AS IDENTITY
+    );
+    CREATE TABLE dragoman.secret (name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL);
+    CREATE TABLE dragoman.login (
+        cookie text COLLATE "C" PRIMARY KEY, page_key text NOT NULL, token text COLLATE "C" NOT NULL,
+        made timestamptz NOT NULL, used timestamptz NOT NULL
+    );
+    CREATE INDEX login_by_token ON dragoman.login (token, used);
+    CREATE TABLE dragoman.login_grant (
+        digest text COLLATE "C" PRIMARY KEY, body bytea NOT NULL, expires timestamptz NOT NULL
+    );
+    CREATE TABLE dragoman.claim (
+        agent text COLLATE "C" NOT NULL, session text COLLATE "C" NOT NULL, principal text NOT NULL,
+        agent_id text COLLATE "C" NOT NULL, cwd text NOT NULL, node text COLLATE "C" NOT NULL,
+        number bigint GENERATED ALWAYS AS IDENTITY, PRIMARY KEY (agent, session)
+    );
+    CREATE INDEX claim_by_agent_id ON dragoman.claim (agent, agent_id);
+    CREATE TABLE dragoman.operation (
+        principal text COLLATE "C" NOT NULL, session text COLLATE "C" NOT NULL, id text COLLATE "C" NOT NULL,
+        digest bytea NOT NULL, reply bytea, ending bytea, began timestamptz NOT NULL,
+        PRIMARY KEY (principal, session, id)
+    );
+    CREATE INDEX operation_by_age ON dragoman.operation (began);
+    CREATE TABLE dragoman.question (
+        id text COLLATE "C" PRIMARY KEY, agent text COLLATE "C" NOT NULL, session text COLLATE "C" NOT NULL,
+        kind text NOT NULL, node text COLLATE "C" NOT NULL, incarnation bigint NOT NULL, state text NOT NULL,
+        began timestamptz NOT NULL, number bigint GENERATED ALWAYS AS IDENTITY
+    );
+    CREATE INDEX question_by_session ON dragoman.question (session) WHERE state = 'open';
+    CREATE INDEX question_by_age ON dragoman.question (began);
+    CREATE TABLE dragoman.rate (
+        kind text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, used bigint NOT NULL,
+        noted timestamptz NOT NULL, PRIMARY KEY (kind, key)
+    );
+    CREATE TABLE dragoman.connection (
+        id text COLLATE "C" PRIMARY KEY, principal text NOT NULL, node text COLLATE "C" NOT NULL,
+        incarnation bigint NOT NULL, received bigint NOT NULL, newest text NOT NULL, noted timestamptz NOT NULL
+    );
+"""
+MIGRATIONS: Final = (_FIRST, _NODES, _SHARED)
 
 
 async def migrate(connection: "Connection[Record]") -> None:

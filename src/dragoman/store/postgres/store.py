@@ -80,6 +80,7 @@ class PostgresStore:
         clock: Callable[[], float] = time.time,
         on_delete: Callable[[str], object] = lambda session_id: None,
         on_lease: Callable[[LeaseState], None] = lambda state: None,
+        on_renewal: Callable[[float, float], None] = lambda late_at, lost_at: None,
         on_takeover: Callable[[str], None] = lambda node: None,
     ) -> None:
         """Keep sessions in the database at `url`; its tables are made when it is first used.
@@ -87,8 +88,8 @@ class PostgresStore:
         `node` names this process, `node_url` says where others reach it; without a name it is one for this process
         alone. `home` says who has the folders of new sessions that say nothing else: every node, or this one. `clock`
         returns the seconds since 1970. `on_delete` is called with the id of each session that was deleted here,
-        `on_lease` with each state of the lease, `on_takeover` with the name of an expired node from which sessions were
-        taken. Raise `UsageError` if `url` is no such address.
+        `on_lease` with each state of the lease, `on_renewal` as `NodeLease` does, `on_takeover` with the name of an
+        expired node from which sessions were taken. Raise `UsageError` if `url` is no such address.
         """
         self._database = Database(url)
         self._place = (os.getpid(), url)
@@ -99,6 +100,7 @@ class PostgresStore:
         self._clock = clock
         self._on_delete = on_delete
         self._on_lease = on_lease
+        self._on_renewal = on_renewal
         self._on_takeover = on_takeover
         self._lease: NodeLease | None = None
         self._writer: GroupCommit | None = None
@@ -450,6 +452,7 @@ class PostgresStore:
                     url=self._node_url,
                     seconds=self.lease_seconds,
                     on_change=self._on_lease_change,
+                    on_renewal=self._on_renewal,
                 )
                 await lease.acquire()
                 # The writer of the lost lease has failed what it had; nothing waits in it.
