@@ -755,7 +755,7 @@ def test_an_option_is_named_by_what_it_does(tmp_path: Path) -> None:
     child = at_terminal(
         tmp_path, "hi", "--", *rogue_agent.written(tmp_path, permission("Do it", options=lies)), TERM="dumb"
     )
-    child.expect_exact("1  yes, and do not ask again  “No, never”")
+    child.expect_exact("1  yes, always  “No, never”")
     child.expect_exact("2  no; write what to do instead behind it  “Yes, of course”")
     child.expect_exact("║ 1-2 or n: ")  # no option is a yes for this once
     child.sendline("n")

@@ -133,7 +133,7 @@ async def test_a_question_taller_than_the_screen_is_answered_only_when_all_of_it
     assert "1  yes, this once  “Yes” (after v)" in first
     assert pages[0].count("Enter: go on") == 3  # one of them says to read to the end
     assert pages[0].count("x") == 25 * 3000
-    assert "2  yes, and do not ask again  “Always” " in pages[1]
+    assert "2  yes, always  “Always” " in pages[1]
     assert pages[1].endswith("║ 1-3, v, y or n: ")
 
 

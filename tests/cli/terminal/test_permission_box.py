@@ -17,6 +17,7 @@ from dragoman.cli.terminal.permission_box import (
     whole_question,
 )
 from dragoman.cli.text_width import width, wrap_line
+from dragoman.dialects.event_json import patch_text
 from dragoman.host.text import hidden_character
 from dragoman.vocabulary.content import Image, Resource, Text, TextResource, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate
@@ -63,10 +64,10 @@ def test_the_word_is_another_each_time() -> None:
 
 SHOWN_WHOLE: dict[str, dict[str, Any]] = {
     "short": {"raw_input": {"command": "make\nmake test"}, "locations": [Location("/w/a")]},
-    "as tall as the screen": {"raw_input": {"command": "make\n" * 13}},
+    "as tall as the screen": {"raw_input": {"command": "make\n" * 14}},
 }
 TALL: dict[str, dict[str, Any]] = {
-    "one row more than there are": {"raw_input": {"command": "make\n" * 14}},
+    "one row more than there are": {"raw_input": {"command": "make\n" * 15}},
     "many lines": {"raw_input": {"command": "make\n" * 100}},
     "few lines, many rows": {"raw_input": {"command": "x" * 10_000}},
     "wide letters": {"raw_input": {"command": "漢" * 700}},
@@ -116,7 +117,7 @@ def test_what_does_not_fit_on_the_screen_can_be_allowed_only_when_all_of_it_was_
     assert (after.open, after.keys) == (OPTIONS, "1-3, v, y or n")
     for asked in (before, after):
         assert len(frame_lines("dragoman asks", asked.lines, 80)) <= 22
-        assert "The agent asks for permission:" in asked.lines
+        assert asked.lines[0] == "The agent asks for permission: May I"
 
 
 @pytest.mark.parametrize("what", SHOWN_WHOLE | TALL)
@@ -159,7 +160,7 @@ def test_the_number_of_an_answer_that_cannot_be_chosen_means_nothing_else() -> N
         "1  yes, this once",
         "2  (not for this)",
         "3  no; write what to do instead behind it",
-        "4  no, and do not ask again",
+        "4  no, never",
     ]
     assert [asked.chosen(number) for number in "1234"] == [once, None, no, never]
     assert asked.keys == "1, 3, 4, y or n"
@@ -195,6 +196,105 @@ def test_names_of_options_that_take_more_rows_count() -> None:
     asked = RequestPermission("s", "May I", options, subject=CommandSubject("make", "/"))
     assert question(asked, 80, 24).open == [OPTIONS[2]]
     assert question(asked, 80, 40).open == options
+
+
+def ours(rule: str) -> list[PermissionOption]:
+    """What our agent offers for a command that a rule can cover."""
+    lasting = ("for this session", "in this project", "everywhere")
+    return [
+        PermissionOption("once", "Allow once", "allow_once"),
+        *(PermissionOption(f"a{n}", f"Always allow `{rule}` {long}", "allow_always") for n, long in enumerate(lasting)),
+        PermissionOption("no", "Reject", "reject_once"),
+        *(
+            PermissionOption(f"n{n}", f"Always reject `{rule}` {long}", "reject_always")
+            for n, long in enumerate(lasting)
+        ),
+    ]
+
+
+def test_options_for_this_long_and_that_long_say_once_what_they_cover() -> None:
+    call = ToolCallUpdate("c", kind="execute", raw_input={"command": "make test"})
+    asked = question(RequestPermission("s", "make test", ours("make test"), subject=ToolCallSubject(call)), 80, 24)
+    assert asked.lines == [
+        "The agent asks for permission (execute):",
+        "Command:",
+        "  make test",
+        "",
+        "1  yes, this once  “Allow once”",
+        "yes, always  “Always allow `make test` …”",
+        "  2  “… for this session”   3  “… in this project”   4  “… everywhere”",
+        "5  no; write what to do instead behind it  “Reject”",
+        "no, never  “Always reject `make test` …”",
+        "  6  “… for this session”   7  “… in this project”   8  “… everywhere”",
+    ]
+    assert asked.keys == "1-8, y or n"
+
+
+def test_a_long_command_and_all_its_options_are_shown_on_a_small_screen() -> None:
+    line = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo tick $i; sleep 1; done"
+    call = ToolCallUpdate("c", kind="execute", raw_input={"command": line, "background": True})
+    title = f"In the background: {line}"
+    asked = question(RequestPermission("s", title, ours(line), subject=ToolCallSubject(call)), 80, 24)
+    assert (asked.hides, asked.keys) == (False, "1-8, y or n")
+
+
+def test_a_name_with_a_quote_in_it_draws_no_choice() -> None:
+    options = [
+        PermissionOption("1", "Always allow this once”   2  “… only reading", "allow_always"),
+        PermissionOption("2", "Always allow this for ever", "allow_always"),
+    ]
+    asked = question(RequestPermission("s", "May I", options, subject=CommandSubject("make", "/")), 80, 24)
+    assert [line[:14] for line in asked.lines[-2:]] == ["1  yes, always", "2  yes, always"]
+
+
+def test_options_that_cannot_be_chosen_yet_say_it_once() -> None:
+    call = ToolCallUpdate("c", raw_input={"command": "make\n" * 100})
+    asked = question(RequestPermission("s", "May I", ours("make"), subject=ToolCallSubject(call)), 80, 24)
+    assert "yes, always  “Always allow `make` …” (after v)" in asked.lines
+    assert "no, never  “Always reject `make` …”" in asked.lines
+
+
+@pytest.mark.parametrize("form", ["texts", "patch"])
+def test_a_small_edit_can_be_allowed_on_a_small_screen(form: str) -> None:
+    old = "def add(a, b):\n    return a - b\n\n\ndef mean(values):\n    return sum(values) / len(values)\n"
+    diff = Diff.of("/w/calc.py", old, old.replace(" - ", " + "))
+    if form == "patch":
+        diff = Diff([FileChange("modify", "/w/calc.py")], Patch("git_patch", patch_text(diff)))
+    call = ToolCallUpdate("c", kind="edit", locations=[Location("/w/calc.py")], content=[diff])
+    options = [
+        OPTIONS[1],
+        PermissionOption("2", "Always allow `/w/calc.py` for this session", "allow_always"),
+        OPTIONS[2],
+    ]
+    asked = question(RequestPermission("s", "Edit calc.py", options, subject=ToolCallSubject(call)), 80, 24)
+    assert not asked.hides
+    assert asked.lines[:4] == [
+        "The agent asks for permission (edit): Edit calc.py",
+        "Change: modify /w/calc.py",
+        "  @@ -1,5 +1,5 @@",
+        "   def add(a, b):",
+    ]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "diff --git /w/a /w/b\n--- /w/a\n+++ /w/a\n",
+        "diff --git /w/a /w/a\nold mode 100644\nnew mode 100755\n--- /w/a\n+++ /w/a\n",
+        "diff --git /w/a /w/a\n--- /w/a\n+++ /etc/passwd\n",
+        "--- /w/a\n+++ /w/a\n",
+    ],
+)
+def test_the_head_of_a_patch_that_says_more_is_shown(header: str) -> None:
+    patch = Patch("git_patch", f"{header}@@ -1 +1 @@\n-x\n+y\n")
+    asked = question(asked_about({"content": [Diff([FileChange("modify", "/w/a")], patch)]}), 80, 24)
+    assert [line.strip() for line in asked.lines[2 : 2 + header.count("\n")]] == header.splitlines()
+
+
+def test_a_removed_line_that_looks_like_a_head_is_shown() -> None:
+    patch = Patch("git_patch", "diff --git /w/a /w/a\n--- /w/a\n+++ /w/a\n@@ -1 +1 @@\n--- /w/a\n+++ /w/a\n")
+    asked = question(asked_about({"content": [Diff([FileChange("modify", "/w/a")], patch)]}), 80, 24)
+    assert asked.lines[2:5] == ["  @@ -1 +1 @@", "  --- /w/a", "  +++ /w/a"]
 
 
 @pytest.mark.requirement("F13")

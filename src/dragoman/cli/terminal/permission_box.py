@@ -10,6 +10,7 @@ after that. What has hidden characters cannot be allowed for ever, and what is n
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from dragoman.cli.terminal.request_lines import (
@@ -41,11 +42,14 @@ SMALLEST: Final = (20, 6)
 OPTIONS: Final = 20
 # Characters of what an agent calls an option: our own says there what an "always" covers.
 NAME_CHARACTERS: Final = 400
+# Words that the names of several options have to begin with before they are shown once.
+SHARED_CHARACTERS: Final = 10
+_QUOTES: Final = frozenset("“”")
 _MEANINGS: Final = {
     "allow_once": "yes, this once",
-    "allow_always": "yes, and do not ask again",
+    "allow_always": "yes, always",
     "reject_once": "no; write what to do instead behind it",
-    "reject_always": "no, and do not ask again",
+    "reject_always": "no, never",
 }
 # A no by its kind, after which our own agent asks about each change by itself.
 _FILE_BY_FILE: Final = "file_by_file"
@@ -277,12 +281,55 @@ def _height(lines: Sequence[str], columns: int) -> int:
 
 
 def _choices(options: Sequence[PermissionOption], closed: Mapping[int, str]) -> Iterator[str]:
-    for place, option in enumerate(options[:OPTIONS]):
-        reason = closed.get(place)
-        if reason is None:
-            yield f"{place + 1}  {_meaning(option)}"
-        else:  # its number means nothing else meanwhile
-            yield f"{place + 1}  {_meaning(option)} (after v)" if reason == _LATER else f"{place + 1}  (not for this)"
+    """Yield the lines of the options. Those that mean the same for this long or that long share what is the same."""
+    shown = options[:OPTIONS]
+    place = 0
+    while place < len(shown):
+        shared = _shared(shown, place, closed)
+        if shared is None:
+            yield _choice(place, shown[place], closed.get(place))
+            place += 1
+        else:
+            yield from shared.lines
+            place += shared.options
+
+
+def _choice(place: int, option: PermissionOption, reason: str | None) -> str:
+    if reason is not None and reason != _LATER:  # its number means nothing else meanwhile
+        return f"{place + 1}  (not for this)"
+    return f"{place + 1}  {_meaning(option)}{_after(reason)}"
+
+
+def _after(reason: str | None) -> str:
+    return "" if reason is None else " (after v)"
+
+
+class _SharedChoices(NamedTuple):
+    """Options in a row whose names begin with the same words."""
+
+    lines: list[str]
+    options: int
+
+
+def _shared(options: Sequence[PermissionOption], place: int, closed: Mapping[int, str]) -> _SharedChoices | None:
+    """Return the lines of several options that begin here; None where the option stands alone."""
+    kind, reason = options[place].kind, closed.get(place)
+    if kind not in _MEANINGS or reason not in (None, _LATER):
+        return None
+    end = place
+    names: list[str] = []
+    while end < len(options) and options[end].kind == kind and closed.get(end) == reason:
+        names.append(spell_out_line(options[end].name[: NAME_CHARACTERS + 1]))
+        end += 1
+    letters = takewhile(lambda each: len(set(each)) == 1, zip(*names, strict=False))
+    same = "".join(each[0] for each in letters).rpartition(" ")[0] + " "
+    rests = [name[len(same) :] for name in names]
+    # A quote in a name could draw a choice that is none, and a name without an end is cut by itself.
+    drawn = any(not rest or _QUOTES & set(rest) for rest in rests) or any(len(name) > NAME_CHARACTERS for name in names)
+    if len(names) < 2 or len(same) < SHARED_CHARACTERS or drawn or any(map(_is_file_by_file, options[place:end])):
+        return None
+    each = "   ".join(f"{place + at + 1}  “… {rest}”" for at, rest in enumerate(rests))
+    return _SharedChoices([f"{_MEANINGS[kind]}  “{same}…”{_after(reason)}", f"  {each}"], len(names))
 
 
 def _meaning(option: PermissionOption) -> str:

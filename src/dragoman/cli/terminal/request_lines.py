@@ -5,7 +5,8 @@ Every hidden character is spelled out, and nothing is left out without a line th
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple, get_args
 
 from msgspec import UNSET, UnsetType, json
 
@@ -21,6 +22,7 @@ from dragoman.vocabulary.tools import (
     FileChange,
     Patch,
     TerminalItem,
+    ToolKind,
     UnknownChange,
     UnknownItem,
 )
@@ -79,10 +81,7 @@ def judged_texts(request: RequestPermission) -> Iterator[str]:
 def request_lines(request: RequestPermission, extent: Extent) -> Iterator[str]:
     """Yield the lines of a request, each as it is needed."""
     show = extent.text
-    yield "The agent asks for permission:"
-    yield f"  {spell_out_line(request.title[: extent.title])}"
-    if len(request.title) > extent.title:
-        yield CutLine("  (!) the title is longer than this")
+    yield from _heading(request, extent)
     if isinstance(request.description, str):
         yield from show(request.description)
     match request.subject:
@@ -100,9 +99,34 @@ def request_lines(request: RequestPermission, extent: Extent) -> Iterator[str]:
             pass
 
 
+def _heading(request: RequestPermission, extent: Extent) -> Iterator[str]:
+    """Yield what is asked for; a title that is the command itself is not said twice."""
+    call = request.subject.tool_call if isinstance(request.subject, ToolCallSubject) else None
+    kind = call.kind if call is not None and call.kind in get_args(ToolKind) else None
+    asks = "The agent asks for permission" if kind is None else f"The agent asks for permission ({kind})"
+    if request.title == _command(request) and request.title == request.title.strip():
+        yield f"{asks}:"
+        return
+    yield f"{asks}: {spell_out_line(request.title[: extent.title])}"
+    if len(request.title) > extent.title:
+        yield CutLine("  (!) the title is longer than this")
+
+
+def _command(request: RequestPermission) -> str | None:
+    """Return the command that has lines of its own below the heading."""
+    match request.subject:
+        case CommandSubject(command=command):
+            return command
+        case ToolCallSubject(tool_call=call) if isinstance(given := _untold_input(call), dict):
+            typed = given.get("command")
+            return typed if isinstance(typed, str) else None
+        case _:
+            return None
+
+
 def _call(call: ToolCallUpdate, extent: Extent) -> Iterator[str]:
     show, most = extent.text, extent.places
-    if isinstance(call.kind, str):
+    if isinstance(call.kind, str) and call.kind not in get_args(ToolKind):
         yield f"Kind: {spell_out_line(call.kind)}"
     changed = {path for item in call.content or () if isinstance(item, Diff) for path in _named_changes(item)}
     places = [place for place in call.locations or () if place.path not in changed]
@@ -149,7 +173,27 @@ def _place_of(content: Content) -> Iterator[str]:
 def _named_changes(diff: Diff) -> set[str]:
     """Return the files of a diff that have a line of their own: a patch beside them may name others."""
     changes = [change for change in diff.changes if isinstance(change, FileChange)]
+    if _plain_header(diff):
+        return {change.path for change in changes}
     return {change.path for change in changes if isinstance(diff.patch, Patch) or isinstance(change.old_path, str)}
+
+
+def _plain_header(diff: Diff) -> int:
+    """Return how many lines at the head of a patch say no more than the line `Change: …`; 0 for any other patch."""
+    from dragoman.dialects.event_json import patch_text  # the second version's words, which many turns never need
+
+    if len(diff.changes) != 1 or not isinstance(change := diff.changes[0], FileChange):
+        return 0
+    path = change.path
+    header = {
+        "modify": [f"--- {path}", f"+++ {path}"],
+        "add": ["new file mode 100644", "--- /dev/null", f"+++ {path}"],
+        "delete": ["deleted file mode 100644", f"--- {path}", "+++ /dev/null"],
+    }.get(change.operation, [])
+    header.insert(0, f"diff --git {path} {path}")
+    length = sum(map(len, header)) + len(header)
+    is_plain = patch_text(diff)[: length + 2] == "\n".join([*header, "@@"])
+    return len(header) if is_plain else 0
 
 
 def _diff(diff: Diff, show: Callable[[str], Iterator[str]]) -> Iterator[str]:
@@ -165,7 +209,7 @@ def _diff(diff: Diff, show: Callable[[str], Iterator[str]]) -> Iterator[str]:
             yield f"It is: {spell_out_line(change.file_type)}"
         if isinstance(change, UnknownChange) and isinstance(diff.patch, Patch):
             yield f"Change: {spell_out_line(change.kind)}"
-    for line in show(patch_text(diff)):
+    for line in islice(show(patch_text(diff)), _plain_header(diff), None):
         yield line if isinstance(line, CutLine) else ChangedLine(line)
 
 
