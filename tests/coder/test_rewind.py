@@ -45,6 +45,15 @@ async def test_what_tools_and_commands_have_changed_is_as_before_the_prompt(tmp_
         assert git(it.folder, "status", "--porcelain") == ""
 
 
+@pytest.mark.requirement("RW8")
+async def test_the_command_lists_the_prompts_with_their_numbers(tmp_path: Path) -> None:
+    async with desk(tmp_path, *([{"say": word}] for word in ("uno", "dos"))) as it:
+        await it.say("first", "second\nand more")
+        listed = (await it.conversation.prompt("/rewind list").read()).text
+        assert listed.splitlines()[-2:] == ["1. first", "2. second and more"]
+        assert await it.shown() == ["first", "uno", "second\nand more", "dos", "/rewind list", listed.strip()]
+
+
 @pytest.mark.requirement("RW2")
 async def test_the_conversation_is_as_before_the_prompt_for_the_model_and_for_who_loads_it(tmp_path: Path) -> None:
     async with desk(tmp_path, *([{"say": word}] for word in ("uno", "dos", "tres", "cuatro"))) as it:

@@ -55,7 +55,7 @@ async def test_context_tells_the_cost_where_no_window_is_known(tmp_path: Path) -
         assert "cost" not in (await session.prompt("/context").read()).text
         assert costs(await events_of(session)) == []
         told = (await session.prompt("/context").read()).text
-    assert told.endswith(" The session has cost 0.5000 USD so far.\n")
+    assert told.splitlines()[0].endswith(" The session has cost 0.5000 USD so far.")
 
 
 async def test_what_a_helper_and_a_summary_cost_the_session_has_cost(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The whole agent in memory: questions, modes, calls, helpers and plans in one turn."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,20 @@ async def test_plan_with_nothing_to_plan_says_so_and_forgets_nothing(tmp_path: P
         await events_of(session)
         assert text(await events_of(session, "/plan")) == "Nothing to plan was named. Write `/plan TASK`.\n"
         assert "4 items" in text(await events_of(session, "/context"))
+
+
+async def test_context_says_what_the_window_is_full_of(tmp_path: Path) -> None:
+    async with whole(tmp_path, scripted([{"say": "word " * 400}], window=100_000)) as (_, session):
+        await events_of(session, "word " * 40)
+        first, _, *lines = text(await events_of(session, "/context")).splitlines()
+    assert re.fullmatch(r"The model sees 4 items, about [\d,]+ tokens of 100,000 \(\d+ %\)\.", first)
+    assert [line.split(": ")[1] for line in lines] == [
+        "instructions and tools",
+        "environment, notes and skills",
+        "what you have said, with attached files",
+        "answers and tool calls",
+    ]
+    assert lines[-2:] == ["- about 50: what you have said, with attached files", "- about 500: answers and tool calls"]
 
 
 async def test_readers_of_one_response_run_together_and_writers_in_order(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ from dragoman.coder.shortening import (
     verbatim_prompts,
 )
 from dragoman.coder.spend_caps import SpendCapReached
-from dragoman.coder.token_estimate import BYTES_A_TOKEN, tokens_of, tokens_of_setting
+from dragoman.coder.token_estimate import BYTES_A_TOKEN, shares_of, tokens_of, tokens_of_setting
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AnyEvent, CompactionSummaryChunk, CompactionUpdate, Notice
 
@@ -192,6 +192,11 @@ class ContextBudget:
         if not self._reported:
             return now + self._setting_tokens
         return max(self._reported + now - self._estimated, 1)
+
+    def shares(self) -> dict[str, int]:
+        """Return about how many tokens each part of a request has, the system prompt and the tools first."""
+        setting = {"instructions and tools": self._setting_tokens} if self._setting_tokens else {}
+        return setting | shares_of(self._context.items)
 
     # -- making room -------------------------------------------------------------------------------------------------
 

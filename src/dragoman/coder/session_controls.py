@@ -79,6 +79,10 @@ class SessionControls:
         loaded = await self._runtime.load()
         return loaded.budget.tokens(), self.model.window, len(loaded.context.items)
 
+    async def shares(self) -> dict[str, int]:
+        """Return about how many tokens each part of a request has, by its name."""
+        return (await self._runtime.load()).budget.shares()
+
     async def cost(self) -> Cost | None:
         """Return what the session has cost so far; None where no model has reported it."""
         cost = (await self.spending()).cost()

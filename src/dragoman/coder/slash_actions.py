@@ -101,11 +101,12 @@ async def _usage(controls: SessionControls) -> UsageChanged | None:
 
 async def _context(controls: SessionControls) -> str:
     used, window, items = await controls.fullness()
-    of = f"about {used} tokens" + (f" of {window} ({100 * used // window} %)" if window else "")
+    of = f"about {used:,} tokens" + (f" of {window:,} ({100 * used // window} %)" if window else "")
     cost = await controls.cost()
     # Updates tell it only beside a window, which not every model is known to have.
     spent = f" The session has cost {cost.amount:.4f} {cost.currency} so far." if cost else ""
-    return f"The model sees {items} items, {of}.{spent}"
+    shares = [f"- about {tokens:,}: {part}" for part, tokens in (await controls.shares()).items()]
+    return "\n".join([f"The model sees {items} items, {of}.{spent}", *([""] if shares else []), *shares])
 
 
 async def _cost(spending: Spending) -> str:

@@ -26,6 +26,14 @@ _MEDIA_TOKENS: Final = 1_500
 _BYTES_A_DOCUMENT_TOKEN: Final = 20
 _DOCUMENT_TOKENS: Final = 150_000
 
+# Sorts of items, in the order in which a request has most of them.
+TOLD: Final = "environment, notes and skills"
+SUMMARY: Final = "summary of what was before"
+PROMPTS: Final = "what you have said, with attached files"
+ANSWERS: Final = "answers and tool calls"
+RESULTS: Final = "results of tools"
+_SORTS: Final = (TOLD, SUMMARY, PROMPTS, ANSWERS, RESULTS)
+
 
 def tokens_of(items: Sequence[Item]) -> int:
     """Return the tokens of these items, roughly."""
@@ -36,6 +44,26 @@ def tokens_of_setting(system: str, tools: Sequence[ToolSpec]) -> int:
     """Return the tokens that come with every request, roughly: the system prompt and the tools."""
     cards = sum(len(tool.name) + _size(tool.description) + len(json.dumps(tool.schema)) for tool in tools)
     return (_size(system) + cards) // BYTES_A_TOKEN
+
+
+def shares_of(items: Sequence[Item]) -> dict[str, int]:
+    """Return roughly how many tokens each sort of items has, by what a user calls it; without those that have none."""
+    sorts: dict[str, list[Item]] = {}
+    for item in items:
+        sorts.setdefault(_sort(item), []).append(item)
+    return {sort: tokens for sort in _SORTS if (tokens := tokens_of(sorts.get(sort, [])))}
+
+
+def _sort(item: Item) -> str:
+    match item:
+        case ContextUserMessage():
+            return TOLD if item.source else PROMPTS
+        case ContextAssistantMessage():
+            return ANSWERS
+        case ContextToolResult():
+            return RESULTS
+        case ContextSummary():
+            return SUMMARY
 
 
 def _bytes(item: Item) -> int:

@@ -64,7 +64,7 @@ def test_a_call_is_headed_once_and_again_if_it_gets_another_title() -> None:
         StyledText("tool", "bash"),
         StyledText("output", "No such file"),
         StyledText("output", "more"),
-        StyledText("failed", "bash: failed (No such file)"),
+        StyledText("failed", "bash: failed"),
     ]
 
 
@@ -91,6 +91,57 @@ def test_a_reason_of_one_line_is_said_once_also_in_a_fence() -> None:
     assert told(events.ToolCallUpdate("c1", title="Write", kind="edit", status="failed", content=content)) == [
         StyledText("tool", "Write"),
         StyledText("failed", "Write: failed (no such file)"),
+    ]
+
+
+def test_a_reason_that_more_stands_behind_is_said_once() -> None:
+    failed = events.ToolCallUpdate(
+        "c", title="Edit", status="failed", content=[ContentItem(Text("not there\n- near\n"))]
+    )
+    assert told(failed) == [
+        StyledText("tool", "Edit"),
+        StyledText("output", "not there"),
+        StyledText("output", "- near"),
+        StyledText("failed", "Edit: failed"),
+    ]
+
+
+def test_output_of_calls_that_run_together_stands_below_the_title_of_each() -> None:
+    def update(id: str, text: str) -> events.ToolCallUpdate:
+        return events.ToolCallUpdate(id, title=f"Look {id}", content=[ContentItem(Text(text))])
+
+    shown = told(
+        update("a", ""), update("b", ""), update("b", "one\n"), update("a", "two\n"), update("a", "two\nthree\n")
+    )
+    assert [(piece.form, piece.text) for piece in shown] == [
+        ("tool", "Look a"),
+        ("tool", "Look b"),
+        ("output", "one"),
+        ("tool", "Look a (goes on)"),
+        ("output", "two"),
+        ("output", "three"),
+    ]
+
+
+def test_what_a_command_prints_in_the_background_is_headed_in_later_turns_too() -> None:
+    teller = EventText()
+    shown = list(teller.render(events.ToolCallUpdate("c", title="make watch", content=[TerminalItem("t1")])))
+    shown += teller.finish()
+    for happened in (
+        chunk("Started."),
+        printed(b"tick 1\n"),
+        printed(b"tick 2\n"),
+        chunk("Done.", "m2"),
+        printed(b"tick 3\n"),
+    ):
+        shown += teller.render(happened)
+    assert [(piece.form, piece.text) for piece in shown if piece.form != "answer"] == [
+        ("tool", "make watch"),
+        ("tool", "make watch (goes on)"),
+        ("output", "tick 1"),
+        ("output", "tick 2"),
+        ("tool", "make watch (goes on)"),
+        ("output", "tick 3"),
     ]
 
 

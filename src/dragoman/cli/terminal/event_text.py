@@ -34,6 +34,8 @@ _NOT_COMPACTED: Final = "The conversation so far could not be summarised"
 DIFF_LINES: Final = 40
 # A title is a line; an agent may put a whole command in it.
 TITLE_LENGTH: Final = 400
+# Of a title that is said again.
+_AGAIN_LENGTH: Final = 60
 # Of the name of a currency.
 _CURRENCY: Final = 12
 # Steps shown of one plan.
@@ -113,6 +115,10 @@ class EventText:
         self._messages: dict[str, _ShownMessage] = {}
         self._compactions: dict[str, CompactionState] = {}
         self._plan = ""
+        # The call whose heading or output stands last, by its title, and the titles of the calls of display terminals:
+        # one in the background prints in later turns too.
+        self._printing = ""
+        self._terminal_titles: dict[str, str] = {}
         self._streams = {"answer": SanitizingStream(), "thought": SanitizingStream()}
         self._last = ""
 
@@ -123,7 +129,10 @@ class EventText:
 
     def render(self, event: events.AnyEvent) -> list[StyledText]:
         """Return what there is to show of an event, in order."""
-        return [piece for piece in self._pieces(event) if piece.text]
+        pieces = [piece for piece in self._pieces(event) if piece.text]
+        if any(piece.form not in ("tool", "output", "diff") for piece in pieces):
+            self._printing = ""
+        return pieces
 
     def client_terminal(self, terminal_id: str, text: str, *, ended: bool) -> list[StyledText]:
         """Return the new lines of a terminal that we run for the agent; `text` is all of its output each time."""
@@ -172,9 +181,9 @@ class EventText:
                 yield from self._headed(call)
                 yield from self._content(call)
             case events.TerminalUpdate():
-                yield from self._lines(self._outputs.update(event))
+                yield from self._lines(self._outputs.update(event), self._terminal_titles.get(event.terminal_id, ""))
             case events.TerminalOutputChunk():
-                yield from self._lines(self._outputs.chunk(event))
+                yield from self._lines(self._outputs.chunk(event), self._terminal_titles.get(event.terminal_id, ""))
             case events.PlanUpdate():
                 yield from self._planned(event)
             case events.Notice():
@@ -256,23 +265,27 @@ class EventText:
             pieces += self._diffs(call)
         if call.state.is_final and not call.ended:
             call.ended = True
-            pieces += [StyledText("output", line) for line in self._outputs.finish(self._screens(call))]
+            pieces += self._lines(self._outputs.finish(self._screens(call)), call.title)
             if call.state.header.status != "completed":
                 pieces = self._failed(call, pieces)
         yield from pieces
 
     def _failed(self, call: _ShownCall, pieces: list[StyledText]) -> list[StyledText]:
-        """Return what is shown of a call that failed, with its reason; a reason that is all of its output once."""
+        """Return what is shown of a call that failed, with its reason, which stands there once."""
         reason = failure_reason(call.state.content)
-        output = [piece for piece in pieces if piece.form == "output" and not _FENCE.match(piece.text)]
-        if len(output) == 1 and f" ({title(output[0].text)})" == reason:
-            pieces = [piece for piece in pieces if piece.form != "output"]
+        output = [piece for piece in pieces if piece.form == "output" and _says_something(piece.text)]
+        if any(f" ({title(piece.text)})" == reason for piece in output):
+            if len(output) == 1:
+                pieces = [piece for piece in pieces if piece.form != "output"]
+            else:
+                reason = ""
         return [*pieces, StyledText("failed", f"{call.title}: {call.state.header.status}{reason}")]
 
     def _headed(self, call: _ShownCall) -> Iterator[StyledText]:
         """Yield the heading, once; and again when the call gets another title."""
         if not call.heading or call.title not in (call.heading, title(call.id)):
             call.heading = call.title
+            self._printing = call.title
             self._last = ""
             yield StyledText("tool", call.title)
 
@@ -284,9 +297,11 @@ class EventText:
             match item:
                 case ContentItem() if call.state.header.kind not in _FOR_THE_MODEL:
                     screen = f"{call.id}/{place}"
-                    yield from self._lines(self._outputs.text(screen, text_of((item.content,))))
+                    yield from self._lines(self._outputs.text(screen, text_of((item.content,))), call.title)
                 case TerminalItem():
                     self._outputs.follow(item.terminal_id)
+                    limits.evict_oldest(self._terminal_titles, REMEMBERED - 1)
+                    self._terminal_titles[item.terminal_id] = call.title
                 case _:
                     pass
 
@@ -307,8 +322,12 @@ class EventText:
             for place, item in enumerate(call.state.content)
         ]
 
-    def _lines(self, lines: Iterable[str]) -> Iterator[StyledText]:
+    def _lines(self, lines: Iterable[str], printing: str = "") -> Iterator[StyledText]:
+        """Yield lines of output; `printing` is the title of their call, said again where something else came since."""
         for line in lines:
+            if printing and printing != self._printing:
+                self._printing = printing
+                yield StyledText("tool", f"{_cut(printing, _AGAIN_LENGTH)} (goes on)")
             self._last = ""
             yield StyledText("output", line)
 
@@ -386,9 +405,13 @@ def failure_reason(items: Sequence[ToolContent]) -> str:
     blocks: list[Content] = [item.content for item in items if isinstance(item, ContentItem)]
     for block in blocks[:_REASON_BLOCKS]:
         for line in text_of((block,))[:_REASON_CHARACTERS].splitlines():
-            if any(character.isalnum() for character in line) and not _FENCE.match(line):
+            if _says_something(line):
                 return f" ({title(line.strip().strip('`').strip())})"
     return ""
+
+
+def _says_something(line: str) -> bool:
+    return any(map(str.isalnum, line)) and not _FENCE.match(line)
 
 
 def _cut(text: str, length: int) -> str:

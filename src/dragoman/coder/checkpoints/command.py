@@ -17,7 +17,10 @@ from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Location
 if TYPE_CHECKING:
     from dragoman.coder.runtime import SessionRuntime
 
-HOW: Final = "`/rewind [N] [files|conversation]` goes back to before prompt N; `/rewind undo` takes the last one back."
+HOW: Final = (
+    "`/rewind [N] [files|conversation]` goes back to before prompt N; `/rewind list` numbers the prompts; "
+    "`/rewind undo` takes the last one back."
+)
 _SCOPES: Final[dict[str, Scope]] = {"files": "files", "conversation": "conversation", "both": "both"}
 _ONCE: Final = [option for option in YES_OR_NO if option.kind in ("allow_once", "reject_once")]
 # Files whose diff is in the question.
@@ -36,6 +39,8 @@ async def rewind_command(arguments: str, runtime: "SessionRuntime") -> str:
             scope = _SCOPES[word]
         elif word == "undo":
             undo = True
+        elif word == "list":
+            return "\n".join([HOW, *await _prompts(runtime)])
         else:
             return HOW
     identity = runtime.identity()
