@@ -181,6 +181,7 @@ async def test_a_question_spells_out_a_file_that_looks_like_another(page: Tab, s
         )
         assert options == ["allow_once", "reject_once"]
         assert await page.text("#title") == "run test⟨U+FE0F⟩.sh"
+        await page.until_text("#plan li", twin[-3:])
         assert await page.text("#plan li") == "Run test\\ufe0f.sh \N{HEAVY CHECK MARK}\ufe0f"
         await page.click("#question [data-option=reject_once]")
         await page.until_text(".message.agent", "Done.")

@@ -87,6 +87,7 @@ class Pane:
         """The screen, once all of these (regular expressions) are on it, the first of them so often."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
+            has_left = self._code.exists()  # before the look: what it has shown at its end counts
             shown = self.screen()
             needed = [times, *[1] * len(wanted)]
             found = [len(re.findall(each, shown, re.MULTILINE)) for each in wanted]
@@ -94,7 +95,7 @@ class Pane:
             if not missing:
                 return shown
             assert time.monotonic() < deadline, f"{missing} not on the screen:\n{shown}"
-            assert not self._code.exists() or not missing, f"it has left, without {missing}:\n{shown}"
+            assert not has_left, f"it has left, without {missing}:\n{shown}"
             time.sleep(0.05)
 
     def left(self) -> int:

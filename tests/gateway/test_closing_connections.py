@@ -1,11 +1,17 @@
 """A client that leaves for good takes along what only it watched, whichever process does it."""
 
+import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dragoman.agent.agent import Agent
+from dragoman.client.connect import connect
 from dragoman.gateway import hub
+from dragoman.gateway.shared_session import SharedSessions
+from dragoman.store.sqlite import SqliteStore
 from tests.support.gateway import RawHttp, Served, gateway, raw_http
 from tests.support.messages import prompt
 from tests.support.waiting import until
@@ -120,3 +126,36 @@ async def test_in_a_process_that_another_needs_the_turn_is_cancelled(tmp_path: P
         await until(lambda: noted(agent, "cancelled") == ["2"])
         await until(lambda: not served.hub.sessions[alone].is_running)
         assert "still" in await heard(other, watched, "still", 6)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_session_that_its_agent_still_closes_is_waited_for(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing, may_close = asyncio.Event(), asyncio.Event()
+    wait_until_closed = SharedSessions.wait_until_closed
+
+    async def close_now(sessions: SharedSessions, session_id: str) -> bool:
+        may_close.set()
+        return await wait_until_closed(sessions, session_id)
+
+    monkeypatch.setattr(SharedSessions, "wait_until_closed", close_now)
+    agent = Agent("slow to close", store=lambda: SqliteStore(tmp_path / "sessions"))
+
+    @agent.prompt
+    async def reply(session: Any, prompt: Any) -> None:
+        await session.say("done")
+
+    @agent.session_closed
+    async def close(session: Any) -> None:
+        closing.set()
+        await may_close.wait()
+
+    async with gateway(agent, tmp_path) as served:
+        async with connect(served.ws, token=served.token, protocol=version) as client:
+            session = await client.new_session("/")
+            await session.ask("hi")
+        await closing.wait()
+        async with connect(served.ws, token=served.token, protocol=version) as client:
+            again = await client.load_session(session.id, "/")
+            assert (await again.ask("hi")).text == "done"

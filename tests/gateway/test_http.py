@@ -9,9 +9,11 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.gateway import session_streams
+from dragoman.transports.contract import Transport
 from tests.support.gateway import counting, gateway, http_client, raw_http
 from tests.support.messages import hello, prompt, texts
 from tests.support.needs import need
+from tests.support.raw_peer import RawPeer
 from tests.support.versions import both_versions
 from tests.support.waiting import until
 
@@ -218,8 +220,9 @@ async def test_an_agent_that_never_answers_and_a_bug_of_ours_are_told_in_json(
 ) -> None:
     agent = counting(1)
 
-    async def mute(transport: object) -> None:
-        await asyncio.sleep(60)
+    async def mute(transport: Transport) -> None:
+        peer = RawPeer(transport)
+        await until(lambda: peer.lost, "the end of its connection")
 
     agent.serve = mute  # type: ignore[assignment, method-assign]
     monkeypatch.setattr("dragoman.limits.START_SECONDS", 0.2)

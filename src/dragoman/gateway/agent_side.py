@@ -387,6 +387,7 @@ class AgentSide:
         if any(shared.subscribers or (shared.is_running and not despite_turns) for shared in self.sessions.values()):
             return
         self._closing = self._loop.create_task(self.close())
+        self.pool.sessions.add_closing([shared.id for shared in self.sessions.values()], self._closing)
 
     async def close(self) -> None:
         """Close it for good: the agent frees its sessions, and they can be opened again. Waits for its process."""

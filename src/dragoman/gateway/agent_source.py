@@ -67,6 +67,8 @@ def in_process(
         task = asyncio.get_running_loop().create_task(_serve_and_close(serve, its))
         tasks.add(task)
         task.add_done_callback(done)
+        # What the agent holds, sessions above all, is free only when its task is done.
+        ours.wait_on_close(task)
         return ours
 
     return open_transport

@@ -140,6 +140,8 @@ class SessionOpener:
         is_first = False
         while True:
             # After every wait: another client may have opened or closed it.
+            if await self._sessions.wait_until_closed(request.session_id):
+                continue
             shared = self._sessions.get(request.session_id)
             if shared is None:
                 shared = await self._new_shared_session(request)

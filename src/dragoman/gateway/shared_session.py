@@ -16,7 +16,7 @@ into `SharedSessions`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -438,6 +438,7 @@ class SharedSessions(dict[str, SharedSession]):
         # Longer than any of the sessions here: a session that is closed and opened again has the prompts it had.
         self.prompts: Final[SharedOperations] = operations or PromptLedger(asyncio.get_running_loop().time)
         self.questions: Final[SharedQuestions] = questions or QuestionList()
+        self._closing: dict[str, asyncio.Task[None]] = {}
 
     def __repr__(self) -> str:
         return f"<SharedSessions open={len(self)} running={len(self.running())}>"
@@ -450,6 +451,27 @@ class SharedSessions(dict[str, SharedSession]):
         """Remove a session, if its id does not stand for a newer one already."""
         if self.get(shared.id) is shared:
             del self[shared.id]
+
+    def add_closing(self, session_ids: Iterable[str], closing: "asyncio.Task[None]") -> None:
+        """Register the task that closes the agent of these sessions.
+
+        The agent holds them until the task is done, though they are removed here before that: opened meanwhile, they
+        would be refused as open elsewhere.
+        """
+        for session_id in session_ids:
+            self._closing[session_id] = closing
+        closing.add_done_callback(self._remove_closing)
+
+    def _remove_closing(self, closing: "asyncio.Task[None]") -> None:
+        self._closing = {id: task for id, task in self._closing.items() if task is not closing}
+
+    async def wait_until_closed(self, session_id: str) -> bool:
+        """Wait until the agent that has had this session is closed; return False if no agent of it closes now."""
+        closing = self._closing.get(session_id)
+        if closing is None:
+            return False
+        await asyncio.wait({closing})
+        return True
 
     def running(self) -> list[SharedSession]:
         """Return the sessions with a turn that runs."""

@@ -66,6 +66,7 @@ class MemoryTransport:
         self._lost = False
         self._closed = False
         self._dropped = False
+        self._other_end: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "lost" if self._lost else "paused" if self._paused else "open"
@@ -88,13 +89,20 @@ class MemoryTransport:
     def close_writing(self) -> None:
         self._out.end()
 
+    def wait_on_close(self, task: "asyncio.Task[None]") -> None:
+        """Have `close` wait for the task that serves the other end, and cancel it where it does not end by itself: what
+        closing a child process does."""
+        self._other_end = task
+
     async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self._lose(None)
-        self._out.end()
-        self._in.discard()
+        if not self._closed:
+            self._closed = True
+            self._lose(None)
+            self._out.end()
+            self._in.discard()
+        if self._other_end is not None:
+            await asyncio.wait({self._other_end}, timeout=2 * limits.END_SECONDS)
+            self._other_end.cancel()
 
     @property
     def _reads(self) -> bool:
