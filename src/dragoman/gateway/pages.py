@@ -180,8 +180,15 @@ def _of_our_page(handle: Handle) -> Handle:
 
 
 def _read_files() -> dict[str, _File]:
-    """Return every file of the page, by its path on the server."""
+    """Return every file of the page and of the console, by its path on the server."""
     found: dict[str, _File] = {}
+    console = files("dragoman.gateway").joinpath("console")
+    for file in console.iterdir() if console.is_dir() else ():
+        kind = _KINDS.get(file.name.rpartition(".")[2])
+        if kind is not None:
+            body = file.read_bytes()
+            path = "/console/" if file.name == "index.html" else f"/console/{file.name}"
+            found[path] = _File(body, kind, b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode())
     for file in files("dragoman.gateway").joinpath("page").iterdir():
         kind = _KINDS.get(file.name.rpartition(".")[2])
         if kind is not None:
