@@ -14,6 +14,10 @@ from tests.support.upstream import Exchange
 MARK: Final = "Measured words."
 PROMPT: Final = "Say something."
 FILE_TEXT: Final = "A small project."
+# A command that does nothing, by which the request with its result is known.
+COMMAND: Final = f"true '{FILE_TEXT}'"
+# What is said of a reply that never ends.
+HELD_WORDS: Final = "Half of a sentence and"
 
 
 @dataclass
@@ -38,12 +42,18 @@ class Asked:
 
 @dataclass
 class TimedModel:
-    """A reply for `upstream`. The next request of the main conversation gets `call`, if that is set, and else words."""
+    """A reply for `upstream`.
+
+    The next request of the main conversation gets what is set: a `call`, so many `deltas` in one write, or, where the
+    model `holds`, words without an end. Where nothing is set it gets words.
+    """
 
     voice: Voice
     asked: list[Asked] = field(default_factory=list)
     requests: int = 0  # also those on the side, such as for a title
     call: ToolCall | None = None
+    deltas: int = 0
+    holds: bool = False
 
     async def __call__(self, exchange: Exchange) -> None:
         arrived = time.perf_counter()
@@ -56,14 +66,26 @@ class TimedModel:
         else:
             asked = Asked(arrived, int(request.headers.get("content-length", 0)), request.body)
             self.asked.append(asked)
-            call = None
-            if asked.is_main:
-                call, self.call = self.call, None
-            await self._say(exchange, asked, call)
+            await (self._play(exchange, asked) if asked.is_main else self._say(exchange, asked, None))
 
     def main(self) -> list[Asked]:
         """Return the requests of the main conversation."""
         return [one for one in self.asked if one.is_main]
+
+    async def _play(self, exchange: Exchange, asked: Asked) -> None:
+        call, deltas, holds = self.call, self.deltas, self.holds
+        self.call, self.deltas, self.holds = None, 0, False
+        if holds:
+            await exchange.begin_stream()
+            await exchange.chunk(b"".join(self.voice.opening(HELD_WORDS)))
+            await exchange.hung_up()
+        elif deltas:
+            said = self.voice.opening(MARK)
+            await exchange.begin_stream()
+            await exchange.chunk(b"".join([*said, *said[-1:] * (deltas - 1), *self.voice.ending(MARK * deltas)]))
+            await exchange.write(b"0\r\n\r\n")
+        else:
+            await self._say(exchange, asked, call)
 
     async def _say(self, exchange: Exchange, asked: Asked, call: ToolCall | None) -> None:
         await exchange.begin_stream()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bench import install
+from bench.agent_model import COMMAND
 from tests.support import real_agents
 from tests.support.fake_model import ANTHROPIC, CHAT, RESPONSES, ToolCall, Voice
 from tests.support.needs import need_codex_agent
@@ -26,6 +27,7 @@ class Contender(NamedTuple):
     command: Callable[[], list[str]]
     environment: Callable[[Path, str], dict[str, str]]
     reading: Callable[[Path], ToolCall]
+    running: ToolCall
     prepare: Callable[[], None]
     login: str | None = None
 
@@ -38,6 +40,7 @@ def ours(name: str, voice: Voice, model: str, settings: Callable[[Path, str], di
         lambda: [sys.executable, "-P", "-m", "dragoman.cli.main", "acp", "--mode", "full-access", "--model", model],
         lambda home, url: {"DRAGOMAN_HOME": str(home), "DRAGOMAN_LIST_MODELS": "false", **settings(home, url)},
         lambda file: ToolCall("read_file", {"path": str(file)}),
+        ToolCall("bash", {"command": COMMAND}),
         lambda: None,
     )
 
@@ -47,11 +50,18 @@ def _chat_settings(home: Path, url: str) -> dict[str, str]:
     return {}
 
 
-def named(agent: RealAgent, prepare: Callable[[Path, peers.Say], None]) -> Contender:
-    """One of the agents that the interop tests start."""
-
-    installed = _installed(prepare)
-    return Contender(agent.name, agent.voice, agent.started, agent.environment, agent.reading, installed, agent.login)
+def named(agent: RealAgent, shell: str, prepare: Callable[[Path, peers.Say], None]) -> Contender:
+    """One of the agents that the interop tests start, with the name of its tool for commands."""
+    return Contender(
+        agent.name,
+        agent.voice,
+        agent.started,
+        agent.environment,
+        agent.reading,
+        ToolCall(shell, {"command": COMMAND, "description": "Do nothing"}),
+        _installed(prepare),
+        agent.login,
+    )
 
 
 def _installed(prepare: Callable[[Path, peers.Say], None]) -> Callable[[], None]:
@@ -87,15 +97,16 @@ CONTENDERS: Final = {
             "anthropic/claude-opus-4-8",
             lambda home, url: {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url},
         ),
-        named(real_agents.GEMINI_CLI, peers.gemini_cli),
-        named(real_agents.OPENCODE, peers.opencode),
-        named(real_agents.CLAUDE_AGENT, peers.claude_agent),
+        named(real_agents.GEMINI_CLI, "run_shell_command", peers.gemini_cli),
+        named(real_agents.OPENCODE, "bash", peers.opencode),
+        named(real_agents.CLAUDE_AGENT, "Bash", peers.claude_agent),
         Contender(
             "codex",
             RESPONSES,
             need_codex_agent,
             real_agents.codex_environment,
             lambda file: ToolCall("exec_command", {"cmd": f"cat {file}"}),
+            ToolCall("exec_command", {"cmd": COMMAND}),
             _installed(peers.codex_agent),
         ),
         Contender(
@@ -104,8 +115,10 @@ CONTENDERS: Final = {
             _qwen_command,
             _qwen_environment,
             lambda file: ToolCall("read_file", {"file_path": str(file)}),
+            ToolCall("run_shell_command", {"command": COMMAND, "is_background": False}),
             _installed(_qwen),
             "openai",
         ),
     )
 }
+OURS: Final = [name for name in CONTENDERS if name.startswith("dragoman-")]

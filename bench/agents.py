@@ -8,45 +8,65 @@ or 1 if one that was asked for by name could not run.
 
 import argparse
 import asyncio
-import itertools
 import json
-import os
 import sys
-import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench.agent_model import FILE_TEXT, MARK, PROMPT, TimedModel, equal_share
-from bench.agent_roster import CONTENDERS, Contender
-from bench.process_tree import Tree, tree_of
-from dragoman import Conversation, RequestPermission, connect, events
+from bench.agent_roster import CONTENDERS, OURS, Contender
+from bench.agent_session import DELTAS, Figures, measure
 from dragoman.errors import DragomanError
-from tests.support.upstream import upstream
 from tools.peers import Missing
 
 REPETITIONS: Final = 5
-SECONDS: Final = 120.0
-# Until an agent rests: what it does behind its answers is not part of the next figure.
-REST_SECONDS: Final = 0.2
+SECONDS: Final = 240.0
 ROWS: Final = {
     "initialize": ("spawn to initialize answered", "ms"),
     "session": ("session/new answered", "ms"),
+    "rest_cpu": ("CPU from the start until it rests after session/new", "s"),
+    "hurried": ("without pauses: spawn to the model's first request", "ms"),
     "first_request": ("first prompt to the model's first request", "ms"),
     "later_request": ("later prompt to the model's request", "ms"),
     "first_word": ("model's byte to the client, first", "ms"),
     "later_word": ("model's byte to the client, later", "ms"),
-    "tool_call": ("tool call to the next request", "ms"),
+    "deltas_cpu": (f"CPU for 1,000 deltas, of {DELTAS:,} at once", "s"),
+    "chunks": ("chunks out of 1,000 deltas", ""),
+    "read": ("read a file to the next request", "ms"),
+    "read_again": ("read a file to the next request, second time", "ms"),
+    "run": ("run `true` to the next request", "ms"),
+    "run_again": ("run `true` to the next request, second time", "ms"),
     "requests_first": ("requests for the first prompt", ""),
     "requests_later": ("requests for a later prompt", ""),
     "first_size": ("size of the first request", "KiB"),
     "prefix": ("prefix that stays equal", "%"),
     "memory": ("memory of the process tree (PSS)", "MiB"),
-    "cpu": ("CPU of the whole session", "s"),
+    "resident": ("memory of the process tree (RSS)", "MB"),
+    "cpu": ("CPU of seven prompts and the start", "s"),
+    "cancel": ("session/cancel to the end of the turn", "ms"),
+    "load": ("session/load in a new process after kill -9", "ms"),
+    "told": ("the model is told then, of reply, prompt and half a reply", ""),
 }
-Figures = dict[str, float]
+PROMISES: Final[dict[str, float | None]] = {
+    "hurried": None,
+    "first_word": 5,
+    "later_word": 1,
+    "deltas_cpu": 0.06,
+    "rest_cpu": 0.5,
+    "session": 40,
+    "read_again": 10,
+    "run_again": 20,
+    "resident": 90,
+    "requests_first": 1,
+    "requests_later": 1,
+    "initialize": None,
+    "cancel": None,
+    "load": None,
+}
+"""What ours must not exceed; None: the best of the others in the same run."""
+LEAST: Final = {"prefix": 100.0, "chunks": 1000.0, "told": 3.0}
+"""What ours must reach."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -61,6 +81,7 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.error(f"{', '.join(sorted(unknown))} is none of {', '.join(CONTENDERS)}")
     measured, missing = measure_all([CONTENDERS[name] for name in chosen], options.repeat)
     print(table(measured))
+    print("\n".join(verdicts(measured)))
     for name, reason in missing.items():
         print(f"{name} could not run: {reason}")
     if options.json is not None:
@@ -91,86 +112,12 @@ def measure_all(chosen: Sequence[Contender], repeat: int) -> tuple[dict[str, lis
     return measured, missing
 
 
-async def measure(agent: Contender) -> Figures:
-    """Return the figures of one process of an agent over four prompts."""
-    with tempfile.TemporaryDirectory(prefix="dragoman-agents-", ignore_cleanup_errors=True) as name:
-        home, work = Path(name, "home"), Path(name, "work")
-        home.mkdir()
-        work.mkdir()
-        (work / "README.md").write_text(f"{FILE_TEXT}\n")
-        model = TimedModel(agent.voice)
-        async with upstream(model, strict=False) as server:
-            began = time.perf_counter()
-            command, environment = agent.command(), agent.environment(home, server.url)
-            async with connect(command, cwd=str(work), env=environment, permission=_yes, start_timeout=60) as client:
-                figures = {"initialize": 1000 * (time.perf_counter() - began)}
-                if agent.login is not None:
-                    await client.login(agent.login)
-                began = time.perf_counter()
-                session = await client.new_session(work)
-                figures["session"] = 1000 * (time.perf_counter() - began)
-                await _rest()
-                return figures | await _talk(agent, model, session, work / "README.md")
-
-
-async def _talk(agent: Contender, model: TimedModel, session: Conversation, file: Path) -> Figures:
-    first = await _prompt(model, session)
-    requests_first = model.requests
-    await _prompt(model, session)
-    model.call = agent.reading(file)
-    await _prompt(model, session)
-    call, behind = model.main()[-2:]
-    before = model.requests
-    later = await _prompt(model, session)
-    tree = tree_of(os.getpid())
-    bodies = [one.body for one in model.main()]
-    shares = [equal_share(one, other) for one, other in itertools.pairwise(bodies)]
-    return {
-        "first_request": first[0],
-        "later_request": later[0],
-        "first_word": first[1],
-        "later_word": later[1],
-        "tool_call": 1000 * (behind.arrived - call.done),
-        "requests_first": requests_first,
-        "requests_later": model.requests - before,
-        "first_size": model.asked[0].size / 1024,
-        "prefix": 100 * sum(shares) / len(shares),
-        "memory": tree.memory_bytes / (1 << 20),
-        "cpu": tree.cpu_seconds,
-    }
-
-
-async def _prompt(model: TimedModel, session: Conversation) -> tuple[float, float]:
-    """Have a turn; return the milliseconds to its first request, and from the model's first word to its first chunk."""
-    count, began, heard = len(model.asked), time.perf_counter(), 0.0
-    async for event in session.prompt(PROMPT):
-        if not heard and isinstance(event, events.AgentMessageChunk) and event.text.strip()[:1] == MARK[0]:
-            heard = time.perf_counter()
-    asked = model.asked[count]
-    await _rest()
-    return 1000 * (asked.arrived - began), 1000 * (heard - asked.text_written)
-
-
-async def _rest() -> None:
-    """Wait until the agent uses no CPU any more, a second at most."""
-    before = Tree(0, -1.0)
-    for _ in range(5):
-        await asyncio.sleep(REST_SECONDS)
-        now = tree_of(os.getpid())
-        if now.cpu_seconds - before.cpu_seconds < 0.02:
-            return
-        before = now
-
-
-async def _yes(request: RequestPermission) -> str | None:
-    return next((option.option_id for option in request.options if option.allows), None)
-
-
 def table(measured: dict[str, list[Figures]]) -> str:
     """Return the medians, an agent in each column."""
     lines = [["", *measured]]
     for row, (title, unit) in ROWS.items():
-        cells = [f"{median(one[row] for one in runs):.{_digits(row)}f}" for runs in measured.values()]
+        figures = (_median(runs, row) for runs in measured.values())
+        cells = ["-" if figure is None else f"{figure:.{_digits(row)}f}" for figure in figures]
         lines.append([f"{title}, {unit}" if unit else title, *cells])
     widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
     return "\n".join(
@@ -179,8 +126,35 @@ def table(measured: dict[str, list[Figures]]) -> str:
     )
 
 
+def verdicts(measured: dict[str, list[Figures]]) -> Iterator[str]:
+    """Yield what was promised of ours, and by which of our agents each promise is met or missed."""
+    medians = {name: {row: _median(runs, row) for row in ROWS} for name, runs in measured.items()}
+    for row in [*PROMISES, *LEAST]:
+        bound = LEAST.get(row, PROMISES.get(row))
+        if bound is None:
+            others = [found[row] for name, found in medians.items() if name not in OURS]
+            bound = min((figure for figure in others if figure is not None), default=None)
+        if bound is None:
+            continue
+        sign = -1 if row in LEAST else 1
+        for name, found in medians.items():
+            if name in OURS:
+                figure = found[row]
+                met = figure is not None and sign * round(figure, _digits(row)) <= sign * round(bound, _digits(row))
+                shown = "-" if figure is None else f"{figure:.{_digits(row)}f}"
+                limit = f"{'at least' if row in LEAST else 'at most'} {bound:.{_digits(row)}f}"
+                yield f"{'met   ' if met else 'MISSED'}  {name}: {ROWS[row][0]}: {shown}, {limit}"
+
+
+def _median(runs: Sequence[Figures], row: str) -> float | None:
+    """Return the median of the repetitions that have the figure; None: none has."""
+    found = [one[row] for one in runs if row in one]
+    return median(found) if found else None
+
+
 def _digits(row: str) -> int:
-    return {"cpu": 2, "memory": 0, "requests_first": 0, "requests_later": 0}.get(row, 1)
+    whole = ("memory", "resident", "requests_first", "requests_later", "chunks", "told")
+    return 0 if row in whole else {"cpu": 2, "rest_cpu": 2, "deltas_cpu": 3}.get(row, 1)
 
 
 if __name__ == "__main__":

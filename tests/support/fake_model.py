@@ -39,11 +39,15 @@ class ToolCall(NamedTuple):
 
 @dataclass(frozen=True)
 class Voice:
-    """How one API is spoken: a whole message, and the beginning of one that says something."""
+    """How one API is spoken: a whole message, the beginning of one that says something, and the end of that.
+
+    The last event of `opening` is the piece of text, and may come again; `ending` is given all the text that was said.
+    """
 
     streams_at: str
     message: Callable[[str, ToolCall | None], list[bytes]]
     opening: Callable[[str], list[bytes]]
+    ending: Callable[[str], list[bytes]]
 
 
 class FakeModel:
@@ -115,7 +119,12 @@ def _gemini_message(text: str, call: ToolCall | None) -> list[bytes]:
     return [gemini({"text": text}), gemini({"functionCall": {"name": call.tool, "args": call.input}}, finish="STOP")]
 
 
-GEMINI = Voice(":streamGenerateContent", _gemini_message, lambda text: [gemini({"text": text})])
+GEMINI = Voice(
+    ":streamGenerateContent",
+    _gemini_message,
+    opening=lambda text: [gemini({"text": text})],
+    ending=lambda text: _gemini_message(" ", None),  # a last piece without text is refused by its own client
+)
 
 
 # -- OpenAI's chat completions ---------------------------------------------------------------------------------------
@@ -124,13 +133,17 @@ GEMINI = Voice(":streamGenerateContent", _gemini_message, lambda text: [gemini({
 def _chat_message(text: str, call: ToolCall | None) -> list[bytes]:
     said = [chat({"content": text})]
     if call is None:
-        return [*said, chat({}, "stop"), chat_usage(7, 3), DONE]
+        return [*said, *_chat_ending(text)]
     wanted = {"name": call.tool, "arguments": json.dumps(call.input)}
     called = chat_call(0, id=f"call_{next(_NUMBERS)}", type="function", function=wanted)
     return [*said, called, chat({}, "tool_calls"), chat_usage(7, 3), DONE]
 
 
-CHAT = Voice("/chat/completions", _chat_message, lambda text: [chat({"content": text})])
+def _chat_ending(text: str) -> list[bytes]:
+    return [chat({}, "stop"), chat_usage(7, 3), DONE]
+
+
+CHAT = Voice("/chat/completions", _chat_message, lambda text: [chat({"content": text})], _chat_ending)
 
 
 # -- OpenAI's responses ---------------------------------------------------------------------------------------------
@@ -161,7 +174,12 @@ def _responses_message(text: str, call: ToolCall | None) -> list[bytes]:
     return [event.replace(b'data: {"', b'data: {"sequence_number": %d, "' % at) for at, event in enumerate(events)]
 
 
-RESPONSES = Voice("/responses", _responses_message, lambda text: _responses_message(text, None)[:4])
+RESPONSES = Voice(
+    "/responses",
+    _responses_message,
+    opening=lambda text: _responses_message(text, None)[:4],
+    ending=lambda text: _responses_message(text, None)[4:],
+)
 
 
 # -- Anthropic's messages --------------------------------------------------------------------------------------------
@@ -187,4 +205,9 @@ def _anthropic_opening(text: str) -> list[bytes]:
     return [_anthropic_begins(), begun, named("content_block_delta", index=0, delta=said)]
 
 
-ANTHROPIC = Voice("/v1/messages?", _anthropic_message, _anthropic_opening)
+ANTHROPIC = Voice(
+    "/v1/messages?",
+    _anthropic_message,
+    _anthropic_opening,
+    ending=lambda text: [named("content_block_stop", index=0), anthropic_ends("end_turn")],
+)

@@ -6,14 +6,18 @@ file must be as it was before the deed or as it is after it; what was there must
 whole by the next one that tries. Every other kill comes at any moment, and to every process of the deed, git too.
 
     python -m tests.support.rewind_kills FOLDER KILLS SEED repository|plain
+
+It prints how often each deed was killed.
 """
 
 import asyncio
+import json
 import os
 import random
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,20 +27,22 @@ from dragoman.cli.session_rewind import StoredLog
 from dragoman.coder.checkpoints.areas import Areas
 from dragoman.coder.checkpoints.checkpoints import Checkpoints
 from dragoman.coder.checkpoints.plan import FileTarget
+from dragoman.coder.checkpoints.prompts import rewinds_in
 from dragoman.coder.checkpoints.records import step_in
 from dragoman.coder.checkpoints.rewinding import Rewinder
 from dragoman.host.git_run import GitRuns
 from dragoman.store.contract import SessionMeta
 from dragoman.store.entries import EventEntry
-from dragoman.store.log_places import rewind_in
+from dragoman.store.log_places import Scope, rewind_in
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import Idle, Running, UserMessage
 from tests.support.git_repository import repository
 
 SESSION = "sess_killed"
-# More steps than any deed has, and about as many as one has.
+# More steps than any deed has.
 _NEVER = 10_000
+# How many steps and seconds a deed has that was not done yet.
 _STEPS = 40
 _SECONDS = 0.25
 Deed = Callable[[Checkpoints, Rewinder, StoredLog], Awaitable[None]]
@@ -84,7 +90,11 @@ class Killed:
             repository(self.folder)
         self.home = folder / "home"
         self.kills = 0
+        self.kills_of: Counter[str] = Counter()
         self.turn = 0
+        # What each deed took when it was last done, so that kills come at any part of it on a busy machine too.
+        self.steps: dict[str, int] = {}
+        self.seconds: dict[str, float] = {}
         for number in range(6):
             (self.folder / f"tracked{number}").write_text(f"{number}\n" * 50)
         self.child(_NEVER, self.open)
@@ -115,11 +125,18 @@ class Killed:
         await log.write([EventEntry(Idle(stop_reason="end_turn"))])
 
     async def rewind(self, checkpoints: Checkpoints, rewinder: Rewinder, log: StoredLog) -> None:
-        plan = await rewinder.plan("files", number=None)
-        await rewinder.apply(plan)
+        name, scope = f"msg_{self.turn}", self.scope()
+        if name in [prompt.message_id for prompt in await rewinder.prompts()]:  # else it was the kill that came late
+            await rewinder.apply(await rewinder.plan(scope, message_id=name))
+        counts = name in [prompt.message_id for prompt in await rewinder.prompts()]
+        assert counts == (scope == "files"), "the conversation is not where the rewind has left it"
 
     async def undo(self, checkpoints: Checkpoints, rewinder: Rewinder, log: StoredLog) -> None:
-        await rewinder.apply(await rewinder.plan_undo("files"))
+        if not rewinds_in(await log.read())[-1].rewind.undoes:  # else the kill came behind its last step
+            await rewinder.apply(await rewinder.plan_undo())
+
+    def scope(self) -> Scope:
+        return "both" if self.turn % 2 else "files"
 
     async def settle(self, checkpoints: Checkpoints, rewinder: Rewinder, log: StoredLog) -> None:
         areas = await checkpoints.settle()
@@ -142,11 +159,12 @@ class Killed:
 
     def killed(self, deed: Deed) -> bool:
         """Do it in a child that is killed, at a step or at a moment; return whether it was."""
-        before = self.kills
+        before, name = self.kills, deed.__name__
         if self.kills % 2:
-            self.child(self.chance.randrange(_STEPS), deed)
+            self.child(self.chance.randrange(self.steps.get(name, _STEPS)), deed)
         else:
-            self.child(_NEVER, deed, self.chance.random() * _SECONDS)
+            self.child(_NEVER, deed, self.chance.random() * self.seconds.get(name, _SECONDS))
+        self.kills_of[name] += self.kills - before
         return self.kills > before
 
     def child(self, at: int, deed: Deed, seconds: float = 0) -> int:
@@ -155,6 +173,7 @@ class Killed:
         Return how many steps it made, negative if it was killed.
         """
         read, write = os.pipe()
+        began = time.monotonic()
         process = os.fork()
         if process == 0:
             os.close(read)
@@ -182,6 +201,8 @@ class Killed:
             self.kills += 1
             return -1
         assert status == 0, f"{deed} failed"
+        self.steps[deed.__name__] = max(int(made), 1)
+        self.seconds[deed.__name__] = time.monotonic() - began
         return int(made)
 
     async def _with_session(self, deed: Deed) -> None:
@@ -208,7 +229,7 @@ class Killed:
         await store.close()
 
     def round(self) -> None:
-        """A turn and a rewind, each killed once, then done; and undone."""
+        """A turn, a rewind, its undoing, and what settles each: killed once, then done."""
         self.turn += 1
         before = tree(self.folder)
         wanted = {str(path.relative_to(self.folder)): text for path, text in self.changes()}
@@ -216,16 +237,24 @@ class Killed:
         self.killed(self.work)
         written = {name: None if text is None else text.encode() for name, text in wanted.items()}
         self.check(before, {**before, **written})
+        self.killed(self.settle)
         self.child(_NEVER, self.end)
         changed = tree(self.folder)
         was_killed = self.killed(self.rewind)
         self.check(changed, before)
+        self.killed(self.settle)
         self.child(_NEVER, self.settle)
         if not was_killed:
-            self.child(_NEVER, self.undo)
-            assert tree(self.folder) == changed, "the rewind was not undone"
+            self.take_back(before, changed)
         self.child(_NEVER, self.rewind)
         assert tree(self.folder) == before, "the rewind that was killed was not done by the next"
+
+    def take_back(self, rewound: dict[str, bytes], changed: dict[str, bytes]) -> None:
+        """Undo the rewind, killed once, then done."""
+        if self.killed(self.undo):
+            self.check(rewound, changed)
+            self.child(_NEVER, self.undo)
+        assert tree(self.folder) == changed, "the rewind was not undone"
 
     def check(self, *states: "dict[str, bytes] | dict[str, bytes | None]") -> None:
         """Every file is as in one of the states."""
@@ -244,7 +273,7 @@ def main(arguments: Sequence[str]) -> None:
     killed = Killed(folder, seed, arguments[3])
     while killed.kills < kills:
         killed.round()
-    print(f"{killed.kills} kills, {killed.turn} turns")
+    print(json.dumps(killed.kills_of))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 
 from bench.agent_model import FILE_TEXT, PROMPT, Asked, equal_share
 from bench.agent_roster import CONTENDERS
-from bench.agents import ROWS, main, measure, table
-from bench.process_tree import tree_of
+from bench.agent_session import measure
+from bench.agents import LEAST, PROMISES, ROWS, main, table, verdicts
+from bench.process_tree import kill_tree, tree_of
 
 
 def body(system: str, *messages: str, **more: Any) -> dict[str, Any]:
@@ -62,6 +64,51 @@ def test_the_table_has_the_medians_of_each_agent() -> None:
     assert len(lines) == len(ROWS) + 1
 
 
+def test_what_an_agent_cannot_do_has_no_figure() -> None:
+    runs = [{row: 1.0 for row in ROWS if row != "load"}]
+    (line,) = [line for line in table({"one": runs}).splitlines() if line.startswith(ROWS["load"][0])]
+    assert line.split()[-1] == "-"
+
+
+def test_ours_is_held_to_the_bound_or_to_the_best_of_the_others() -> None:
+    ours, other = dict.fromkeys(ROWS, 1.0), dict.fromkeys(ROWS, 0.5)
+    ours["later_word"], ours["prefix"] = 1.2, 99.9
+    lines = list(verdicts({"dragoman-chat": [ours], "slow": [dict.fromkeys(ROWS, 9.0)], "other": [other]}))
+    assert len(lines) == len(PROMISES) + len(LEAST)
+    missed = [line.removeprefix("MISSED  dragoman-chat: ") for line in lines if line.startswith("MISSED")]
+    assert missed == [
+        f"{ROWS['hurried'][0]}: 1.0, at most 0.5",
+        f"{ROWS['later_word'][0]}: 1.2, at most 1.0",
+        f"{ROWS['deltas_cpu'][0]}: 1.000, at most 0.060",
+        f"{ROWS['rest_cpu'][0]}: 1.00, at most 0.50",
+        f"{ROWS['initialize'][0]}: 1.0, at most 0.5",
+        f"{ROWS['cancel'][0]}: 1.0, at most 0.5",
+        f"{ROWS['load'][0]}: 1.0, at most 0.5",
+        f"{ROWS['prefix'][0]}: 99.9, at least 100.0",
+        f"{ROWS['chunks'][0]}: 1, at least 1000",
+        f"{ROWS['told'][0]}: 1, at least 3",
+    ]
+
+
+FOREBEAR = """\
+import os, time
+child = os.fork()
+if child == 0:
+    os.fork()
+    print("up", flush=True)
+    time.sleep(600)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+def test_a_tree_that_is_killed_has_no_process_left() -> None:
+    with subprocess.Popen([sys.executable, "-S", "-c", FOREBEAR], stdout=subprocess.PIPE) as forebear:
+        assert forebear.stdout is not None
+        assert [forebear.stdout.readline() for _ in range(2)] == [b"up\n"] * 2
+        kill_tree(forebear.pid)
+        assert forebear.stdout.read() == b"%d\n" % -signal.SIGKILL  # to its end: both have let go of it
+
+
 def test_an_agent_that_is_unknown_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--agents", "dragoman-chat,nope"])
@@ -77,3 +124,4 @@ def test_our_agent_is_measured_with_each_provider(name: str) -> None:
     assert [row for row, figure in figures.items() if figure <= 0] == []
     assert (figures["requests_first"], figures["requests_later"]) == (1, 1)
     assert figures["prefix"] > 99
+    assert (figures["chunks"], figures["told"]) == (1000, 3)
