@@ -41,6 +41,7 @@ def test_an_editor_works_in_a_worktree_and_finds_its_session_in_the_project(vers
         assert not (project / "new").exists()
         (listed,) = editor.result("session/list", {"cwd": str(project)})["sessions"]
         assert (listed["sessionId"], listed["cwd"]) == (editor.session, place)
+        assert listed["_meta"]["dragoman/worktree"] == {"name": "fix", "branch": "dragoman/fix"}
     with Editor(tmp_path, turns(WRITES), version=version) as editor:
         editor.result("initialize", HELLO[version])
         editor.ask("session/resume", {**opening, "sessionId": listed["sessionId"]})
@@ -103,8 +104,12 @@ def test_the_list_of_a_folder_has_the_sessions_in_its_worktrees(tmp_path: Path) 
     project = repository(tmp_path / "shop")
     run(tmp_path, "run", *script(tmp_path), "--worktree=fix", "go")
     listed = run(tmp_path, "sessions", "list", "--cwd", ".", "--json")
-    assert [one["cwd"] for one in json.loads(listed.out)] == [f"{project}.worktrees/fix"]
+    (one,) = json.loads(listed.out)
+    assert (one["cwd"], one["_meta"]["dragoman/worktree"]["name"]) == (f"{project}.worktrees/fix", "fix")
+    assert "[worktree fix] go" in run(tmp_path, "sessions", "list", "--cwd", ".").out
     assert run(tmp_path, "sessions", "list", "--cwd", str(tmp_path)).out == ""
+    run(tmp_path, "sessions", "finish", "fix", "--merge", "--yes")
+    assert "worktree" not in run(tmp_path, "sessions", "list", "--json").out.replace("shop.worktrees", "")
 
 
 def test_finish_says_what_is_lost_and_how_to_bring_it_back(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.support import rogue_agent
 from tests.support.editor import DRAGOMAN, turns
+from tests.support.git_repository import repository
 from tests.support.mcp_servers import RAW_SERVER
 from tests.support.needs import need_acpx
 from tests.support.waiting import wait_until
@@ -53,10 +55,9 @@ class Acpx:
         self._log = folder / "agents.log"
         self._script = folder / "script.json"
         self.plays(SCRIPT)
-        command = [*DRAGOMAN, "acp", "--model", f"script:{self._script}"]
-        program = folder / "agent.py"
-        program.write_text(AGENT.format(log=str(self._log), command=command))
-        self._agent = f"{sys.executable} {program}"
+        self._program = folder / "agent.py"
+        self.has_options()
+        self._agent = f"{sys.executable} {self._program}"
         home = folder / "home"
         home.mkdir()
         self._environment = {**os.environ, "HOME": str(home), "DRAGOMAN_HOME": str(folder / "dragoman")}
@@ -64,6 +65,11 @@ class Acpx:
     def plays(self, script: Any) -> None:
         """What the agents that are started from now on do."""
         self._script.write_text(json.dumps(script))
+
+    def has_options(self, *options: str) -> None:
+        """How the agents that are started from now on are started."""
+        command = [*DRAGOMAN, "acp", "--model", f"script:{self._script}", *options]
+        self._program.write_text(AGENT.format(log=str(self._log), command=command))
 
     def __call__(self, *arguments: str) -> Outcome:
         self.agents_are_gone()
@@ -95,9 +101,14 @@ class Acpx:
 
     def dragoman(self, *arguments: str) -> Any:
         """Our own view of the sessions."""
-        done = self._run([*DRAGOMAN, "sessions", *arguments, "--json"])
+        done = self.ours("sessions", *arguments, "--json")
         assert (done.code, done.error) == (0, "")
         return json.loads(done.out)
+
+    def ours(self, *arguments: str) -> Outcome:
+        """A command of ours, when no agent has the session any more."""
+        self.agents_are_gone()
+        return self._run([*DRAGOMAN, *arguments])
 
     def agents(self) -> list[int]:
         """The process ids of all the agents that were started, in order."""
@@ -113,6 +124,7 @@ class Acpx:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            cwd=self.cwd,
             env=self._environment,
             timeout=PATIENCE_SECONDS,
             check=False,
@@ -232,6 +244,81 @@ def test_a_skill_and_a_command_of_the_project_are_typed(acpx: Acpx) -> None:
     assert spoken(acpx.dragoman("show", session), "user_message") == ["/pdf tax.pdf", "/tidy a.py"]
 
 
+def test_a_hook_denies_what_the_client_would_allow_and_holds_a_prompt_back(acpx: Acpx, tmp_path: Path) -> None:
+    deny = {"type": "command", "command": "echo 'Not on Friday.' >&2; exit 2"}
+    guard = {"type": "command", "command": "grep -q secret && { echo 'No secrets.' >&2; exit 2; } || true"}
+    hooks = {"PreToolUse": [{"matcher": "Write|Edit", "hooks": [deny]}], "UserPromptSubmit": [{"hooks": [guard]}]}
+    (tmp_path / "dragoman").mkdir()
+    (tmp_path / "dragoman" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+    acpx.open("t")
+
+    denied = acpx("--format", "json", "--json-strict", "--approve-all", "prompt", "-s", "t", "write it")
+    assert (permissions(denied), statuses(denied)[-1]) == ([], "failed")
+    assert "A hook of the user denies this: Not on Friday." in denied.out
+    assert not (acpx.cwd / "made.txt").exists()
+
+    assert "A hook of the user has held this prompt back: No secrets." in acpx("prompt", "-s", "t", "a secret").out
+
+
+def test_a_rewind_is_typed_shown_and_done_only_with_a_yes(acpx: Acpx) -> None:
+    repository(acpx.cwd)
+    session = acpx.open("t")
+    assert acpx("--approve-all", "prompt", "-s", "t", "write it").code == 0
+    refused = acpx("--deny-all", "prompt", "-s", "t", "/rewind")
+    assert (refused.code, (acpx.cwd / "made.txt").read_text()) == (REFUSED, "hello\n"), refused
+    assert f"delete {acpx.cwd / 'made.txt'}" in refused.out  # what would happen
+    assert acpx("--approve-all", "prompt", "-s", "t", "/rewind").code == 0
+    assert not (acpx.cwd / "made.txt").exists()
+    acpx.agents_are_gone()
+    assert spoken(acpx.dragoman("show", session), "user_message")[:1] != ["write it"]
+    assert acpx("--approve-all", "prompt", "-s", "t", "/rewind undo").code == 0
+    assert (acpx.cwd / "made.txt").read_text() == "hello\n"
+
+
+def test_a_session_in_a_worktree_goes_on_there_and_our_command_merges_it(acpx: Acpx) -> None:
+    repository(acpx.cwd)
+    acpx.has_options("--worktree", "fix", "--mode", "workspace-write")
+    session = acpx.open("t")
+    acpx.has_options()
+    done = acpx("--approve-all", "prompt", "-s", "t", "write it")  # another process, which is told of no worktree
+    assert done.code == 0, done
+    assert not (acpx.cwd / "made.txt").exists()
+    (info,) = acpx.dragoman("list")
+    assert (info["sessionId"], info["_meta"]["dragoman/worktree"]["name"]) == (session, "fix")
+    done = acpx.ours("sessions", "finish", session, "--merge", "--yes")
+    assert done.code == 0, done
+    assert (acpx.cwd / "made.txt").read_text() == "hello\n"
+
+
+def test_a_session_is_handed_on_to_another_agent(acpx: Acpx, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    command = rogue_agent.written(theirs, rogue_agent.text("I see."))
+    (tmp_path / "dragoman").mkdir()
+    entry = {"command": command[0], "args": command[1:]}
+    (tmp_path / "dragoman" / "acp.json").write_text(json.dumps({"servers": {"theirs": entry}}))
+    session = acpx.open("t")
+    assert acpx("--approve-all", "prompt", "-s", "t", "write it").code == 0
+    done = acpx.ours("sessions", "continue", session, "--agent", "theirs", "And the rest?")
+    assert (done.code, done.out) == (0, "I see.\n"), done
+    (prompt,) = [json.dumps(one["prompt"]) for one in rogue_agent.heard(theirs, "session/prompt")]
+    assert all(words in prompt for words in ("And the rest?", "write it", "I will write it.", "made.txt"))
+
+
+def test_a_kind_of_helper_of_the_project_is_used(acpx: Acpx) -> None:
+    kind = acpx.cwd / ".claude/agents/code-reviewer.md"
+    kind.parent.mkdir(parents=True)
+    kind.write_text("---\nname: code-reviewer\ndescription: Reviews code.\ntools: Read, Grep\n---\n\nYou review.\n")
+    helping = {"prompt": "look", "description": "Look", "name": "code-reviewer"}
+    acpx.plays(
+        turns([{"call": "agent", "input": helping}, {"say": "Reviewed."}])
+        | {"agents": {"code-reviewer": {"turns": [{"steps": [{"say": "All is well."}]}]}}}
+    )
+    acpx.open("t")
+    done = acpx("--approve-all", "prompt", "-s", "t", "review it")
+    assert (done.code, "All is well." in done.out, "Reviewed." in done.out) == (0, True, True), done
+
+
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
@@ -257,19 +344,3 @@ def lives(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def test_a_hook_denies_what_the_client_would_allow_and_holds_a_prompt_back(acpx: Acpx, tmp_path: Path) -> None:
-    deny = {"type": "command", "command": "echo 'Not on Friday.' >&2; exit 2"}
-    guard = {"type": "command", "command": "grep -q secret && { echo 'No secrets.' >&2; exit 2; } || true"}
-    hooks = {"PreToolUse": [{"matcher": "Write|Edit", "hooks": [deny]}], "UserPromptSubmit": [{"hooks": [guard]}]}
-    (tmp_path / "dragoman").mkdir()
-    (tmp_path / "dragoman" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
-    acpx.open("t")
-
-    denied = acpx("--format", "json", "--json-strict", "--approve-all", "prompt", "-s", "t", "write it")
-    assert (permissions(denied), statuses(denied)[-1]) == ([], "failed")
-    assert "A hook of the user denies this: Not on Friday." in denied.out
-    assert not (acpx.cwd / "made.txt").exists()
-
-    assert "A hook of the user has held this prompt back: No secrets." in acpx("prompt", "-s", "t", "a secret").out

@@ -14,6 +14,7 @@ from tests.support.editor import DRAGOMAN, turns
 from tests.support.language_servers import PATIENT, beside, box_of
 from tests.support.needs import need_acpx, need_language_servers
 from tests.support.scripted_turns import call
+from tests.support.ts_editor import new_session, of_kind, played
 from tests.support.whole_agent import events_of
 
 pytestmark = pytest.mark.interop
@@ -102,6 +103,17 @@ def test_acpx_is_sent_what_a_server_sees(tmp_path: Path, case: Case) -> None:
     options = ["--agent", agent, "--cwd", str(tmp_path / "work"), "--format", "json", "--approve-all"]
     out = run([*need_acpx(), *options, "exec", "go"], tmp_path, env)
     found = [one for line in out.splitlines() for one in problems(json.loads(line))]
+    assert {(one["line"], str(one["code"])) for one in found} == {(2, CODES[case.server])}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_editor_on_the_typescript_sdk_is_sent_what_a_server_sees(tmp_path: Path, case: Case, version: int) -> None:
+    env = environment(tmp_path, case)
+    agent = ["env", f"PATH={env['PATH']}", *DRAGOMAN, "acp", "--model", f"script:{script(tmp_path, case)}"]
+    plan = (new_session(tmp_path / "work"), {"prompt": "go"})
+    written = json.loads((tmp_path / "script.json").read_text())
+    lines = played(version, tmp_path, written, *plan, agent=[*agent, "--mode", "workspace-write"])
+    found = problems(of_kind(lines, "update"))
     assert {(one["line"], str(one["code"])) for one in found} == {(2, CODES[case.server])}
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Logout,
         NewSession,
         RewindSession,
+        SessionInfo,
         SessionRewound,
         UnknownValue,
     )
@@ -66,6 +67,9 @@ class SessionFolders(Protocol):
 
     async def related(self, cwd: str) -> "Sequence[str]":
         """Return the folders whose sessions are found where those of the client's folder are looked for."""
+
+    async def marked(self, sessions: "Sequence[SessionInfo]") -> "list[SessionInfo]":
+        """Return the sessions of a list, with what a client may know of their folders in `_meta`."""
 
 
 class AgentCore:

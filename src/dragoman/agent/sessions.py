@@ -436,7 +436,10 @@ class OpenSessions:
             return ask.SessionList([ask.SessionInfo(s.id, s.cwd, title=s.title or UNSET) for s in self.open.values()])
         related = await self._related_folders(request.cwd) if request.cwd else ()
         with client_errors(""):
-            return await list_sessions(store, request, related, all_pages=self._agent.rules.lists_all_sessions)
+            found = await list_sessions(store, request, related, all_pages=self._agent.rules.lists_all_sessions)
+        if self._agent.folders is None:
+            return found
+        return replace(found, sessions=await self._agent.folders.marked(found.sessions))
 
     async def status(self, session_id: str) -> ask.SessionStatus:
         """Return what a session is doing."""

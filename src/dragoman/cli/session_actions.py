@@ -23,6 +23,7 @@ from dragoman.cli.text_width import harmless_line
 from dragoman.cli.transcript import Part, TranscriptText, as_markdown, as_text, decision_text, parts
 from dragoman.cli.used_totals import UsedTotals
 from dragoman.coder.decision_log import DECISION
+from dragoman.coder.worktree_folders import marked
 from dragoman.dialects.event_json import info_json, update_json
 from dragoman.store.contract import ArchiveFilter, Record, SessionMeta, Store, StoreFailed
 from dragoman.store.entries import NoteEntry, events_of
@@ -132,7 +133,7 @@ async def _newest_first(
 
 def session_json(meta: SessionMeta) -> bytes:
     """Return a session as lists and `--json` have it."""
-    info, agent = info_of(meta), recorded_agent(meta.id)
+    info, agent = marked(info_of(meta)), recorded_agent(meta.id)
     if agent:
         info = replace(info, meta={**(info.meta or {}), AGENT: agent})
     return info_json(info)
@@ -299,7 +300,7 @@ async def _fork(task: SessionTask) -> int:
     copy = log.meta
     await log.release()
     if task.arguments.json:
-        task.output.line(info_json(info_of(copy)))
+        task.output.line(session_json(copy))
     else:
         task.output.write(f"{copy.id}\n")
     return 0

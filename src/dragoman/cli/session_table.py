@@ -1,5 +1,6 @@
 """Sessions in a line each, and the head of a transcript. What strangers have named is made harmless."""
 
+import functools
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -83,9 +84,20 @@ def folder_of(meta: SessionMeta) -> str:
     return harmless_line(cwd)
 
 
+@functools.cache  # of the sessions of a list many have the same folder
+def _worktree_at(folder: str) -> str:
+    """Return the name of the worktree of ours that a folder is in; empty: it is in none. Blocks."""
+    from dragoman.host.worktrees import find_worktree
+
+    worktree = find_worktree(folder)
+    return worktree.name if worktree is not None else ""
+
+
 def title_of(meta: SessionMeta) -> str:
-    """Return the title, whose session it is where it is not ours, and whether it is put away."""
+    """Return the title, the worktree it works in, whose session it is where not ours, and whether it is put away."""
     title = harmless_line(meta.title) or _UNTITLED
+    if worktree := _worktree_at(meta.cwd):
+        title = f"[worktree {worktree}] {title}"
     if agent := recorded_agent(meta.id):
         title = f"[{agent}] {title}"
     return f"[archived] {title}" if meta.archived else title

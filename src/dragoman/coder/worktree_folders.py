@@ -2,7 +2,8 @@
 
 A client asks for one with `_meta["dragoman/worktree"]` in `session/new`: `true`, or a name. `dragoman acp --worktree`
 asks for every session. The session's folder is the worktree then, and a client that names the project's folder finds
-it there: in its list, and when it loads or forks the session.
+it there: in its list, and when it loads or forks the session. A list says of such a session, under the same key, what
+its worktree and its branch are called.
 
 Imported before `initialize` is answered, so the event loop is imported where it is used.
 """
@@ -12,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from dragoman.agent.session import caller
 from dragoman.errors import INVALID_PARAMS, RequestFailed
-from dragoman.vocabulary.requests import NewSession
+from dragoman.vocabulary.requests import NewSession, SessionInfo
 
 if TYPE_CHECKING:
     import asyncio
@@ -67,6 +70,23 @@ class WorktreeFolders:
         from dragoman.host.worktrees import folders_for
 
         return await asyncio.to_thread(folders_for, cwd)
+
+    async def marked(self, sessions: Sequence[SessionInfo]) -> list[SessionInfo]:
+        """Return the sessions of a list; those that work in worktrees of ours have their names in `_meta`."""
+        import asyncio
+
+        return await asyncio.to_thread(lambda: [marked(one) for one in sessions])
+
+
+def marked(session: SessionInfo) -> SessionInfo:
+    """Return a session of a list, with the name and the branch of its worktree if it works in one. Blocks."""
+    from dragoman.host.worktrees import find_worktree
+
+    worktree = find_worktree(session.cwd)
+    if worktree is None:
+        return session
+    mark = {WORKTREE: {"name": worktree.name, "branch": worktree.branch}}
+    return replace(session, meta={**(session.meta or {}), **mark})
 
 
 def _may_have_worktrees(cwd: str) -> bool:

@@ -149,7 +149,22 @@ def worktrees_of(cwd: str) -> list[Worktree]:
 def find_worktree(cwd: str) -> Worktree | None:
     """Return the worktree of ours that a folder is in; None: it is in none. Reads files, runs nothing; blocks."""
     real = os.path.realpath(cwd)
+    git = _nearest_git(real)
+    if git is None or os.path.isdir(git):  # in a worktree it is a file, which leads to the repository
+        return None
     return next((one for one in worktrees_of(cwd) if is_inside(real, os.path.realpath(one.path))), None)
+
+
+def _nearest_git(folder: str) -> str | None:
+    """Return the nearest `.git` from a folder upwards; None: there is none."""
+    while True:
+        git = os.path.join(folder, ".git")
+        if os.path.lexists(git):
+            return git
+        above = os.path.dirname(folder)
+        if above == folder:
+            return None
+        folder = above
 
 
 async def state_of(worktree: Worktree, environment: Mapping[str, str]) -> WorktreeState:
@@ -305,14 +320,8 @@ def _repository_of(common: str) -> str:
 
 def _common_folder(cwd: str) -> str | None:
     """Return the git folder that all worktrees of a folder's repository share; None: there is none."""
-    here = os.path.realpath(cwd)
-    while not os.path.lexists(os.path.join(here, ".git")):
-        above = os.path.dirname(here)
-        if above == here:
-            return None
-        here = above
-    git = os.path.join(here, ".git")
-    if os.path.isdir(git):
+    git = _nearest_git(os.path.realpath(cwd))
+    if git is None or os.path.isdir(git):
         return git
     try:
         own = _gitdir(git)

@@ -205,9 +205,11 @@ function drawList() {
   const listed = [...known.values()].filter((session) => !session._meta?.["dragoman/empty"] || stories.has(session.sessionId));
   const rows = listed.map((session) => {
     const current = session.sessionId === shown?.id;
+    const worktree = session._meta?.["dragoman/worktree"]?.name;
+    const place = worktree ? `${session.cwd} · worktree ${harmless(worktree)}` : session.cwd;
     const button = make("button", { type: "button", "aria-current": current ? "true" : null, "data-session": session.sessionId },
       make("span", { class: "name" }, harmless(session.title || "Untitled")),
-      make("span", { class: "faint" }, `${session.cwd}${session.updatedAt ? ` · ${when(session.updatedAt)}` : ""}`));
+      make("span", { class: "faint" }, `${place}${session.updatedAt ? ` · ${when(session.updatedAt)}` : ""}`));
     button.addEventListener("click", () => {
       toggleMenu(false);
       find("trouble").hidden = true;
