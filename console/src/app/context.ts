@@ -1,23 +1,15 @@
 // What every screen gets from the application, without passing it through all components between.
 
 import { createContext } from "preact";
-import { useContext } from "preact/hooks";
-import type { Wire } from "../wire/wire";
+import { useContext, useEffect, useReducer } from "preact/hooks";
+import type { Me, SessionStore } from "../state/store";
 
-/** Who is logged in, as the server says it. */
-export interface Me {
-  name: string;
-  scopes: string[];
-  /** The folder that a new session is offered. */
-  folder: string;
-  version: string;
-  /** The names of the agents, where there are several. */
-  agents?: string[];
-}
+export type { Me };
 
 export interface AppContext {
   me: Me;
-  wire: Wire;
+  store: SessionStore;
+  logOut: () => void;
 }
 
 export const Context = createContext<AppContext | null>(null);
@@ -27,4 +19,12 @@ export function useApp(): AppContext {
   const context = useContext(Context);
   if (context === null) throw new Error("useApp is for screens that are shown after the login");
   return context;
+}
+
+/** The store; the component is drawn again when something in it has changed, at most once a frame. */
+export function useStore(): SessionStore {
+  const { store } = useApp();
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => store.subscribe(() => redraw(undefined)), [store]);
+  return store;
 }

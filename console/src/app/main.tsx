@@ -2,6 +2,7 @@
 
 import "./theme.css";
 import "./base.css";
+import "./frame.css";
 import { render } from "preact";
 import { App } from "./App";
 

@@ -1,0 +1,75 @@
+// The side: what can be gone to, and the last sessions.
+
+import { useEffect, useRef } from "preact/hooks";
+import { harmless, visible } from "../text/visible";
+import { shortPath, when } from "../text/words";
+import { useApp, useStore } from "./context";
+import { Icon, Mark } from "./Icon";
+import { href, useRoute } from "./router";
+import { SCREENS } from "./screens";
+
+export function Side({ isOpen, close }: { isOpen: boolean; close: () => void }) {
+  const { me, store, logOut } = useApp();
+  const { screen: current } = useRoute();
+  const element = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (isOpen) element.current?.querySelector<HTMLElement>("#list a, #make")?.focus();
+  }, [isOpen]);
+  const makeNew = () => {
+    close();
+    void store.startAnew();
+  };
+  return (
+    <nav id="sessions" aria-label="Sessions" ref={element}>
+      <a class="brand" href={href("")} onClick={close}>
+        <Mark /> <span>Dragoman</span>
+      </a>
+      <button class="button primary" id="make" disabled={!store.mayPrompt} onClick={makeNew}>
+        <Icon name="plus" size={18} /> New session
+      </button>
+      <ul class="places">
+        {SCREENS.filter((screen) => !screen.scope || me.scopes.includes(screen.scope)).map((screen) => (
+          <li key={screen.name}>
+            <a href={href(screen.name)} aria-current={screen.name === current ? "page" : undefined}>
+              {screen.icon && <Icon name={screen.icon} size={18} />} {screen.title}
+            </a>
+          </li>
+        ))}
+      </ul>
+      <SessionList close={close} />
+      <footer>
+        <span id="who" class="ellipsis muted" title="Who you are on this server">{visible(me.name)}</span>
+        <button id="logout" class="button quiet" onClick={logOut}>
+          <Icon name="logout" size={18} /> Log out
+        </button>
+      </footer>
+    </nav>
+  );
+}
+
+function SessionList({ close }: { close: () => void }) {
+  const store = useStore();
+  const shown = store.current?.state.id;
+  const waiting = new Set([...store.questions.values()].map((question) => question.params.sessionId));
+  return (
+    <div class="list">
+      <h2 class="small muted" id="list-title">Sessions</h2>
+      {store.isListed && store.sessions.length === 0 && <p class="muted small">None yet. What you begin is listed here.</p>}
+      <ol id="list" aria-labelledby="list-title">
+        {store.sessions.map(({ sessionId, title, cwd, updatedAt }) => (
+          <li key={sessionId}>
+            <a href={href("session", sessionId)} data-session={sessionId} onClick={close}
+              aria-current={sessionId === shown ? "true" : undefined}>
+              <span class="name ellipsis">{harmless(title || "Untitled")}</span>
+              {waiting.has(sessionId) ? <span class="mark waits">asks</span>
+                : store.followed.get(sessionId)?.state.isRunning ? <span class="mark runs">works</span> : null}
+              <span class="where ellipsis muted" title={visible(cwd)}>{visible(shortPath(cwd))}</span>
+              <time class="muted" dateTime={updatedAt ?? ""}>{when(updatedAt)}</time>
+            </a>
+          </li>
+        ))}
+      </ol>
+      {store.hasMore && <button id="more" class="button quiet" onClick={() => void store.list(true)}>More</button>}
+    </div>
+  );
+}

@@ -1,0 +1,65 @@
+// Before a session: in which folder, with which agent, and three things to begin with.
+
+import { useStore } from "../app/context";
+import { chosenAgent, chooseAgent, keepNext } from "../state/memory";
+import { visible } from "../text/visible";
+import { setPrompt } from "./draft";
+
+const EXAMPLES = [
+  ["Look around", "read README.md"],
+  ["Write something", "create hello.py with print('hello')"],
+  ["Check something", "run the tests and explain what fails"],
+] as const;
+
+export function Start() {
+  const store = useStore();
+  const { me, wish } = store;
+  const agents = me.agents ?? [];
+  const changeAgent = (name: string) => {
+    store.close();
+    chooseAgent(name);
+    keepNext("", {});
+    location.assign("/");
+  };
+  return (
+    <section id="transcript" tabIndex={0} aria-label="New session" data-state="none">
+      <div id="start">
+        <h2>What shall we do?</h2>
+        <div class="fields">
+          {agents.length > 1 && (
+            <label class="field">
+              Agent
+              <select id="agent" value={agents.includes(chosenAgent()) ? chosenAgent() : agents[0]} onChange={(event) => changeAgent(event.currentTarget.value)}>
+                {agents.map((name) => <option key={name} value={name}>{visible(name)}</option>)}
+              </select>
+            </label>
+          )}
+          <label class="field">
+            Folder
+            <input id="folder" spellcheck={false} autocapitalize="off" autocomplete="off" required defaultValue={wish.folder}
+              disabled={!store.mayPrompt} onInput={(event) => store.setWish({ folder: event.currentTarget.value })} />
+          </label>
+          <label class="check">
+            <input type="checkbox" id="worktree" checked={wish.inWorktree} disabled={!store.mayPrompt}
+              onChange={(event) => store.setWish({ inWorktree: event.currentTarget.checked })} />
+            in a git worktree of its own
+          </label>
+        </div>
+        {store.mayPrompt ? (
+          <ul class="examples" aria-label="Examples">
+            {EXAMPLES.map(([title, text]) => (
+              <li key={text}>
+                <button type="button" class="button example" onClick={() => setPrompt(me.name, text)}>
+                  <strong>{title}</strong>
+                  <span class="muted">{text}</span>
+                </button>
+              </li>
+            ))}
+          </ul>
+        ) : (
+          <p class="muted">Your login may read sessions, and not begin any. Choose one from the list.</p>
+        )}
+      </div>
+    </section>
+  );
+}
