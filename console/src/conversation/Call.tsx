@@ -23,7 +23,7 @@ const ICONS: Record<string, IconName> = {
   read: "read", edit: "edit", delete: "delete", move: "move", search: "search", execute: "execute", think: "think", fetch: "fetch",
 };
 
-export function CallCard({ item, cwd }: { item: CallItem; cwd: string }) {
+export function CallCard({ item }: { item: CallItem }) {
   const { call } = item;
   const kind = call.kind ?? "other";
   const status = call.status ?? "";
@@ -41,7 +41,7 @@ export function CallCard({ item, cwd }: { item: CallItem; cwd: string }) {
       </summary>
       {isOpen && (
         <div class="body">
-          {contents.map((content, index) => <CallContentView key={index} content={content} item={item} cwd={cwd} />)}
+          {contents.map((content, index) => <CallContentView key={index} content={content} item={item} />)}
           {contents.length === 0 && call.rawInput !== undefined && <JsonView value={call.rawInput} />}
         </div>
       )}
@@ -49,9 +49,9 @@ export function CallCard({ item, cwd }: { item: CallItem; cwd: string }) {
   );
 }
 
-function CallContentView({ content, item, cwd }: { content: CallContent; item: CallItem; cwd: string }) {
+function CallContentView({ content, item }: { content: CallContent; item: CallItem }) {
   switch (content.type) {
-    case "diff": return <DiffView diff={content} cwd={cwd} />;
+    case "diff": return <DiffView diff={content} />;
     case "terminal": return <TerminalView terminal={item.terminals.get(content.terminalId)!} />;
     case "content": return <ContentView block={content.content} />;
     default: return <JsonView value={content} />;
@@ -66,7 +66,7 @@ export function TerminalView({ terminal }: { terminal: Terminal }) {
   return (
     <div class="terminal">
       {command && <div class="command">$ {visible(command)}</div>}
-      <OutputView text={terminal.text} isCut={terminal.isCut} />
+      <OutputView text={terminal.text} isCut={terminal.isCut} isRunning={exit === null} />
       {exitText(exit) && <div class="exit">{exitText(exit)}</div>}
       {canCancel && exit === null && (
         <button type="button" class="button" onClick={cancel}><Icon name="stop" size={16} /> Stop this command</button>

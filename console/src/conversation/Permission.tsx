@@ -109,7 +109,7 @@ function CallFacts({ call, said, cwd }: { call: ToolCall; said: Record<string, u
     <>
       {call.name && <Fact name="tool">{visible(call.name)}</Fact>}
       {(call.content ?? []).map((content, index) =>
-        content.type === "diff" ? <DiffView key={index} diff={content} cwd={cwd} />
+        content.type === "diff" ? <DiffView key={index} diff={content} />
           : content.type === "content" && content.content?.type === "text" ? <Exact key={index} text={content.content.text} />
           : <JsonView key={index} value={content} />,
       )}

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useApp } from "../app/context";
 import { visible } from "../text/visible";
-import { PatchView } from "./rich";
+import { DiffView } from "./rich";
 import { setPrompt } from "./draft";
 
 const SCOPES = { both: "Files and conversation", files: "Files only", conversation: "Conversation only" } as const;
@@ -104,7 +104,7 @@ function Subject({ outcome: { files, prompts, notCovered } }: { outcome: Outcome
       {files.slice(0, FILES).map(({ path, action, trouble, diff }) => {
         const words = trouble ? `left alone: ${trouble}` : DEEDS[action] ?? action;
         const line = <div class="path" key={path}>{visible(words)} {visible(path)}</div>;
-        return diff ? <details key={path}><summary>{line}</summary><PatchView text={diff} paths={[path]} /></details> : line;
+        return diff ? <details key={path}><summary>{line}</summary><DiffView diff={{ type: "diff", changes: [{ path }], patch: { text: diff } }} /></details> : line;
       })}
       {files.length > FILES && <p class="fact">and {files.length - FILES} more files</p>}
       {prompts ? <p class="fact">{prompts} prompts are taken out of the conversation</p> : null}

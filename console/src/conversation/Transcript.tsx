@@ -30,7 +30,7 @@ export function Transcript({ followed, rewind }: Props) {
         <div class="story" data-session={state.id} key={state.id}>
           {state.isShortened && <p class="muted small">Earlier messages are not shown.</p>}
           {state.items.map((item) => (
-            <ItemView key={item.key} item={item} cwd={state.cwd} rewind={mayRewind ? rewind : null} />
+            <ItemView key={item.key} item={item} rewind={mayRewind ? rewind : null} />
           ))}
           {queue.map((prompt) => <Queued key={prompt.key} prompt={prompt} />)}
           <Working state={state} />
@@ -48,20 +48,19 @@ export function Transcript({ followed, rewind }: Props) {
 
 interface ItemProps {
   item: Item;
-  cwd: string;
   rewind: Props["rewind"] | null;
 }
 
 /** An item is drawn again only when it is another object. */
 const ItemView = memo<ItemProps>(
-  ({ item, cwd, rewind }) => {
+  ({ item, rewind }) => {
     switch (item.type) {
-      case "call": return <CallCard item={item} cwd={cwd} />;
+      case "call": return <CallCard item={item} />;
       case "notice": return <NoticeLine item={item} />;
       default: return <MessageView item={item} rewind={rewind} />;
     }
   },
-  (before, after) => before.item === after.item && before.cwd === after.cwd && (before.rewind === null) === (after.rewind === null),
+  (before, after) => before.item === after.item && (before.rewind === null) === (after.rewind === null),
 );
 
 function Queued({ prompt }: { prompt: QueuedPrompt }) {
