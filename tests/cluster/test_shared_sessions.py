@@ -1,5 +1,6 @@
 """Whose sessions are, what was accepted and what is asked, at all nodes, in the database."""
 
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -135,11 +136,35 @@ async def test_a_question_is_known_at_all_nodes_until_its_first_answer(database:
     here = PostgresQuestions(database, "", lambda: lease, background)
     here.open(QUESTION)
     await background.ask(noted)
-    assert await there.waiting(["sess_1", "sess_2"]) == [QUESTION]
+    (waiting,) = await there.waiting(["sess_1", "sess_2"])
+    assert waiting._replace(began=0) == QUESTION
+    assert 0 <= time.time() - waiting.began < 60
     assert await there.waiting(["sess_2"]) == []
     assert await here.answer(QUESTION)
     assert not await here.answer(QUESTION)
     assert await there.waiting(["sess_1"]) == []
+
+
+@pytest.mark.requirement("K62")
+async def test_questions_are_found_at_all_nodes_by_the_principal_whose_sessions_they_are_of(
+    database: Database, lease: NodeLease
+) -> None:
+    directory, background = PostgresDirectory(database, "", "a"), OrderedWork()
+    for session, principal in (("sess_1", "ada"), ("sess_2", "bob")):
+        assert directory.claim(session, principal)
+        assert await directory.persist(session)
+    here = PostgresQuestions(database, "", lambda: lease, background)
+    for number in (1, 2, 3):  # the third session was made without a gateway
+        here.open(WaitingQuestion(f"q{number}", f"sess_{number}", "permission"))
+    await background.ask(noted)
+    there, other = (PostgresQuestions(database, agent, lambda: None, OrderedWork()) for agent in ("", "codex"))
+
+    async def ids(principal: str, *, with_unclaimed: bool = False) -> list[str]:
+        return [one.id for one in await there.waiting_for(principal, with_unclaimed=with_unclaimed)]
+
+    assert [await ids("ada"), await ids("bob"), await ids("eve")] == [["q1"], ["q2"], []]
+    assert await ids("ada", with_unclaimed=True) == ["q1", "q3"]
+    assert await other.waiting_for("ada", with_unclaimed=True) == []
 
 
 @pytest.mark.requirement("CL7")

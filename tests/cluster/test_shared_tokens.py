@@ -7,8 +7,10 @@ import pytest
 
 from dragoman.cluster.shared_logins import PostgresGrants, PostgresLogins
 from dragoman.cluster.shared_tokens import PostgresTokens
+from dragoman.cluster.shared_webhooks import PostgresWebhooks
 from dragoman.errors import UsageError
-from dragoman.gateway.token_types import SCOPES, Token, Unsure, digest_of
+from dragoman.gateway.token_types import SCOPES, SessionShare, Token, Unsure, digest_of
+from dragoman.gateway.webhook import WEBHOOKS, new_webhook
 from dragoman.store.postgres.database import Database
 from tests.support.command import call
 from tests.support.postgres import empty_database, shared_server
@@ -102,3 +104,40 @@ async def test_what_an_issuer_has_granted_to_a_login_counts_at_every_node_until_
     assert (await there.find("ada"), await there.find("bob")) == (lasting, None)
     assert there.find_bearer("ada") is None
     assert await here.secret() == await there.secret()
+
+
+@pytest.mark.requirement("CL8")
+async def test_a_share_link_ends_at_every_node_with_the_token_it_was_made_with(database: Database) -> None:
+    here, there = PostgresTokens(database), PostgresTokens(database)
+    laptop = digest_of((await here.make("laptop", ("read", "prompt"), "ada")).encode())
+    await here.make("share-1", ("read",), "share-1", share=SessionShare("sess_1", "ada", laptop), expires=2.0**33)
+    await here.make("share-2", ("read",), "share-2", share=SessionShare("sess_1", "ada", "other"), expires=2.0**33)
+    assert {token.name: token.share and token.share.session for token in await there.valid()} == {
+        "laptop": None,
+        "share-1": "sess_1",
+        "share-2": "sess_1",
+    }
+    assert await there.revoke("laptop")
+    assert [token.name for token in await here.all()] == ["share-2"]
+
+
+async def test_links_that_are_over_are_not_kept(database: Database) -> None:
+    tokens = PostgresTokens(database)
+    await tokens.make("share-1", ("read",), "share-1", share=SessionShare("sess_1", "ada"), expires=1.0)
+    await tokens.make("guest", expires=1.0)
+    await tokens.make("share-2", ("read",), "share-2", share=SessionShare("sess_1", "ada"), expires=2.0**33)
+    assert [token.name for token in await tokens.all()] == ["guest", "share-2"]
+
+
+async def test_webhooks_are_those_of_their_principal_at_every_node(database: Database) -> None:
+    here, there = PostgresWebhooks(database), PostgresWebhooks(database)
+    webhook = new_webhook("https://hooks.example.com/", ("turn.ended",), content=True, origins=())
+    assert await here.add("ada", webhook)
+    assert await there.of("ada") == [webhook]
+    assert await there.of("bob") == []
+    more = [new_webhook("https://hooks.example.com/", ("turn.ended",), content=False, origins=()) for _ in range(9)]
+    added = await asyncio.gather(*(node.add("ada", one) for node, one in zip([here, there] * 5, more, strict=False)))
+    assert sum(added) == WEBHOOKS - 1
+    assert not await there.remove("bob", webhook.id)
+    assert await there.remove("ada", webhook.id)
+    assert webhook not in await here.of("ada")

@@ -126,7 +126,14 @@ async def test_a_token_becomes_a_login_that_says_who_it_is(served: Served) -> No
     browser = Browser(served)
     answer = await browser.login()
     assert answer.status_code == 200
-    about = {"name": "default", "scopes": ["read", "prompt", "admin"], "folder": str(Path.cwd()), "version": VERSION}
+    about = {
+        "name": "default",
+        "scopes": ["read", "prompt", "admin"],
+        "folder": str(Path.cwd()),
+        "version": VERSION,
+        "principal": "default",
+        "administers": True,
+    }
     assert answer.json() == about | {"pageKey": browser.page_key}
     assert len(browser.page_key) == 43 and browser.page_key not in browser.cookie
     assert answer.headers["cache-control"] == "no-store"

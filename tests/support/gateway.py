@@ -14,6 +14,7 @@ import httpx2
 from dragoman.agent.agent import Agent
 from dragoman.gateway.agent_source import AgentSource, in_process
 from dragoman.gateway.ceilings import Ceilings
+from dragoman.gateway.console_api.routes import ConsoleSettings
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.issuer_settings import IssuerSettings
 from dragoman.gateway.logbook import Logbook
@@ -82,6 +83,7 @@ async def gateway(
     certificate: tuple[Path, Path] | tuple[None, None] = (None, None),
     issuer: IssuerSettings | None = None,
     state: SharedAgentState | None = None,
+    console: ConsoleSettings | None = None,
 ) -> AsyncIterator[Served]:
     """The agent behind a gateway; with others `beside` it, by their names, it is called `main`."""
     tokens = TokenStore(folder / "tokens.json")
@@ -112,6 +114,7 @@ async def gateway(
         certificate=certificate[0],
         key=certificate[1],
         issuer=issuer,
+        console=console,
     )
     await server.start()
     try:

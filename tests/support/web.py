@@ -146,5 +146,5 @@ async def public_web(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Answer]
     """Every name is public, and leads to a server of ours."""
     async with web(answers) as world:
         monkeypatch.setattr("dragoman.host.fetch.look_up", world.resolve)
-        monkeypatch.setattr("dragoman.host.fetch._open_transport", world.open_transport)
+        monkeypatch.setattr("dragoman.host.fetch.open_transport_for", world.open_transport)
         yield world

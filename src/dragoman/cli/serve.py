@@ -74,11 +74,27 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         default=[],
         help="the only folders in which sessions may be opened; can be given several times",
     )
+    _add_console(parser)
     add_issuer_options(parser)
     add_cluster_options(parser)
     _add_running(parser)
     add_token_options(parser)
     return parser
+
+
+def _add_console(parser: argparse.ArgumentParser) -> None:
+    console = parser.add_argument_group("what people may do on the page")
+    console.add_argument(
+        "--no-sharing", action="store_true", help="no links by which people without a token read a session"
+    )
+    console.add_argument(
+        "--webhook-origin",
+        metavar="ORIGIN",
+        action="append",
+        default=[],
+        help="webhooks may go here too, as http://10.0.0.5:9000, whatever its address is; without it they go to public "
+        "https:// addresses alone. Can be given several times",
+    )
 
 
 def _add_running(parser: argparse.ArgumentParser) -> None:

@@ -138,10 +138,20 @@ class ServedCluster:
         if self.member is None or self._tokens is None or self._positions is None:
             return None
         from dragoman.cluster.shared_logins import PostgresGrants, PostgresLogins
+        from dragoman.cluster.shared_webhooks import PostgresNodes, PostgresWebhooks
         from dragoman.gateway.shared_state import SharedState
 
         database, positions = self.store.database, self._positions
-        return SharedState(self._tokens, PostgresLogins(database), PostgresGrants(database), positions, positions.rates)
+        return SharedState(
+            self._tokens,
+            PostgresLogins(database),
+            PostgresGrants(database),
+            positions,
+            positions.rates,
+            token_keeper=self._tokens,
+            webhooks=PostgresWebhooks(database),
+            nodes=PostgresNodes(database),
+        )
 
     def agent_state(self, agent: str) -> "SharedAgentState | None":
         """Return what the nodes share of one agent, by its name (empty: our own); None if this server is no node."""

@@ -22,6 +22,7 @@ from dragoman.coder.model_registry import DEMO
 if TYPE_CHECKING:
     from dragoman.cli.served_agent import ServedAgent
     from dragoman.cli.served_cluster import ServedCluster
+    from dragoman.gateway.console_api.routes import ConsoleSettings
     from dragoman.gateway.hub import Hub
     from dragoman.gateway.issuer_settings import IssuerSettings
     from dragoman.gateway.logbook import Logbook
@@ -78,6 +79,34 @@ class PreparedGateway(NamedTuple):
             issuer=self.issuer,
             state=None if self.cluster is None else self.cluster.state(),
             node_of=None if self.cluster is None or self.cluster.secret is None else self.cluster.secret.node_of,
+            console=self._console(),
+        )
+
+    def _console(self) -> "ConsoleSettings":
+        from dragoman.cli.console_decisions import RecentDecisions
+        from dragoman.cli.token_fields import checked_limits
+        from dragoman.gateway.console_api.routes import ConsoleSettings
+        from dragoman.gateway.token_types import TokenLimits
+
+        def check_limits(
+            max_mode: str, workspaces: Sequence[str], allow_unconfined: bool, allow_mcp_programs: bool
+        ) -> TokenLimits:
+            return checked_limits(
+                max_mode or None,
+                workspaces,
+                allow_unconfined=allow_unconfined,
+                allow_mcp_programs=allow_mcp_programs,
+            )
+
+        given = self.arguments
+        has_ours = any(not one.recorded_as for one in self.served)
+        store = open_store if self.cluster is None else self.cluster.open
+        return ConsoleSettings(
+            private=_private(given, self.tokens),
+            sharing=not given.no_sharing,
+            webhook_origins=given.webhook_origin,
+            check_limits=check_limits,
+            find_decisions=RecentDecisions(store if has_ours else None).find,
         )
 
     def _node_hosts(self) -> list[str]:
@@ -133,6 +162,7 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
             "--certificate and --key, or let a proxy on this machine do that; --insecure silences this."
         )
     _check_names(arguments)
+    _check_origins(arguments)
     _check_home(arguments, tokens)
     limits = server_limits(arguments)
     cluster = served_cluster(arguments)
@@ -185,6 +215,17 @@ def _check_names(arguments: argparse.Namespace) -> None:
             raise CommandError(f"{name!r} cannot be part of an address: rename it in acp.json to serve it with others")
         if arguments.elephant and name in ("rpc", "sse"):
             raise CommandError(f"with --elephant, /acp/{name} is a path of elephant.ai's: rename that agent")
+
+
+def _check_origins(arguments: argparse.Namespace) -> None:
+    """Raise `CommandError` for an origin of webhooks that is none."""
+    from dragoman.host.address import UrlRefused, origin_of
+
+    for origin in arguments.webhook_origin:
+        try:
+            origin_of(origin)
+        except UrlRefused as error:
+            raise CommandError(f"--webhook-origin {origin}: {error} Write it as http://10.0.0.5:9000") from None
 
 
 def _check_home(arguments: argparse.Namespace, tokens: "TokenStore") -> None:

@@ -25,6 +25,16 @@ _log = logging.getLogger(__name__)
 _AWAY: Final = "The database is away; try again"
 # The end of a process waits so long for what it has noted and not written yet.
 _CLOSE_SECONDS: Final = 2.0
+# Open questions that one answer of ours has: more than a person can look at.
+_QUESTIONS: Final = 1_000
+# Of one agent, at nodes that are still those which ask.
+_OPEN_QUESTIONS: Final = """
+    SELECT question.id, question.session, question.kind, extract(epoch FROM question.began)::float8
+    FROM dragoman.question
+    JOIN dragoman.node ON node.id = question.node AND node.incarnation = question.incarnation
+    LEFT JOIN dragoman.claim ON claim.agent = question.agent AND claim.session = question.session
+    WHERE question.agent = $1 AND question.state = 'open'
+"""
 
 
 class PostgresDirectory:
@@ -248,17 +258,22 @@ class PostgresQuestions:
     async def waiting(self, session_ids: Collection[str]) -> Sequence[WaitingQuestion]:
         """Return the open questions of these sessions, the oldest first. Those of a node that is gone have ended with
         it."""
-        query = """
-            SELECT question.id, session, kind FROM dragoman.question JOIN dragoman.node ON node.id = question.node
-            AND node.incarnation = question.incarnation WHERE session = ANY ($1) AND agent = $2 AND state = 'open'
-            ORDER BY number
-        """
+        return await self._fetch(f"{_OPEN_QUESTIONS} AND question.session = ANY ($2)", list(session_ids))
+
+    async def waiting_for(self, principal: str, *, with_unclaimed: bool = False) -> Sequence[WaitingQuestion]:
+        """Return the open questions of sessions that the principal has claimed, and with `with_unclaimed` of those
+        that none has, the oldest first, at most `_QUESTIONS`."""
+        whose = "claim.principal = $2 OR (claim.principal IS NULL AND $3)"
+        return await self._fetch(f"{_OPEN_QUESTIONS} AND ({whose})", principal, with_unclaimed)
+
+    async def _fetch(self, query: str, *arguments: object) -> Sequence[WaitingQuestion]:
         try:
             async with self._database.transaction(read_only=True) as connection:
-                rows = await connection.fetch(query, list(session_ids), self._agent)
+                oldest = f"{query} ORDER BY question.number LIMIT {_QUESTIONS}"
+                rows = await connection.fetch(oldest, self._agent, *arguments)
         except StoreFailed:
             raise RequestFailed(INTERNAL_ERROR, _AWAY, {"retry": True}) from None
-        return [WaitingQuestion(row["id"], row["session"], row["kind"]) for row in rows]
+        return [WaitingQuestion(*row) for row in rows]
 
 
 class OrderedWork:

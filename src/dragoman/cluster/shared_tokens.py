@@ -4,15 +4,18 @@ second."""
 import asyncio
 import secrets
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from dragoman.errors import UsageError
-from dragoman.gateway.token_store import is_token_name
-from dragoman.gateway.token_types import SCOPES, Scope, Token, TokenLimits, Unsure, digest_of
+from dragoman.gateway.token_store import has_expired, is_token_name, without
+from dragoman.gateway.token_types import SCOPES, Scope, SessionShare, Token, TokenLimits, Unsure, digest_of
 from dragoman.store.contract import StoreFailed
 from dragoman.store.postgres.database import Database
+
+if TYPE_CHECKING:
+    from dragoman.store.postgres.database import AnyConnection
 
 # So old may be what a node knows of tokens.
 _CHECK_SECONDS: Final = 1.0
@@ -63,6 +66,7 @@ class PostgresTokens:
         *,
         limits: TokenLimits | None = None,
         expires: float = 0,
+        share: SessionShare | None = None,
         is_first: bool = False,
     ) -> str:
         """Make a token and return it: it can never be read again. The name of one that has expired is free. `is_first`:
@@ -81,21 +85,37 @@ class PostgresTokens:
                 return ""
             now = float(await connection.fetchval(_NOW))
             found = await connection.fetchval("SELECT body FROM dragoman.token WHERE name = $1 FOR UPDATE", name)
-            if found is not None and not _has_expired(_decode(found), now):
+            if found is not None and not has_expired(_decode(found), now):
                 raise UsageError(f"there is a token {name!r} already; revoke it first")
             digest = digest_of(secret.encode())
-            token = Token(name, principal or name, tuple(scopes), digest, limits or TokenLimits(), round(now), expires)
+            limits = limits or TokenLimits()
+            token = Token(name, principal or name, tuple(scopes), digest, limits, round(now), expires, share)
             await connection.execute("DELETE FROM dragoman.token WHERE name = $1", name)
+            if share is not None:
+                await self._remove_expired_shares(connection, now)
             await connection.execute(
                 "INSERT INTO dragoman.token (name, digest, body) VALUES ($1, $2, $3)",
                 *(name, digest, msgspec.json.encode(token)),
             )
+        # Its user may come to this node in the next moment.
+        self._read_at = float("-inf")
         return secret
 
     async def revoke(self, name: str) -> bool:
-        """Remove a token; return False if there is none of that name. Raise `StoreFailed`."""
+        """Remove a token, and the share links that were made with it; return False if there is none of that name. Raise
+        `StoreFailed`."""
         async with self._database.transaction() as connection:
-            return bool(await connection.fetchval("DELETE FROM dragoman.token WHERE name = $1 RETURNING true", name))
+            tokens = [_decode(row["body"]) for row in await connection.fetch(f"{_ALL} FOR UPDATE")]
+            kept = {token.name for token in without(name, tokens)}
+            gone = [token.name for token in tokens if token.name not in kept]
+            await connection.execute("DELETE FROM dragoman.token WHERE name = ANY ($1)", gone)
+        self._read_at = float("-inf")
+        return bool(gone)
+
+    async def _remove_expired_shares(self, connection: "AnyConnection", now: float) -> None:
+        tokens = [_decode(row["body"]) for row in await connection.fetch(_ALL)]
+        gone = [token.name for token in tokens if token.share is not None and has_expired(token, now)]
+        await connection.execute("DELETE FROM dragoman.token WHERE name = ANY ($1)", gone)
 
     async def _read(self) -> None:
         try:
@@ -104,13 +124,9 @@ class PostgresTokens:
                 now = float(await connection.fetchval(_NOW))
         except StoreFailed as error:
             raise Unsure(f"the tokens cannot be read: {error}") from error
-        self._valid = [token for token in rows if not _has_expired(token, now)]
+        self._valid = [token for token in rows if not has_expired(token, now)]
         self._read_at = asyncio.get_running_loop().time()
 
 
 def _decode(body: bytes) -> Token:
     return msgspec.json.decode(body, type=Token)
-
-
-def _has_expired(token: Token, now: float) -> bool:
-    return bool(token.expires) and now >= token.expires

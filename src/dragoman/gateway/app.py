@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman.errors import LinkClosed
 from dragoman.gateway.connection_names import CONNECTION, with_query
+from dragoman.gateway.console_api.routes import Console
 from dragoman.gateway.elephant import RPC, SSE, Elephant
 from dragoman.gateway.endpoint import AcpEndpoint
 from dragoman.gateway.guard import Guard, bearer_in
@@ -39,7 +40,7 @@ _METHODS: Final = "GET, POST, DELETE"
 
 class Gateway:
     """The ASGI application of one server. `hubs` are its agents by name, at least one; the first is that of `/acp`.
-    `issuer` lets people of an OpenID issuer in, beside tokens."""
+    `issuer` lets people of an OpenID issuer in, beside tokens; `console` is what the page asks beside ACP."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Gateway:
         guard: Guard,
         elephant: Elephant | None = None,
         issuer: IssuerLogin | None = None,
+        console: Console | None = None,
     ) -> None:
         self._hubs = hubs
         first = next(iter(hubs.values()))
@@ -54,6 +56,7 @@ class Gateway:
         self._guard = guard
         self._elephant = elephant
         self._issuer = issuer
+        self._console = console
         self._pages = Pages(hubs, first.access.ceilings, guard, issuer=issuer)
         bodies = Bodies() if elephant is None else elephant.bodies
         self._endpoints = {name: AcpEndpoint(hub, guard, bodies) for name, hub in hubs.items()}
@@ -149,6 +152,7 @@ class Gateway:
                 Route("/ready", RouteEndpoint(self._ready, "GET, HEAD")),
                 Route("/metrics", RouteEndpoint(self._metrics, "GET, HEAD")),
                 *self._pages.routes(),
+                *([] if self._console is None else self._console.routes()),
                 *([] if self._elephant is None else _elephant_routes(self._elephant)),
             ],
             redirect_slashes=False,

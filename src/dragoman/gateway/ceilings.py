@@ -44,7 +44,7 @@ class Ceilings:
     """The limits of one server and its tokens. Without `modes` the agent is not our own, and its modes are unknown."""
 
     def __init__(self, server: TokenLimits | None = None, modes: AgentModes | None = None) -> None:
-        self._server = server or TokenLimits()
+        self.server: Final = server or TokenLimits()
         self._modes = modes
 
     @property
@@ -54,7 +54,7 @@ class Ceilings:
 
     def identity(self, token_identity: TokenIdentity) -> Identity:
         """Return who a client is, for the agent."""
-        token, server = token_identity.limits, self._server
+        token, server = token_identity.limits, self.server
         # A client without a token is a program of the server's own user: nothing is gained by confining it here.
         free = token_identity.may("admin") or not token_identity.token
         return Identity(

@@ -38,7 +38,7 @@ from dragoman.gateway.monitor import BackgroundTasks
 from dragoman.gateway.node_links import LEAVE
 from dragoman.gateway.places import node_away
 from dragoman.gateway.prompt_ledger import PromptOperation
-from dragoman.gateway.read_only import hello_to_read, may_read, to_read
+from dragoman.gateway.read_only import hello_to_read, may_read, to_read, to_read_shared
 from dragoman.gateway.replay_buffer import ReplayBuffer
 from dragoman.gateway.resuming import notification
 from dragoman.gateway.session_list import SessionLister
@@ -118,6 +118,11 @@ class ClientSide:
         """Return whether it is another node of the cluster, which asks for clients of its own."""
         # By its token alone: nothing that a client writes makes it a node.
         return bool(self.connection.token_identity.node)
+
+    @property
+    def is_share(self) -> bool:
+        """Return whether it has come by a share link."""
+        return self.connection.token_identity.share is not None
 
     def identity_for(self, word: Word) -> Identity:
         """Return who has sent a request or an answer: this client, or a client of the node that passes it on."""
@@ -316,7 +321,7 @@ class ClientSide:
         # Before any prompt: each names a session, which a request before it has opened.
         self.link.dialect.takes_repeats = True
         if not self.may("prompt"):
-            request = to_read(request)
+            request = to_read_shared(request) if self.is_share else to_read(request)
         # Whatever names a session is judged here, once, before anything else happens; `missing` looks the same for a
         # session of another principal and for one that never was.
         session_id = session_of(request)

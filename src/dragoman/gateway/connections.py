@@ -30,6 +30,8 @@ KEPT_SECONDS: Final = limits.RECONNECT_SECONDS
 # Each takes about 100 KiB while it is idle, on a WebSocket twice as much.
 CONNECTIONS: Final = 16_384
 CONNECTIONS_EACH: Final = 12_288
+# Of one share link: each may have an agent's process, and a link is given to people who are not known.
+CONNECTIONS_SHARE: Final = 48
 # When the server stops, readers may get the messages that are still buffered, until no reader gets any in so many
 # checks in a row, and for at most so long.
 _CHECK_SECONDS: Final = 0.01
@@ -72,7 +74,8 @@ class Connections(dict[str, ClientSide]):
     def open(self, kind: Kind, token_identity: TokenIdentity) -> ClientSide:
         """Make a connection. Raise `Full` when there are too many, of this principal or in all."""
         principal, count = token_identity.principal, self._counts.total()
-        if not self.accepts or count >= CONNECTIONS or self._counts[principal] >= CONNECTIONS_EACH:
+        each = CONNECTIONS_EACH if token_identity.share is None else CONNECTIONS_SHARE
+        if not self.accepts or count >= CONNECTIONS or self._counts[principal] >= each:
             _log.warning("a connection was refused: %d are open", count)
             raise Full
         budget = self.budgets.of(token_identity.principal)

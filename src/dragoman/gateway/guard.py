@@ -230,7 +230,14 @@ def _is_of_our_page(headers: Headers, method: str) -> bool:
 def identity_of(token: Token, cookie: str = "", *, is_granted: bool = False) -> TokenIdentity:
     """Return the identity of a token, or of a grant; `cookie` is the digest of the login cookie that stood for it."""
     return TokenIdentity(
-        token.name, token.principal, token.scopes, cookie, token.digest, token.limits, is_granted=is_granted
+        token.name,
+        token.principal,
+        token.scopes,
+        cookie,
+        token.digest,
+        token.limits,
+        is_granted=is_granted,
+        share=token.share,
     )
 
 

@@ -37,6 +37,8 @@ _CLOCK_SECONDS: Final = 3600.0
 _LENGTH: Final = 64
 # Cookies of our name in one request that are looked at; there is one, unless another server of this host sets some.
 _SHOWN: Final = 8
+# What the name of the cookie of a share link ends with.
+_SHARE: Final = "-share"
 # How the page shows its key. A browser lets a page set no header of a WebSocket, but name subprotocols.
 PAGE_KEY_HEADER: Final = b"x-dragoman-page-key"
 _OFFERED: Final = b"dragoman."
@@ -152,14 +154,17 @@ class LoginCookies:
         puts before ours (RFC 6265 5.4).
         """
         pairs = [_pair(part) for part in header.split(";")]
-        plain = [value for name, value in pairs if name == self._name]
-        tls = [value for name, value in pairs if name == f"__Host-{self._name}"]
+        names = (self._name, f"{self._name}{_SHARE}")
+        plain = [value for name, value in pairs if name in names]
+        tls = [value for name, value in pairs if name in {f"__Host-{one}" for one in names}]
         values = [*tls, *plain] if secure is None else tls if secure else plain
         return [_digest(value) for value in values if value and len(value) <= _LENGTH][:_SHOWN]
 
-    def header(self, value: str, *, secure: bool) -> bytes:
-        """Return the value of `Set-Cookie`; an empty value removes the cookie."""
-        name = f"__Host-{self._name}" if secure else self._name
+    def header(self, value: str, *, secure: bool, is_share: bool = False) -> bytes:
+        """Return the value of `Set-Cookie`; an empty value removes the cookie. `is_share`: of a share link, whose
+        cookie stands beside that of a login, so that who looks at a link stays logged in."""
+        own = f"{self._name}{_SHARE}" if is_share else self._name
+        name = f"__Host-{own}" if secure else own
         age = int(LIFE_SECONDS) if value else 0
         end = "; Secure" if secure else ""
         return f"{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{end}".encode()

@@ -8,14 +8,30 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.metrics import Metrics
+from dragoman.gateway.shared_state import WaitingQuestion
 from dragoman.gateway.tracing import Traces
 
 # Paths that the log names; a client could write any other one, so those are all called "other".
-_PATHS: Final = frozenset({"/", "/acp", "/acp/rpc", "/acp/sse", "/health", "/ready", "/metrics"})
+_PATHS: Final = frozenset(
+    {"/login", "/me", "/api/activity", "/", "/acp", "/acp/rpc", "/acp/sse", "/health", "/ready", "/metrics"}
+)
+
+
+class SessionListener(Protocol):
+    """What is called when a session has something for a person. Nothing here waits or raises."""
+
+    def on_question(self, question: WaitingQuestion, owner: str | None, title: str) -> None:
+        """Note that a question is put to the clients of a session of this principal; `title` is what it is about."""
+
+    def on_question_end(self, question: WaitingQuestion) -> None:
+        """Note that a question has ended, with an answer or without."""
+
+    def on_turn_end(self, session_id: str, owner: str | None, stop_reason: str, seconds: float) -> None:
+        """Note that a turn has ended, which took so many seconds."""
 
 
 class Monitor:
@@ -26,6 +42,7 @@ class Monitor:
         self.metrics: Final = Metrics()
         self.counts: Final[Counter[str]] = Counter()
         self.traces: Traces | None = None
+        self.listener: SessionListener | None = None
         self._report = report
 
     def __repr__(self) -> str:

@@ -20,6 +20,7 @@ Where only clients are left that have failed, the gateway answers at once (`answ
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -185,7 +186,7 @@ class OpenQuestion:
 
 def _waiting_question(session_id: str, request: Request) -> WaitingQuestion:
     kind: QuestionKind = "permission" if isinstance(request, RequestPermission) else "form"
-    return WaitingQuestion(secrets.token_hex(16), session_id, kind)
+    return WaitingQuestion(secrets.token_hex(16), session_id, kind, time.time())
 
 
 def answer_for_absent_clients(request: Request) -> Reply:

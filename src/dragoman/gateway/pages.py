@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from dragoman.gateway.ceilings import Ceilings
+from dragoman.gateway.console_api.requests import owner
+from dragoman.gateway.console_api.shares import shared_session
 from dragoman.gateway.guard import Guard
 from dragoman.gateway.headers import Headers, has_our_header, value_of
 from dragoman.gateway.http_replies import Handle, RouteEndpoint, Stop, answer
@@ -135,11 +137,13 @@ class Pages:
             raise Stop(401, "A valid token is needed.")
         # On disk before the browser has it: a login that the server forgets with a restart would look like a theft.
         await self._guard.logins.save()
-        cookie = self._guard.cookies.header(halves.cookie, secure=_is_secure(scope))
-        await answer(send, 200, self._about(token_identity, pageKey=halves.page_key), [(b"set-cookie", cookie), *_SAFE])
+        is_share = token_identity.share is not None
+        cookie = self._guard.cookies.header(halves.cookie, secure=_is_secure(scope), is_share=is_share)
+        about = await self._about(token_identity, pageKey=halves.page_key)
+        await answer(send, 200, about, [(b"set-cookie", cookie), *_SAFE])
 
     async def _me(self, scope: "Scope", receive: Receive, send: Send) -> None:
-        await answer(send, 200, self._about(scope["identity"]), _SAFE)
+        await answer(send, 200, await self._about(scope["identity"]), _SAFE)
 
     async def _logout(self, scope: "Scope", receive: Receive, send: Send) -> None:
         token_identity: TokenIdentity = scope["identity"]
@@ -152,16 +156,24 @@ class Pages:
                 for client_side in list(hub.connections.values()):
                     if client_side.connection.token_identity.cookie == token_identity.cookie:
                         await hub.connections.close(client_side, with_work=False)
-        gone = self._guard.cookies.header("", secure=_is_secure(scope))
+        is_share = token_identity.share is not None
+        gone = self._guard.cookies.header("", secure=_is_secure(scope), is_share=is_share)
         await answer(send, 204, b"", [(b"set-cookie", gone), *_SAFE])
 
-    def _about(self, token_identity: TokenIdentity, **more: str) -> bytes:
+    async def _about(self, token_identity: TokenIdentity, **more: str) -> bytes:
+        if token_identity.share is not None:
+            # Of the server and its owner nothing: a link is for people who are not known.
+            share = await shared_session(self._hubs, token_identity)
+            return msgspec.json.encode({"name": "", "scopes": token_identity.scopes, "share": share} | more)
         folder = self._ceilings.first_folder(self._folder, token_identity)
         me: dict[str, object] = {
             "name": token_identity.token,
             "scopes": token_identity.scopes,
             "folder": folder,
             "version": VERSION,
+            "principal": token_identity.principal,
+            # Whether it may change tokens: a token with limits of its own may not.
+            "administers": owner(token_identity),
         }
         if len(self._hubs) > 1:
             me["agents"] = list(self._hubs)

@@ -30,3 +30,7 @@ class QuestionList:
     async def waiting(self, session_ids: Collection[str]) -> Sequence[WaitingQuestion]:
         """Return the open questions of these sessions, the oldest first. Does not wait."""
         return [question for question in self._open.values() if question.session_id in session_ids]
+
+    async def waiting_for(self, principal: str, *, with_unclaimed: bool = False) -> Sequence[WaitingQuestion]:
+        """Return all open questions, the oldest first. Does not wait."""
+        return list(self._open.values())

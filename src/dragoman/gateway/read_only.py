@@ -40,6 +40,18 @@ def to_read(request: Request) -> Request:
             raise RequestFailed(INVALID_REQUEST, "This token may only read", {"reason": "scope"})
 
 
+def to_read_shared(request: Request) -> Request:
+    """Return the request as `to_read` does, for a share link, which reaches one session and nothing of its server.
+
+    Raise `RequestFailed` for a list of sessions, and for what says who is logged in.
+    """
+    match to_read(request):
+        case ask.ResumeSession() | ask.GetSessionStatus() as allowed:
+            return allowed
+        case _:
+            raise RequestFailed(INVALID_REQUEST, "This link shows one session and nothing else", {"reason": "scope"})
+
+
 def with_first_opening(request: ask.ResumeSession, opening: ask.ResumeSession | None, cwd: str) -> ask.ResumeSession:
     """Return a reader's request with the settings of the opening before it, or else with the session's own folder."""
     if opening is not None:

@@ -21,6 +21,7 @@ from dragoman.gateway.app import Gateway
 from dragoman.gateway.certificate_files import CHECK_SECONDS as CERTIFICATE_SECONDS
 from dragoman.gateway.certificate_files import CertificateFiles
 from dragoman.gateway.connection_positions import EmbeddedPositions
+from dragoman.gateway.console_api.routes import Console, ConsoleSettings
 from dragoman.gateway.dead_peers import find_dead_peers
 from dragoman.gateway.elephant import Elephant
 from dragoman.gateway.guard import Guard
@@ -34,7 +35,9 @@ from dragoman.gateway.issuer_settings import IssuerSettings
 from dragoman.gateway.login_file import LoginFile
 from dragoman.gateway.login_store import LoginStore
 from dragoman.gateway.shared_state import SharedState
-from dragoman.gateway.token_store import EmbeddedTokens, TokenStore
+from dragoman.gateway.token_store import EmbeddedTokenKeeper, EmbeddedTokens, TokenStore
+from dragoman.gateway.webhook_file import FileWebhooks
+from dragoman.gateway.webhooks import WebhookSender
 
 # From the first byte of a request to the end of its headers.
 _HEADER_MILLISECONDS: Final = 10_000
@@ -64,7 +67,8 @@ class GatewayServer:
     `hubs` is the hub of its only agent, or those of several by their names in a path; the first is the one at `/acp`.
     `logins` is the folder in which logins of browsers outlive the server; without one they end. `issuer` is the OpenID
     issuer whose people may come in, beside tokens. `state` is what is shared with other servers; None: nothing is, and
-    it is made of `tokens` and `logins`. `node_of` tells the tokens of other nodes of a cluster (`Guard`).
+    it is made of `tokens` and `logins`. `node_of` tells the tokens of other nodes of a cluster (`Guard`). `console` is
+    what the operator says about the console.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class GatewayServer:
         issuer: IssuerSettings | None = None,
         state: SharedState | None = None,
         node_of: Callable[[bytes], str] | None = None,
+        console: ConsoleSettings | None = None,
     ) -> None:
         self.hubs: Final[Mapping[str, Hub]] = {"": hubs} if isinstance(hubs, Hub) else hubs
         self.hub: Final = next(iter(self.hubs.values()))  # of the agent at `/acp`
@@ -91,6 +96,7 @@ class GatewayServer:
         hosts = {host, *allowed_hosts} | (LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else set())
         # Rates go by a clock that no one can set back, logins by that of the wall: they outlive a restart.
         state = state or self._own_state(tokens, logins)
+        console = console or ConsoleSettings()
         self._positions = state.positions
         for hub in self.hubs.values():
             hub.connections.positions = state.positions
@@ -102,7 +108,8 @@ class GatewayServer:
         paths = (
             Elephant(self.hub.connections, self._guard, open_to_own_user=self.open_to_own_user) if elephant else None
         )
-        self._app = Gateway(self.hubs, self._guard, paths, login)
+        self._webhooks = self._webhook_sender(state, console)
+        self._app = Gateway(self.hubs, self._guard, paths, login, Console(self.hubs, state, console, self._webhooks))
         self._tls = (certificate, key)
         self._address = host
         self._granian: Any = None
@@ -175,6 +182,8 @@ class GatewayServer:
             task.cancel()
         if self._issuer is not None:
             await self._issuer.close()
+        if self._webhooks is not None:
+            await self._webhooks.close()
         if self.hub.monitor.traces is not None:
             await self.hub.monitor.traces.close()
         with suppress(TimeoutError):
@@ -193,8 +202,24 @@ class GatewayServer:
 
     def _own_state(self, tokens: TokenStore, logins: Path | None) -> SharedState:
         return SharedState(
-            EmbeddedTokens(tokens.valid), self._login_store(logins), IssuerGrants(time.time), EmbeddedPositions()
+            EmbeddedTokens(tokens.valid),
+            self._login_store(logins),
+            IssuerGrants(time.time),
+            EmbeddedPositions(),
+            token_keeper=EmbeddedTokenKeeper(tokens),
+            webhooks=FileWebhooks(None if logins is None else logins / "webhooks.json"),
         )
+
+    def _webhook_sender(self, state: SharedState, console: ConsoleSettings) -> WebhookSender | None:
+        if state.webhooks is None:
+            return None
+        monitor = self.hub.monitor
+        sender = WebhookSender(state.webhooks, monitor, self._agent_of, origins=console.webhook_origins)
+        monitor.listener = sender
+        return sender
+
+    def _agent_of(self, session_id: str) -> str:
+        return next((name for name, hub in self.hubs.items() if session_id in hub.sessions), "")
 
     def _login_store(self, folder: Path | None) -> LoginStore:
         """Return the logins of this address and port: another server with the same folder has a file of its own."""

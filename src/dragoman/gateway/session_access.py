@@ -60,9 +60,14 @@ class SessionAccess:
     def may_reach(self, session_id: str, token_identity: TokenIdentity) -> bool:
         """Return whether a session belongs to this principal and is within the folders of its token. A session made
         without this gateway belongs to every principal with `admin`. An id that only the agent uses, for a session that
-        clients know by another id, belongs to none. What a node asks for its clients, it has judged itself."""
+        clients know by another id, belongs to none. What a node asks for its clients, it has judged itself. A share
+        link reaches the one session that it was made for."""
         if token_identity.node:
             return True
+        # The link says which session, and whose it has to be: its own principal has none.
+        share = token_identity.share
+        if share is not None and (session_id != share.session or self.directory.owner(session_id) != share.owner):
+            return False
         if not may_read(token_identity) or not self._is_within(session_id, token_identity):
             return False
         # An id of the agent's own that stands for a session under another id is no id for clients: else a principal
@@ -70,7 +75,7 @@ class SessionAccess:
         owner = self.directory.owner(session_id)
         if owner is None:
             return token_identity.may("admin") and not self.directory.sessions_named(session_id)
-        return owner == token_identity.principal
+        return share is not None or owner == token_identity.principal
 
     async def load_folder(self, session_id: str, token_identity: TokenIdentity) -> None:
         """Look up whose a session is, and where it was made if `may_reach` needs that for this token. Waits for the

@@ -48,6 +48,7 @@ from dragoman.vocabulary.events import (
 )
 from dragoman.vocabulary.identity import Identity, without_ours
 from dragoman.vocabulary.requests import CancelTurn, OptionsSet, ResumeSession, SessionOpened
+from dragoman.vocabulary.services import Elicit, RequestPermission
 
 if TYPE_CHECKING:
     from dragoman.gateway.agent_side import AgentSide
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 SHORT_BYTES: Final = 256
 # Subscribers of one session; each is sent every event. A person has some screens; a larger audience needs a relay.
 SUBSCRIBERS: Final = 64
+# Of those, clients that have come by a share link: however many do, the owner finds room.
+SHARE_SUBSCRIBERS: Final = 32
 
 
 class SharedSession:
@@ -125,6 +128,15 @@ class SharedSession:
         return RequiresAction() if self._questions else Running() if self.is_running else self._last_idle
 
     @property
+    def turn_seconds(self) -> float:
+        """Return how long the turn that runs has taken; 0 where none runs."""
+        return self._loop.time() - self._turn_began_at if self.is_running else 0.0
+
+    @property
+    def _owner(self) -> str | None:
+        return self._access.directory.owner(self.id)
+
+    @property
     def has_questions(self) -> bool:
         """Return whether a request of the agent to its clients is open."""
         return bool(self._questions)
@@ -164,16 +176,21 @@ class SharedSession:
         """Return whether there are as many subscribers as there may be (`SUBSCRIBERS`)."""
         return len(self.subscribers) >= SUBSCRIBERS
 
+    def is_full_for(self, client_side: "ClientSide") -> bool:
+        """Return whether there are as many subscribers as there may be, or as many with share links if this is one."""
+        shares = sum(one.is_share for one in self.subscribers) if client_side.is_share else 0
+        return self.is_full or shares >= SHARE_SUBSCRIBERS
+
     def refuse_if_full(self, client_side: "ClientSide") -> None:
         """Raise `RequestFailed` if this client is not subscribed and there are too many subscribers."""
-        if self.is_full and client_side not in self.subscribers:
+        if client_side not in self.subscribers and self.is_full_for(client_side):
             raise RequestFailed(INVALID_REQUEST, "Too many watch this session already", {"retry": True})
 
     def subscribe(self, client_side: "ClientSide") -> None:
         """Send a client every event from now on, and the questions that are open. Nothing happens if it is subscribed
         already, or if there are too many."""
         # Silently, where it is full: callers that have a client to refuse call `refuse_if_full` before.
-        if client_side not in self.subscribers and not self.is_full:
+        if client_side not in self.subscribers and not self.is_full_for(client_side):
             self.subscribers.append(client_side)
             client_side.sessions[self.id] = self
             for question in list(self._questions):
@@ -199,6 +216,9 @@ class SharedSession:
         """Return whether the agent should wait: a subscriber is behind, and no other one that reads keeps up."""
         is_behind = False
         for subscriber in self.subscribers:
+            # A share link is for reading: a slow reader of one gets a gap, and holds no agent.
+            if subscriber.is_share:
+                continue
             buffer = subscriber.connection.streams.buffer_of(self.id)
             if buffer.is_behind:
                 is_behind = True
@@ -330,6 +350,9 @@ class SharedSession:
                 self.agent_side.reset_failures()
             end = event.stop_reason if isinstance(event.stop_reason, str) else None
             self._monitor.log.info("turn_ended", session=self.id[limits.SHORT_ID], end=end, seconds=round(seconds, 3))
+            # The node that works on the session tells it, and no other.
+            if self._monitor.listener is not None and not self.agent_side.is_of_other_node:
+                self._monitor.listener.on_turn_end(self.id, self._owner, end or "other", seconds)
 
     # -- the end of a turn, or of all --------------------------------------------------------------------------------
 
@@ -404,6 +427,8 @@ class SharedSession:
         shared = self._shared_questions
         if question.for_others is not None:
             shared.open(question.for_others)
+            if self._monitor.listener is not None:
+                self._monitor.listener.on_question(question.for_others, self._owner, _title_of(request))
         try:
             reply = await question.wait_until_answered()
         except BaseException:
@@ -414,6 +439,8 @@ class SharedSession:
             # Before anything waits: a subscriber that comes now must not be asked what is answered.
             self._questions.discard(question)
             question.cancel()
+            if question.for_others is not None and self._monitor.listener is not None:
+                self._monitor.listener.on_question_end(question.for_others)
         answerer = question.answerer
         if question.for_others is not None and not await shared.answer(question.for_others):
             # Another server has the session now, and asks its own clients: nothing may begin here any more.
@@ -424,6 +451,17 @@ class SharedSession:
         await self._recorder.record(request, reply, identity, is_answered=answerer is not None)
         believes = self._access.ceilings.trusted or self.agent_side.is_of_other_node
         return reply if believes else without_ours(reply)
+
+
+def _title_of(request: Request) -> str:
+    """Return what a question is about, in the agent's words."""
+    match request:
+        case RequestPermission():
+            return request.title
+        case Elicit():
+            return request.message
+        case _:
+            return ""
 
 
 class SharedSessions(dict[str, SharedSession]):

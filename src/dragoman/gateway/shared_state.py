@@ -12,16 +12,18 @@ of it at intervals, or when it matters to them.
 
 | kind | interface | embedded in |
 |---|---|---|
-| tokens | `SharedTokens` | `token_store` |
+| tokens | `SharedTokens`, and to change them `TokenKeeper` | `token_store` |
 | logins of browsers | `SharedLogins` | `login_store` |
 | logins of people with an OpenID issuer | `SharedGrants` | `issuer_grants` |
 | rates | `SharedRates` | `rate_limiter` |
 | connections and how far their streams are | `SharedPositions` | `connection_positions` |
+| webhooks of principals | `SharedWebhooks` | `webhook_file` |
+| the servers themselves | `SharedNodes` | – |
 | sessions and their owners | `SharedDirectory` | `session_directory` |
 | prompts that may be sent twice | `SharedOperations` | `prompt_ledger` |
 | questions that wait for an answer | `SharedQuestions` | `question_list` |
 
-The first five are of a server (`SharedState`), the others of one agent of it (`SharedAgentState`).
+The first seven are of a server (`SharedState`), the others of one agent of it (`SharedAgentState`).
 
 A failure of the machine that holds the state is `Unsure` for tokens, logins and grants: it makes none of them invalid.
 An answer to a question does not count then, and a prompt with an operation id is refused: nothing is done twice.
@@ -30,7 +32,8 @@ An answer to a question does not count then, and a prompt with an operation id i
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from dragoman.gateway.token_types import Token
+from dragoman.gateway.token_types import Scope, SessionShare, Token, TokenLimits
+from dragoman.gateway.webhook import Webhook
 from dragoman.vocabulary.requests import PromptRequest, SteerTurn
 
 if TYPE_CHECKING:
@@ -49,6 +52,29 @@ class SharedTokens(Protocol):
 
     async def valid(self) -> Sequence[Token]:
         """Return the tokens that are valid now. Raise `Unsure` where that cannot be known."""
+
+
+class TokenKeeper(Protocol):
+    """The tokens as an administrator has them: listed, made and revoked. `token_store` and `cluster` have one each."""
+
+    async def all(self) -> Sequence[Token]:
+        """Return every token, also those that have expired. Raise `Unsure` or `StoreFailed`."""
+
+    async def make(
+        self,
+        name: str,
+        scopes: Sequence[Scope],
+        principal: str = "",
+        *,
+        limits: TokenLimits | None = None,
+        expires: float = 0,
+        share: SessionShare | None = None,
+    ) -> str:
+        """Make a token and return it: it can never be read again. Raise `UsageError` for a name that is in use or
+        cannot be one, `Unsure` or `StoreFailed`."""
+
+    async def revoke(self, name: str) -> bool:
+        """Remove a token, and the share links that were made with it; return whether there was one."""
 
 
 class SharedLogins(Protocol):
@@ -96,6 +122,38 @@ class SharedGrants(Protocol):
 
     async def secret(self) -> bytes:
         """Return the key that seals the state of a login: a browser may come back to another server."""
+
+
+class SharedWebhooks(Protocol):
+    """The webhooks of each principal, at all servers. Methods raise `OSError`, `UsageError` or `StoreFailed` where they
+    cannot be had."""
+
+    async def of(self, principal: str) -> Sequence[Webhook]:
+        """Return the webhooks of a principal."""
+
+    async def add(self, principal: str, webhook: Webhook) -> bool:
+        """Add a webhook; return False if the principal has as many as it may have."""
+
+    async def remove(self, principal: str, webhook_id: str) -> bool:
+        """Remove a webhook; return whether there was one."""
+
+
+class NodeState(NamedTuple):
+    """A server of a cluster, as an administrator sees it."""
+
+    name: str
+    url: str
+    is_alive: bool
+    is_draining: bool
+    sessions: int
+    lease_seconds: float | None  # None: it was given back
+
+
+class SharedNodes(Protocol):
+    """The servers that share the sessions."""
+
+    async def nodes(self) -> Sequence[NodeState]:
+        """Return them, by name. Raise `StoreFailed`."""
 
 
 class SharedRates(Protocol):
@@ -203,6 +261,7 @@ class WaitingQuestion(NamedTuple):
     id: str
     session_id: str
     kind: QuestionKind
+    began: float = 0  # in seconds since 1970
 
 
 class SharedQuestions(Protocol):
@@ -222,19 +281,27 @@ class SharedQuestions(Protocol):
     async def waiting(self, session_ids: Collection[str]) -> Sequence[WaitingQuestion]:
         """Return the open questions of these sessions, the oldest first."""
 
+    async def waiting_for(self, principal: str, *, with_unclaimed: bool = False) -> Sequence[WaitingQuestion]:
+        """Return the open questions that may be this principal's, the oldest first; `with_unclaimed`: and those of
+        sessions that were made without a gateway. There may be others among them: each is judged by the caller."""
+
 
 RatesOf = Callable[[str, float, float], SharedRates]
 
 
 class SharedState(NamedTuple):
     """What a server shares with the others, whichever agent is asked for. `rates` makes the rates of one kind of thing,
-    by its name, how many a second, and how many at once; None: those of this server alone."""
+    by its name, how many a second, and how many at once; None: those of this server alone. `token_keeper` makes and
+    revokes tokens; None: that is done elsewhere. `webhooks`: None: there are none. `nodes`: None: there is no other."""
 
     tokens: SharedTokens
     logins: SharedLogins
     grants: SharedGrants
     positions: SharedPositions
     rates: RatesOf | None = None
+    token_keeper: TokenKeeper | None = None
+    webhooks: SharedWebhooks | None = None
+    nodes: SharedNodes | None = None
 
 
 class SharedAgentState(NamedTuple):

@@ -7,6 +7,7 @@ A token is an object with its fields. Files of earlier releases have arrays, `[n
 they are read, and written anew with the next change.
 """
 
+import asyncio
 import fcntl
 import os
 import secrets
@@ -19,7 +20,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from dragoman.errors import UsageError
-from dragoman.gateway.token_types import SCOPES, Scope, Token, TokenLimits, Unsure, digest_of
+from dragoman.gateway.token_types import SCOPES, Scope, SessionShare, Token, TokenLimits, Unsure, digest_of
 from dragoman.host.private_file import check_private, write_private
 from dragoman.host.regular_file import read_whole
 
@@ -72,7 +73,7 @@ class TokenStore:
         if self._unsure_reason:
             raise Unsure(self._unsure_reason)
         now = self._clock()
-        return [token for token in self._tokens if not token.expires or now < token.expires]
+        return [token for token in self._tokens if not has_expired(token, now)]
 
     def all(self) -> Sequence[Token]:
         """Return every token of the file, also those that have expired. Raise `Unsure` where it cannot be read."""
@@ -93,6 +94,7 @@ class TokenStore:
         *,
         limits: TokenLimits | None = None,
         expires: float = 0,
+        share: SessionShare | None = None,
     ) -> str:
         """Make a token and return it: it can never be read again. The name of one that has expired is free. Blocks for
         the disk. Raise `UsageError` for a name that is in use or cannot be one."""
@@ -102,24 +104,31 @@ class TokenStore:
             raise UsageError("a principal has 1 to 64 printable characters")
         now = self._clock()
         with self._locked():
-            kept = [token for token in self._tokens if token.name != name or not token.expires or now < token.expires]
+            # Share links come and go, and their names are ours: those that are over are not kept for the list.
+            kept = [one for one in self._tokens if not has_expired(one, now) or (one.name != name and not one.share)]
             if any(token.name == name for token in kept):
                 raise UsageError(f"there is a token {name!r} already; revoke it first")
             # 256 bits: it cannot be guessed, so a fast hash is enough for the file.
             secret = secrets.token_urlsafe(32)
             digest = digest_of(secret.encode())
-            made = Token(name, principal or name, tuple(scopes), digest, limits or TokenLimits(), round(now), expires)
+            limits = limits or TokenLimits()
+            made = Token(name, principal or name, tuple(scopes), digest, limits, round(now), expires, share)
             self._write([*kept, made])
         return secret
 
     def revoke(self, name: str) -> bool:
-        """Remove a token; return False if there is none of that name. Blocks for the disk."""
+        """Remove a token, and the share links that were made with it; return False if there is none of that name.
+        Blocks for the disk."""
         with self._locked():
-            left = [token for token in self._tokens if token.name != name]
+            left = without(name, self._tokens)
             if len(left) == len(self._tokens):
                 return False
             self._write(left)
         return True
+
+    def look_again(self) -> None:
+        """Look into the file with the next question: it was changed just now."""
+        self._checked_at = float("-inf")
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -185,6 +194,58 @@ class EmbeddedTokens:
     async def valid(self) -> Sequence[Token]:
         """Return them; the file is read, and may block for the disk, once a second at most."""
         return self._valid()
+
+
+class EmbeddedTokenKeeper:
+    """The tokens of this server alone, as `TokenKeeper`: the file is read and changed in threads."""
+
+    def __init__(self, tokens: TokenStore) -> None:
+        self._tokens = tokens
+        # An object of its own: the server's is used by the loop, and these changes are made in threads.
+        self._file = TokenStore(tokens.path)
+
+    async def all(self) -> Sequence[Token]:
+        """Return every token, also those that have expired. Waits for the disk. Raise `Unsure`."""
+        return await asyncio.to_thread(self._read)
+
+    async def make(
+        self,
+        name: str,
+        scopes: Sequence[Scope] = SCOPES,
+        principal: str = "",
+        *,
+        limits: TokenLimits | None = None,
+        expires: float = 0,
+        share: SessionShare | None = None,
+    ) -> str:
+        """Make a token and return it, as `TokenStore.make`. Waits for the disk."""
+        made = await asyncio.to_thread(
+            self._file.make, name, scopes, principal, limits=limits, expires=expires, share=share
+        )
+        # Its user may come in the next moment.
+        self._tokens.look_again()
+        return made
+
+    async def revoke(self, name: str) -> bool:
+        """Remove a token, as `TokenStore.revoke`. Waits for the disk."""
+        is_revoked = await asyncio.to_thread(self._file.revoke, name)
+        self._tokens.look_again()
+        return is_revoked
+
+    def _read(self) -> Sequence[Token]:
+        self._file.look_again()
+        return self._file.all()
+
+
+def has_expired(token: Token, now: float) -> bool:
+    """Return whether a token is over at a time, in seconds since 1970."""
+    return bool(token.expires) and now >= token.expires
+
+
+def without(name: str, tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens without that of this name, and without the share links that were made with it."""
+    gone = {token.digest for token in tokens if token.name == name}
+    return [one for one in tokens if one.name != name and (one.share is None or one.share.made_by not in gone)]
 
 
 def is_token_name(name: str) -> bool:

@@ -27,8 +27,21 @@ class TokenLimits(msgspec.Struct, frozen=True, omit_defaults=True):
     allow_mcp_programs: bool = False
 
 
+class SessionShare(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The one session that the token of a share link reaches, and nothing else: it may be read, and only while it is
+    the owner's. `made_by` is the digest of the token or grant that made the link: the link ends when that is revoked.
+    `label` is the owner's name for it."""
+
+    session: str
+    owner: str
+    made_by: str = ""
+    label: str = ""
+
+
 class Token(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of a token: never the token itself. Times are seconds since 1970; 0: not known, or never."""
+    """What is known of a token: never the token itself. Times are seconds since 1970; 0: not known, or never. `share`:
+    it is that of a share link. A release that does not know the field takes such a token for one of a principal without
+    sessions."""
 
     name: str
     principal: str
@@ -37,6 +50,7 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
     limits: TokenLimits = TokenLimits()
     created: float = 0
     expires: float = 0
+    share: SessionShare | None = None
 
 
 class TokenIdentity(NamedTuple):
@@ -44,7 +58,8 @@ class TokenIdentity(NamedTuple):
     same name later. `cookie` is the digest of the login cookie that stood for the token; empty: the token itself was
     sent. `token` is its name; empty: the request needed none. `is_granted`: it is no token of ours, the OpenID issuer
     vouches for it. `node` names the node of the cluster that passes requests of its own clients on, each with the
-    client's identity in it; empty: it is a client."""
+    client's identity in it; empty: it is a client. `share`: it reaches this one session, to read it, and nothing
+    else."""
 
     token: str
     principal: str
@@ -54,6 +69,7 @@ class TokenIdentity(NamedTuple):
     limits: TokenLimits = TokenLimits()
     is_granted: bool = False
     node: str = ""
+    share: SessionShare | None = None
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes
@@ -61,7 +77,7 @@ class TokenIdentity(NamedTuple):
     def covers(self, other: "TokenIdentity") -> bool:
         """Return whether this may do whatever `other` may do."""
         # Scopes are a set, limits have no order that is worth comparing: the same limits, or none at all with `admin`.
-        if not set(other.scopes) <= set(self.scopes):
+        if not set(other.scopes) <= set(self.scopes) or self.share != other.share:
             return False
         return self.limits in (other.limits, _NO_LIMITS if self.may("admin") else None)
 

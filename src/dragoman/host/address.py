@@ -7,6 +7,7 @@ special-purpose addresses (RFC 6890 and its successors). Pure: nothing is resolv
 
 import ipaddress
 import re
+from collections.abc import Collection
 from typing import Final, NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -152,6 +153,29 @@ def is_allowed(host: str, allowed: str) -> bool:
         return canonical_host(host) == canonical_host(allowed)
     except UrlRefused:
         return False
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of a URL in one spelling. Raise `UrlRefused` if it has none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+    except ValueError as error:
+        raise UrlRefused("That is no URL.") from error
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
+        raise UrlRefused("That is no http:// or https:// URL.")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else canonical_host(parts.hostname)
+    return f"{parts.scheme}://{host}:{port}"
+
+
+def check_target(url: str, origins: Collection[str]) -> bool:
+    """Return whether a URL has one of the allowed origins. Raise `UrlRefused` if it has not, and is no https:// URL of
+    a public host either."""
+    if origin_of(url) in origins:
+        return True
+    if check_url(url).scheme != "https":
+        raise UrlRefused("Only https:// addresses are called, so that others cannot read along.")
+    return False
 
 
 def _check_characters(text: str) -> None:

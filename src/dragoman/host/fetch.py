@@ -76,7 +76,7 @@ async def fetch(
     the same.
     """
     limit = max(1, min(max_bytes, MOST_PAGE_BYTES))
-    visit = _Visit(limit, same_host, resolve or look_up, open_transport or _open_transport)
+    visit = _Visit(limit, same_host, resolve or look_up, open_transport or open_transport_for)
     try:
         async with asyncio.timeout(deadline_seconds):
             await visit.follow(check_url(url))
@@ -176,7 +176,7 @@ def _why_not_connected(error: httpx2.TransportError, host: str, proxy: str | Non
     return f"{host} cannot be reached{'' if proxy is None else ' through the proxy'}."
 
 
-def _open_transport(url: str, proxy: str | None) -> httpx2.AsyncBaseTransport:
+def open_transport_for(url: str, proxy: str | None) -> httpx2.AsyncBaseTransport:
     try:
         if proxy is None or (urlsplit(proxy).scheme in DEFAULT_PORTS and urlsplit(proxy).port != 0):
             return httpx2.AsyncHTTPTransport(verify=verify_for(url), http2=True, proxy=proxy)

@@ -1,0 +1,1 @@
+"""What the console asks of the server beside ACP: HTTP below `/api`, JSON in and out."""

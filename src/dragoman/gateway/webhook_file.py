@@ -1,0 +1,71 @@
+"""The webhooks of one server alone, in a file; in a cluster they are in its database."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dragoman import limits
+from dragoman.errors import UsageError
+from dragoman.gateway.webhook import WEBHOOKS, Webhook
+from dragoman.host.private_file import check_private, write_private
+from dragoman.host.regular_file import read_whole
+
+_FILE_BYTES: Final = 4 * limits.MIB
+
+
+class FileWebhooks:
+    """The webhooks of this server alone, as `SharedWebhooks`: in a file that only its owner can read, since it has the
+    secrets. Without a file they are in memory."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._found: dict[str, list[Webhook]] | None = None if path is not None else {}
+        self._changing = asyncio.Lock()
+
+    async def of(self, principal: str) -> Sequence[Webhook]:
+        """Return the webhooks of a principal. Waits for the disk, once; raises `OSError`, `UsageError`."""
+        return (await self._read()).get(principal, [])
+
+    async def add(self, principal: str, webhook: Webhook) -> bool:
+        """Add a webhook; return False if the principal has `WEBHOOKS` already. Waits for the disk."""
+        async with self._changing:
+            found = await self._read()
+            known = found.get(principal, [])
+            if len(known) >= WEBHOOKS:
+                return False
+            await self._write({**found, principal: [*known, webhook]})
+        return True
+
+    async def remove(self, principal: str, webhook_id: str) -> bool:
+        """Remove a webhook; return whether there was one. Waits for the disk."""
+        async with self._changing:
+            found = await self._read()
+            known = found.get(principal, [])
+            left = [webhook for webhook in known if webhook.id != webhook_id]
+            await self._write({**found, principal: left})
+        return len(left) < len(known)
+
+    async def _read(self) -> dict[str, list[Webhook]]:
+        if self._found is None:
+            assert self._path is not None
+            self._found = await asyncio.to_thread(_read_file, self._path)
+        return self._found
+
+    async def _write(self, found: dict[str, list[Webhook]]) -> None:
+        found = {principal: webhooks for principal, webhooks in found.items() if webhooks}
+        if self._path is not None:
+            await asyncio.to_thread(write_private, self._path, msgspec.json.encode(found))
+        self._found = found
+
+
+def _read_file(path: Path) -> dict[str, list[Webhook]]:
+    try:
+        content = read_whole(path, _FILE_BYTES, follow=False, check=check_private)
+        return msgspec.json.decode(content, type=dict[str, list[Webhook]])
+    except FileNotFoundError:
+        return {}
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: this is no file of webhooks; move it away") from error

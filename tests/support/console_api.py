@@ -1,0 +1,31 @@
+"""What the console asks of a gateway beside ACP, by a token."""
+
+from typing import Any
+
+import httpx2
+
+from tests.support.gateway import Served, http_client
+
+OURS = {"X-Dragoman": "1"}
+
+
+class ConsoleApi:
+    """The console of one token."""
+
+    def __init__(self, served: Served, token: str = "") -> None:
+        self._base = served.http.removesuffix("/acp") + "/api/"
+        self._headers = {"Authorization": f"Bearer {token or served.token}", **OURS}
+
+    async def get(self, path: str, /, **query: str) -> httpx2.Response:
+        async with http_client() as client:
+            return await client.get(self._base + path, headers=self._headers, params=query)
+
+    async def post(self, path: str, wish: object) -> httpx2.Response:
+        async with http_client() as client:
+            return await client.post(self._base + path, headers=self._headers, json=wish)
+
+    async def answer(self, path: str, wish: object = None, /, **query: str) -> Any:
+        """The answer to a GET, or to a POST where something is wished for, which has to be given."""
+        got = await self.get(path, **query) if wish is None else await self.post(path, wish)
+        assert got.status_code == 200, (path, got.status_code, got.text)
+        return got.json()
