@@ -48,7 +48,7 @@ _FILE_BYTES: Final = 4 * limits.MIB
 _SECRET: Final = "whsec_"
 
 
-class Delivery(msgspec.Struct, frozen=True, rename="camel"):
+class WebhookDelivery(msgspec.Struct, frozen=True, rename="camel"):
     """How the last message to a webhook went: the status of the answer, or a sentence where there was none."""
 
     time: float
@@ -87,12 +87,12 @@ class WebhookSender:
         self._waiting: Counter[str] = Counter()  # by principal
         self._tasks: set[asyncio.Task[None]] = set()
         self._at_once = asyncio.Semaphore(_AT_ONCE)
-        self._last: dict[str, Delivery] = {}  # by the ids of webhooks
+        self._last: dict[str, WebhookDelivery] = {}  # by the ids of webhooks
 
     def __repr__(self) -> str:
         return f"<WebhookSender timers={len(self._timers)} waiting={self._waiting.total()}>"
 
-    def last_delivery(self, webhook: Webhook) -> Delivery | None:
+    def last_delivery(self, webhook: Webhook) -> WebhookDelivery | None:
         """Return how the last message to a webhook went, since the start of this server."""
         return self._last.get(webhook.id)
 
@@ -129,7 +129,7 @@ class WebhookSender:
             data = {"sessionId": session_id, "agent": self._agent_of(session_id), "stopReason": stop_reason}
             self._begin(owner, "turn.ended", {**data, "seconds": round(seconds, 1)}, "")
 
-    async def try_out(self, webhook: Webhook) -> Delivery:
+    async def try_out(self, webhook: Webhook) -> WebhookDelivery:
         """Send a webhook a message that says nothing, once, and return how that went."""
         body = _body_of("test", {})
         await self._attempt(webhook, f"msg_{secrets.token_hex(12)}", body)
@@ -193,7 +193,7 @@ class WebhookSender:
             problem = str(error)
         is_done = 200 <= status < 300
         self._monitor.counts["webhooks_sent" if is_done else "webhooks_failed"] += 1
-        self._last[webhook.id] = Delivery(time.time(), status, problem)
+        self._last[webhook.id] = WebhookDelivery(time.time(), status, problem)
         limits.evict_oldest(self._last, WAITING)
         _log.debug("webhook %s: status %d %s", webhook.id, status, problem)
         # A server that says that the message is wrong says so of every repeat.
