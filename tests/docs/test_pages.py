@@ -40,6 +40,7 @@ OTHERS = {
     "chown",
     "export",
     "git",
+    "iac-code",
     "llama-server",
     "mkdir",
     "npx",

@@ -30,6 +30,8 @@ HELLO: dict[int, Message] = {
 class Editor:
     """Leaving the block ends the agent; it must then exit by itself, with nothing left to say."""
 
+    command = "acp"
+
     def __init__(
         self,
         folder: Path,
@@ -47,7 +49,7 @@ class Editor:
 
         `first` is a program of the test's own that runs in the agent's process before it, if that is forked.
         """
-        words = ["acp", *self.thinking(folder, script), *options]
+        words = [self.command, *self.thinking(folder, script), *options]
         self.folder, self.version, self.headers, self.session = folder, version, headers, ""
         environment = {**self.surroundings(), "DRAGOMAN_HOME": str(folder / "home"), **(env or {})}
         self.process: subprocess.Popen[bytes] | Forked

@@ -18,6 +18,8 @@ Manners
   dumb        never answers initialize
   dies        exits with code 7 at the first prompt
   stillborn   exits with code 9 at once
+  forgets     can neither list, load nor resume sessions
+  repeats     says its prompt again
   lent        says what it was offered in initialize
   child       starts a process of its own that outlives it, and prints its pid to stderr
 """
@@ -112,6 +114,8 @@ def prompt(message: dict[str, Any]) -> None:
             say({"method": "session/update", "params": {"sessionId": session, "update": update}})
             call = {"toolCallId": "c"}
         tell(session, json.dumps(permission(session, call)["result"]) + " ")
+    if "repeats" in MANNERS:
+        tell(session, "".join(block["text"] for block in message["params"]["prompt"]))
     if "lent" in MANNERS:
         tell(session, json.dumps(OFFERED))
     tell(session, "done")
@@ -123,7 +127,9 @@ def answer(message: dict[str, Any]) -> None:
     if method == "initialize" and "dumb" not in MANNERS:
         version = message["params"]["protocolVersion"] if "echo" in MANNERS else 1
         OFFERED.update(message["params"]["clientCapabilities"])
-        able = {"loadSession": True, "sessionCapabilities": {"resume": {}, "list": {}}}
+        able: dict[str, Any] = {"loadSession": True, "sessionCapabilities": {"resume": {}, "list": {}}}
+        if "forgets" in MANNERS:
+            able = {}
         say({"id": number, "result": {"protocolVersion": version, "agentCapabilities": able}})
     elif method == "session/new":
         name = f"session-{next(NEXT)}"

@@ -163,6 +163,10 @@ class ForwardedRequest:
             if not self._task.cancelled():
                 self._task.exception()  # retrieved, or asyncio warns: the link that it was for may be gone
 
+    def step_aside(self) -> None:
+        """Let what was received behind it go on: it is asked later, or not at all."""
+        _settle(self._was_sent)
+
     # -- the link that asks it calls these ---------------------------------------------------------------------------
 
     def on_sent(self, number: int) -> None:

@@ -9,14 +9,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dragoman import limits
 from dragoman.bridge.forwarding import GONE, UNREADABLE, ForwardedRequest, ForwardingQueue, OpenWork
 from dragoman.bridge.questions import scope_at_client, with_scope
 from dragoman.bridge.read_gate import ForwardingGate
+from dragoman.bridge.services import BridgeServices, Opening
 from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.dialects.contract import Id
+from dragoman.dialects.handshake.initialize import SPOKEN
 from dragoman.errors import (
     INTERNAL_ERROR,
     UNSUPPORTED_VERSION,
@@ -32,12 +34,30 @@ from dragoman.transports.contract import Transport
 from dragoman.vocabulary.asking import Done, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, Failure, Idle, RequiresAction, Running
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import CancelTurn, CloseSession, DeleteSession, PromptAccepted, PromptRequest
+from dragoman.vocabulary.requests import (
+    CancelTurn,
+    CloseSession,
+    DeleteSession,
+    ForkSession,
+    NewSession,
+    PromptAccepted,
+    PromptRequest,
+    ResumeSession,
+    SessionOpened,
+)
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, RequestScope, default_answer
 
 _log = logging.getLogger(__name__)
 
 Noise = Callable[[str], None]
+_OPENING: Final = (NewSession, ResumeSession, ForkSession)
+
+
+class SpokenWire(NamedTuple):
+    """How one side is spoken to: a vendor's dialect by its name, or one of these versions of the protocol."""
+
+    versions: tuple[int, ...] = SPOKEN
+    dialect: str = ""
 
 
 class BridgeSide:
@@ -45,10 +65,19 @@ class BridgeSide:
 
     other: "BridgeSide"
 
-    def __init__(self, transport: Transport, role: Role, trace: Trace | None, on_noise: Noise | None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        role: Role,
+        trace: Trace | None,
+        on_noise: Noise | None,
+        services: BridgeServices,
+        wire: SpokenWire,
+    ) -> None:
         gate = ForwardingGate(transport)
         self.queue: Final = ForwardingQueue(gate.on_forwarded, self.on_noise, self.on_bug)
-        self.link: Final = Link(gate, self, role, trace=trace)
+        self.link: Final = Link(gate, self, role, trace=trace, spoken=wire.versions, dialect=wire.dialect)
+        self._services = services
         gate.attach(self.queue, self.link)
         self.lost: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
         self._reply_tasks: set[asyncio.Task[Any]] = set()
@@ -78,7 +107,7 @@ class BridgeSide:
 
     async def ask_other_side(self, forwarded: ForwardedRequest) -> Reply:
         """Ask the request at the other side and return its reply."""
-        return await self.other.link.ask(forwarded.request, forwarded)
+        raise NotImplementedError
 
     def default_reply(self, request: Request) -> Reply | RequestFailed:
         """Return what is replied when the other side is gone. A permission is dismissed there, never allowed."""
@@ -142,8 +171,10 @@ class BridgeClientSide(BridgeSide):
         on_noise: Noise | None,
         open_work: OpenWork,
         start_timeout: float,
+        services: BridgeServices,
+        wire: SpokenWire,
     ) -> None:
-        super().__init__(transport, "agent", trace, on_noise)
+        super().__init__(transport, "agent", trace, on_noise, services, wire)
         self._open_work = open_work
         self._start_timeout = start_timeout
         self._agent = AgentHello(None)
@@ -171,15 +202,36 @@ class BridgeClientSide(BridgeSide):
         # Both queues begin in the next turn of the loop, so behind the reply that we return here.
         self.queue.open()
         self.other.queue.open()
-        return agent
+        return self._services.hello(agent)
+
+    def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]:
+        # Before any prompt: each names a session, which a request before it has opened.
+        self.link.dialect.queues_prompts = self._services.queues_prompts
+        return super().on_request(request, id)
 
     async def ask_other_side(self, forwarded: ForwardedRequest) -> Reply:
+        """Have the services reply, which may ask the agent."""
+        ask = partial(self._ask_agent, forwarded)
+        return await self._services.serve_client(forwarded.request, ask, forwarded.step_aside)
+
+    async def _ask_agent(self, forwarded: ForwardedRequest, request: Request) -> Reply:
         """Ask the agent. To close a session that its version cannot close is to cancel its turn."""
-        request = forwarded.request
         if isinstance(request, CloseSession) and not self._agent.capabilities.close:
             await self.other.link.send_notification(CancelTurn(request.session_id))
             return Done()
-        return await super().ask_other_side(forwarded)
+        on_reply = partial(self._on_opened, forwarded.request) if isinstance(forwarded.request, _OPENING) else None
+        return await self.other.link.ask(request, forwarded, on_reply)
+
+    def _on_opened(self, request: Opening, reply: Reply) -> None:
+        if isinstance(reply, SessionOpened):
+            self._services.on_opened(request, reply)
+
+    def on_notification(self, note: Note) -> None:
+        self.queue.put(partial(self._forward_note, note))
+
+    async def _forward_note(self, note: Note) -> None:
+        # In its place: a cancel is about the prompts before it, which the services know when they were served.
+        await self.other.link.send_notification(self._services.from_client(note))
 
     def on_sent(self, forwarded: ForwardedRequest) -> None:
         self._open_work.add(forwarded)
@@ -204,12 +256,28 @@ class BridgeClientSide(BridgeSide):
 class BridgeAgentSide(BridgeSide):
     """The side on which we are the client."""
 
-    def __init__(self, transport: Transport, trace: Trace | None, on_noise: Noise | None, open_work: OpenWork) -> None:
-        super().__init__(transport, "client", trace, on_noise)
+    def __init__(
+        self,
+        transport: Transport,
+        trace: Trace | None,
+        on_noise: Noise | None,
+        open_work: OpenWork,
+        services: BridgeServices,
+        wire: SpokenWire,
+    ) -> None:
+        super().__init__(transport, "client", trace, on_noise, services, wire)
+        self.failure: LinkClosed | None = None  # how it ended, where that was before the editor's end
         self._open_work = open_work
         self._outgoing_text: Final = OutgoingText()
 
+    def on_notification(self, note: Note) -> None:
+        super().on_notification(self._services.note_from_agent(note))
+
     def on_event(self, session_id: str, event: AnyEvent) -> None:
+        for named, one in self._services.from_agent(session_id, event):
+            self._forward_event(named, one)
+
+    def _forward_event(self, session_id: str, event: AnyEvent) -> None:
         match event:
             case Running() | RequiresAction():
                 self._open_work.begin_turn(session_id)
@@ -223,6 +291,9 @@ class BridgeAgentSide(BridgeSide):
 
     def on_text(self, piece: RelayedText) -> None:
         """Forward a piece of a message as it came, in a frame of the editor's dialect."""
+        if self._services.watches_text:
+            self.on_event(piece.message.session_id, piece.event())
+            return
         self.queue.put(partial(self._send_text, piece))
 
     def on_read_end(self) -> None:
@@ -236,10 +307,13 @@ class BridgeAgentSide(BridgeSide):
             await admitted
 
     def on_closed(self, error: LinkClosed) -> None:
+        if not self.other.lost.done():
+            self.failure = error
         if not self.lost.done():
             # Behind the replies that are queued, so that a prompt which is refused now has no turn to end.
             self.queue.put(self._end_turns)
         super().on_closed(error)
+        self._services.on_lost()
         self.cancel_requests()  # no reply can reach the agent any more: cancel its requests at the editor
 
     async def _end_turns(self) -> None:
@@ -247,10 +321,14 @@ class BridgeAgentSide(BridgeSide):
             await self.other.link.send_event(session_id, Idle("error", Failure(INTERNAL_ERROR, GONE)))
 
     async def ask_other_side(self, forwarded: ForwardedRequest) -> Reply:
+        """Have the services reply, which may ask the editor."""
+        ask = partial(self._ask_editor, forwarded)
+        return await self._services.serve_agent(forwarded.request, ask, forwarded.step_aside)
+
+    async def _ask_editor(self, forwarded: ForwardedRequest, request: Request) -> Reply:
         """Ask the editor; a question about a request of the editor's own is asked under the editor's id for it."""
-        request = forwarded.request
         if not isinstance(request, Elicit) or not isinstance(request.scope, RequestScope):
-            return await super().ask_other_side(forwarded)
+            return await self.other.link.ask(request, forwarded)
         number = request.scope.request_id
         subject = self._open_work.find(number) if isinstance(number, int) else None
         if subject is None:

@@ -29,6 +29,7 @@ COMMANDS: Final = (
     "serve",
     "tokens",
     "connect",
+    "bridge",
     "sessions",
     "store",
     "cluster",
@@ -64,7 +65,7 @@ _BEFORE_ACTIONS: Final = ("-h", "--help", "--version", "--protocol", "--trace", 
 # These read and write nothing of ours: they leave it where it is.
 _NEED_NO_FOLDERS: Final = ("connect", "completion", "demo", "check", "trace")
 # These speak the protocol. Others take its two options too, and mean nothing by them: their help leaves them out.
-_SPEAK: Final = ("acp", "run", "chat", "serve", "connect", "agents", "check", "demo", "doctor", "sessions")
+_SPEAK: Final = ("acp", "run", "chat", "serve", "connect", "bridge", "agents", "check", "demo", "doctor", "sessions")
 # They live long, with keys in their memory.
 _HOLD_KEYS: Final = ("acp", "run", "chat", "serve", "connect", "--acp")
 

@@ -1,7 +1,6 @@
 """`dragoman trace record`: an editor on our stdin and stdout, an agent behind us, and every frame in a file."""
 
 import argparse
-import asyncio
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -45,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _record_program(command: list[str], connection: "TracedConnection") -> int:
+    from dragoman.cli.guarded_agent import guarded, run_until_signal
     from dragoman.errors import StartFailed
     from dragoman.trace.recorder import Tap
     from dragoman.transports.child import ChildTransport
@@ -74,13 +74,14 @@ async def _record_program(command: list[str], connection: "TracedConnection") ->
         connection.note("process", event="not started", command=command, reason=str(failed))
         return print_error(str(failed), _AGENT_GONE)
     connection.note("process", event="started", command=command, pid=agent.child.pid)
-    task = asyncio.ensure_future(Tap(StdioTransport.of_this_process(), agent, connection).run())
+    stopped_by = 0
     try:
-        await task
+        with guarded(agent):
+            stopped_by = await run_until_signal(Tap(StdioTransport.of_this_process(), agent, connection).run())
     finally:
         write_down(bytes(held))
         connection.note("process", event="exited", code=agent.child.exit_code)
-    return _exit_code(agent)
+    return _SIGNALLED + stopped_by if stopped_by else _exit_code(agent)
 
 
 def _exit_code(agent: "ChildTransport") -> int:

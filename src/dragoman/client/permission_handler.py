@@ -183,6 +183,11 @@ class PermissionHandler:
             return None
         return self._deny(request, decision)
 
+    def denied_by_rule(self, request: ReadTextFile | WriteTextFile | CreateTerminal) -> str | None:
+        """Return why a file or command is denied by a rule, without asking; None if another may decide."""
+        decision = self._decide(request)
+        return self._deny(request, decision) if decision.verdict == "deny" else None
+
     def deny_outside(self, request: ReadTextFile | WriteTextFile | CreateTerminal, path: str) -> str:
         """Deny what a client lends inside of its roots only, at any level: `path` leads out of them. Returns why."""
         decision = self._decide(request)

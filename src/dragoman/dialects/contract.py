@@ -96,6 +96,9 @@ class Dialect(Protocol):
     # Whether the layer above tells a prompt that is sent twice under one operation id from two. Else the second one is
     # refused where a prompt is answered at the end of its turn.
     takes_repeats: bool
+    # Whether the layer above holds a second prompt back until the turn of the first has ended. Else it is refused where
+    # a prompt is answered at the end of its turn.
+    queues_prompts: bool
     # Part of every id that the dialect makes up, so that two processes do not make the same ones. Set by `dialect_for`.
     salt: str
 

@@ -139,6 +139,7 @@ class DialectBase:
     null_ids = True
     replies_to_prompt_at_turn_end = False
     takes_repeats = False
+    queues_prompts = False
     salt = ""
     # By the request: what a result is passed through before it is decoded.
     corrections: Mapping[type[Request], Callable[[Raw], Raw]] = {}  # never changed

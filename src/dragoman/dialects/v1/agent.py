@@ -34,7 +34,7 @@ from dragoman.dialects.v1.file_reports import FileReport
 from dragoman.dialects.v1.live_terminals import output_key
 from dragoman.dialects.v1.updates import REMEMBERED, V1SessionMemory
 from dragoman.dialects.vendors.extensions import OPTION_EXTENSIONS, OptionExtension
-from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, WireError
+from dragoman.errors import AUTH_REQUIRED, CANCELLED, INTERNAL_ERROR, WireError
 from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Extension, Note, Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
@@ -130,6 +130,7 @@ class AgentV1(DialectBase):
         self._air = AirProfile(client.capabilities, agent)
         self._sessions: dict[str, V1SessionMemory] = {}
         self._prompts: dict[str, PendingPrompt] = {}  # at most one for each session: this wire cannot end two turns
+        self._queued: dict[str, list[PendingPrompt]] = {}  # those behind it, which the layer above holds back
         # Requests that came as `session/set_mode`: they are answered with nothing, not with all options.
         self._mode_requests: set[Id] = set()
         # Requests that came as `_session/rename`: they are answered with nothing, not with the title.
@@ -158,11 +159,16 @@ class AgentV1(DialectBase):
                 # The schema leaves open what a second prompt does. elephant.ai's document has this error for it, and
                 # with two prompts open no `Idle` could be said to belong to either.
                 if (open_one := self._prompts.get(request.session_id)) is not None:
-                    if not self.takes_repeats or not open_one.is_repeated_by(request):
+                    if self.takes_repeats and open_one.is_repeated_by(request):
+                        open_one.repeats.append(id)
+                        return request
+                    if not self.queues_prompts:
                         raise busy_error()
-                    open_one.repeats.append(id)
-                    return request
-                pending = self._prompts[request.session_id] = PendingPrompt(id)
+                pending = PendingPrompt(id)
+                if open_one is None:
+                    self._prompts[request.session_id] = pending
+                else:
+                    self._queued.setdefault(request.session_id, []).append(pending)
                 if self.takes_repeats:
                     pending.operation = requests.operation_id(request)
                 if self._air.reports:
@@ -269,9 +275,15 @@ class AgentV1(DialectBase):
             if pending is not None and id in pending.repeats:
                 pending.repeats.remove(id)
                 return super().encode_failure(id, request, error)
+            queued = next((one for one in self._queued.get(request.session_id, ()) if one.id == id), None)
+            if queued is not None:
+                self._queued[request.session_id].remove(queued)
+                if error.code == CANCELLED:  # as the schema has it for a prompt whose turn was cancelled
+                    return [ResultMessage(id, self.encode_end(events.Idle(stop_reason="cancelled")))]
+                return super().encode_failure(id, request, error)
             if pending is None or pending.id != id:
                 return []  # it was answered when its session was closed
-            del self._prompts[request.session_id]
+            self._drop_prompt(request.session_id)
             if pending.report is not None:
                 reported = self._info(request.session_id, pending.report.unavailable("notReported"))
         return [*reported, *super().encode_failure(id, request, error)]
@@ -511,13 +523,22 @@ class AgentV1(DialectBase):
             return []
         if not force and not pending.ends_with(event):
             return []
-        del self._prompts[session_id]
+        self._drop_prompt(session_id)
         session = self._session(session_id)
         # After a turn of text alone there is nothing to drop.
         if session.calls or session.terminals or len(session.message_ids) > REMEMBERED:
             session.shrink()
         reported = () if pending.report is None else self._info(session_id, pending.report.ended(event))
         return [*reported, *self._answers(session_id, pending, event)]
+
+    def _drop_prompt(self, session_id: str) -> None:
+        """Remove the prompt that is over; the first one behind it is the next whose turn ends."""
+        del self._prompts[session_id]
+        queued = self._queued.get(session_id)
+        if queued:
+            self._prompts[session_id] = queued.pop(0)
+        else:
+            self._queued.pop(session_id, None)
 
     def _answers(self, session_id: str, pending: PendingPrompt, event: events.Idle) -> Sequence[Out]:
         # Version 1 has no stop reason for a failure; an error answer is what its clients show as one, unless they have
