@@ -12,9 +12,12 @@ Talk to an agent at this terminal. Without --agent and -- CMD it is the
 defaultServer of acp.json, or Dragoman's own agent.
 """
 _EPILOG = """\
-Enter sends; Alt-Enter, or a \\ at the end of a line, begins a new one; Tab
-completes /commands and @paths. Ctrl-C cancels the turn, or clears
-the line (Up brings it back); twice on an empty line it leaves, as Ctrl-D does.
+Enter sends; Alt-Enter, or a \\ at the end of a line, begins a new one; /commands
+and @paths are completed while you type, by any letters of them; Ctrl-G opens
+your editor; !command runs in your shell. While the agent works, Enter adds a
+line to the turn or, where it takes none, sends it afterwards; Tab always waits.
+Ctrl-C cancels the turn, or clears the line (Up brings it back); twice on an
+empty line it leaves, as Ctrl-D does.
 
   dragoman chat
   dragoman chat --continue
@@ -38,6 +41,12 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     add_target(parser)
     add_worktree_option(parser)
     add_from_session(parser)
+    parser.add_argument(
+        "--plain",
+        action="store_true",
+        help="no boxes, nothing that moves or is drawn over: for screen readers; `plain = true` in config.toml does it "
+        "always",
+    )
     add_resume(parser, "go on with session ID; without one you choose from a list", without_id=CHOOSE)
     return parser
 

@@ -44,6 +44,10 @@ KEYS: Final[dict[str, Key]] = {
         "bell terminal desktop",
         "how chat and run call you back: bell, terminal (OSC 9), desktop (notify-send), or off",
     ),
+    "theme": Key(str, "dark", "colours of chat: dark, light, contrast or none"),
+    "plain": Key(
+        bool, False, "chat draws no boxes and nothing that moves or stands below the input: for screen readers"
+    ),
     "notify_after": Key(int, 10, "seconds without an answer or a prompt of yours before they do"),
     "record_sessions": Key(bool, True, "keep a copy of the sessions of other agents, to show and to hand on"),
     "record_days": Key(int, 90, "days after their last use for which such copies are kept"),

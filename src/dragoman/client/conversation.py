@@ -23,6 +23,7 @@ from dragoman.vocabulary.events import (
 )
 from dragoman.vocabulary.options import MODE_CATEGORY, AnyCommand, Option, Select
 from dragoman.vocabulary.requests import (
+    PROMPT_REQUIRED,
     CancelToolCall,
     CloseSession,
     ForkSession,
@@ -31,6 +32,7 @@ from dragoman.vocabulary.requests import (
     SessionOpened,
     SetOption,
     SetTitle,
+    SteerTurn,
 )
 
 if TYPE_CHECKING:
@@ -201,6 +203,20 @@ class Conversation:
         except asyncio.CancelledError:
             await turn.cancel()
             raise
+
+    async def steer(self, content: "str | Content | Iterable[Content]") -> bool:
+        """Add words to the running turn, wait until the agent has a place for them, and return True.
+
+        False: the agent takes none (`client.agent.capabilities.steering`), no turn runs, or the turn ended before it
+        could take them; they are no part of the conversation then. Raise `UsageError` if `content` is no prompt.
+        """
+        blocks = _blocks(content)
+        if not self.is_running or not self._state.connection.agent.capabilities.steering:
+            return False
+        meta = {"steering": {"idleBehavior": PROMPT_REQUIRED}}
+        steered = await self._state.connection.ask(SteerTurn(self.id, blocks, meta=meta))
+        # An agent may begin a turn of its own with them, though it was asked not to: it has them, and once is enough.
+        return steered.outcome in ("injected", "startedNewTurn")
 
     async def cancel(self) -> None:
         """Ask the agent to stop the running turn, if there is one; do not wait for its end."""

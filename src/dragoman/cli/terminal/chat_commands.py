@@ -172,8 +172,11 @@ def help_lines(conversation: Conversation) -> Iterator[str]:
     for offered in commands_of(conversation):
         yield f"{sanitize_line(offered.word):<14} {sanitize_line(offered.about)[:200]}"
     yield "//word         the same for the agent, as /word; a line with a space before the / goes to it as it is"
-    yield "@path          a file that goes along; Tab completes"
+    yield "@path          a file that goes along; completed while you type, by any letters of its path"
     yield "@server:uri    a resource of an MCP server, which the agent reads"
+    yield "!command       run it in your shell; the agent is told of it with your next prompt"
+    yield "Ctrl-G         write the line in your editor ($VISUAL, $EDITOR)"
+    yield "while it works Enter adds a line to the turn, or sends it afterwards; Tab always waits; Up takes it back"
     yield "Alt-Enter      a new line; so does a \\ at the end of one"
     yield "Ctrl-C         stop the agent, or give up the line (Up: again); twice on an empty line: leave"
     yield "Ctrl-D         leave"

@@ -58,7 +58,9 @@ from dragoman.cli.terminal.recap import Recap
 from dragoman.cli.terminal.sanitize import sanitize, sanitize_line
 from dragoman.cli.terminal.screen import ChatScreen
 from dragoman.cli.terminal.stderr import Stderr
+from dragoman.cli.terminal.theme import find_theme
 from dragoman.cli.terminal.turn_screen import size
+from dragoman.cli.terminal.user_command import UserCommands
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation, Turn
 from dragoman.coder.model_registry import DEMO
@@ -86,7 +88,10 @@ class ChatSession:
         self._arguments = arguments
         self._target = target
         self._folder = folder
-        self._screen = ChatScreen()
+        settings = read_settings()
+        self._plain = arguments.plain or settings.flag("plain")
+        theme = find_theme(settings.text("theme"))
+        self._screen = ChatScreen(self._steer, theme=theme, plain=self._plain)
         self._renderer = self._screen.renderer
         self._word = secret_word()
         self._offer: Offer
@@ -101,6 +106,8 @@ class ChatSession:
         # After the end: the agent that is to go on, and the stored session that it goes on with.
         self.successor: tuple[str, str] | None = None
         self._commands_known = asyncio.Event()  # the agent has told its commands, or has had the time for it
+        self._goes_on = False  # the last turn ended well: lines that were typed meanwhile are sent
+        self._own_commands = UserCommands(self._renderer, self._screen.type_ahead)
         self._is_pressed = False  # Ctrl-C, while neither the line was read nor anything was done
 
     @property
@@ -148,6 +155,7 @@ class ChatSession:
             self._word,
             screen.hold,
             folder=self._folder,
+            plain=self._plain,
         )
         settings: dict[str, object] = {
             "on_event": self._heard_outside,
@@ -266,22 +274,30 @@ class ChatSession:
             lambda: self._screen.status(self._name(), self._conversation),
             lambda: self._renderer.say("Ctrl-C once more leaves, and so does Ctrl-D."),
             lambda: mentions_of(self._conversation),
+            plain=self._plain,
         )
         before = signal.signal(signal.SIGINT, self._on_press)
         stack.callback(signal.signal, signal.SIGINT, before)
         typed = ""
         while True:
             self._screen.say_what_waited()
-            try:
-                if self._is_pressed:
-                    composer.press()
-                text = await composer.read(typed)
-            except EOFError:
-                return 0
-            finally:
-                typed = ""
-                self._is_pressed = False
+            waiting = self._next_waiting()
+            if waiting is not None:
+                text = waiting
+            else:
+                try:
+                    if self._is_pressed:
+                        composer.press()
+                    text = await composer.read(self._screen.take_typed(typed))
+                except EOFError:
+                    return 0
+                finally:
+                    typed = ""
+                    self._is_pressed = False
             if not text.strip():
+                continue
+            if text.startswith("!"):
+                await self._own_commands.run(text[1:].strip(), self._folder)
                 continue
             order = await self._order(text)
             if order is not None and order.name in LEAVING:
@@ -299,6 +315,25 @@ class ChatSession:
                 await self._connect_again(stack, lost)
                 typed = text  # the user decides whether to send it again
 
+    def _next_waiting(self) -> str | None:
+        """Return the line that was typed while the last turn ran and is to be sent now; None where the user decides."""
+        if not self._goes_on:
+            return None
+        text = self._screen.queue.next()
+        if text is not None:
+            self._renderer.say(f"> {sanitize_line(text)}", "bold")
+        return text
+
+    async def _steer(self, text: str) -> bool:
+        """Add a line to the running turn; False: the agent takes none, or something about the line has to be told."""
+        prompt = prompt_with_files(text, self._folder, self._client.agent.capabilities)
+        if prompt.problems or prompt.missing:
+            return False
+        try:
+            return await self._conversation.steer(prompt.blocks)
+        except DragomanError:
+            return False  # the turn ends with the same failure, which is told then
+
     def _on_press(self, number: int, frame: FrameType | None) -> None:
         """Keep a Ctrl-C that comes between a turn and the line: it is the first of two at an empty line."""
         self._is_pressed = True
@@ -312,11 +347,18 @@ class ChatSession:
             return False
         for name in prompt.missing:
             self._renderer.say(f"(@{sanitize_line(name)} is no file here; it is sent as a word)")
+        self._goes_on = False
         self._offer.new_turn()
         self._stderr.begin()
         self._renderer.begin()
         with Interrupts([signal.SIGINT]) as interrupts:
-            turn = self._conversation.prompt([*prompt.blocks, *self._record_blocks(text)])
+            turn = self._conversation.prompt(
+                [
+                    *([] if text.startswith("/") else self._own_commands.take()),
+                    *prompt.blocks,
+                    *self._record_blocks(text),
+                ]
+            )
             stopping = asyncio.ensure_future(self._stop_when_told(turn, interrupts))
             with self._screen.playing(turn):
                 try:
@@ -329,6 +371,8 @@ class ChatSession:
                     self._renderer.say(sanitize(self._words(error) + last_words), "red")
                 finally:
                     stopping.cancel()
+                    await self._screen.queue.wait_until_placed()
+        self._goes_on = turn.stop_reason not in ("", "cancelled")
         if turn.stop_reason and not text.startswith("/"):
             self._record = None  # the agent has it now
         if turn.stop_reason in _ENDS:

@@ -1,22 +1,26 @@
 """Where the user writes: history, several lines, completion of /commands and @paths."""
 
+import asyncio
 import os
 import stat
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import set_app
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, get_common_complete_suffix
 from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 
 from dragoman.cli.decode_input import decode_input
+from dragoman.cli.terminal.fuzzy import FolderFiles, best
 from dragoman.cli.terminal.interrupts import SecondPress
 from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.cli.terminal.turn_screen import colours_wanted
@@ -48,27 +52,32 @@ class Composer:
         status: Callable[[], str],
         on_first_press: Callable[[], None],
         mentions: Callable[[], Iterable[CompletionWord]] = tuple,
+        *,
+        plain: bool = False,
     ) -> None:
         """`mentions` are what else than files may stand behind an `@`. `on_first_press` is called at a Ctrl-C on an
-        empty line after which another one leaves."""
+        empty line after which another one leaves. `plain`: nothing stands below the line, and completions are shown at
+        Tab alone."""
         import sys
 
         coloured = colours_wanted(sys.stdout)
         self._status = status
         self._writing: Awaitable[None] | None = None
         self._on_first_press = on_first_press
+        self._plain = plain
         self._presses = SecondPress()
         self._session: PromptSession[str] = PromptSession(
             history=_history(history),
             completer=_Words(folder, commands, values, mentions),
-            complete_while_typing=False,
+            complete_while_typing=Condition(self._completes_while_typing),
             multiline=True,
             key_bindings=_keys(),
-            bottom_toolbar=self._toolbar,
+            bottom_toolbar=None if plain else self._toolbar,
             color_depth=None if coloured else ColorDepth.DEPTH_1_BIT,
             prompt_continuation="  ",
             mouse_support=False,
-            enable_open_in_editor=False,
+            enable_open_in_editor=False,  # its key sends what was written; ours does not
+            tempfile_suffix=".md",
             enable_suspend=True,
         )
         self._session.default_buffer.on_text_changed += lambda buffer: self._presses.reset()
@@ -85,6 +94,11 @@ class Composer:
         with set_app(app):
             self._writing = run_in_terminal(write)  # kept: the loop alone would let it go
         return True
+
+    def _completes_while_typing(self) -> bool:
+        """Return whether the word at the cursor is one that has completions: a command or an `@`."""
+        before = self._session.default_buffer.document.text_before_cursor
+        return not self._plain and (before.startswith("/") or word_before(before).startswith("@"))
 
     def press(self) -> None:
         """Count a Ctrl-C that came before the line was read; `EOFError` if it was the second in a row."""
@@ -138,11 +152,42 @@ def _keys() -> KeyBindings:
         else:
             buffer.validate_and_handle()
 
+    @keys.add("tab")
+    def _(event: KeyPressEvent) -> None:
+        _complete(event.current_buffer)
+
     @keys.add("escape", "enter")
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
+    @keys.add("c-g")
+    @keys.add("c-x", "c-e")
+    def _(event: KeyPressEvent) -> None:
+        editing = event.current_buffer.open_in_editor()
+        # Where there is no editor the line stays as it is.
+        editing.add_done_callback(lambda done: done.cancelled() or done.exception())
+
     return keys
+
+
+def _complete(buffer: Buffer) -> None:
+    """Complete the word at the cursor: as far as it is certain, else show what there is, else choose the next of it.
+
+    The key of the library waits for the list that is shown while typing, and does nothing if that is not there yet.
+    """
+    if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+        buffer.complete_next()
+        return
+    word = word_before(buffer.document.text_before_cursor)
+    found = list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+    found = [one for one in found if one.text.startswith(word)] or found
+    certain = get_common_complete_suffix(buffer.document, found)
+    if len(found) == 1 and found[0].text != word:
+        buffer.apply_completion(found[0])
+    elif certain:
+        buffer.insert_text(certain)
+    elif found:
+        buffer.start_completion(select_first=True)
 
 
 class _Words(Completer):
@@ -157,28 +202,65 @@ class _Words(Completer):
     ) -> None:
         self._mentions = mentions
         self._folder = folder
+        self._files = FolderFiles(folder)
         self._commands = commands
         self._values = values
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        text = document.text_before_cursor
-        word = text.rsplit(None, 1)[-1] if text and not text[-1].isspace() else ""
+        """Yield what fits the word at the cursor. Blocks while a folder is listed."""
+        word = word_before(document.text_before_cursor)
         if word.startswith("@"):
-            for path in paths(word[1:], self._folder):
-                written = f'@"{path}"' if " " in path else f"@{path}"
-                yield Completion(written, -len(word), display=sanitize_line(path))
-            yield from _offered(word, self._mentions())
-        elif text.startswith("/"):
+            yield from self._behind_at(word, self._files.paths())
+        else:
+            yield from self._of_commands(document.text_before_cursor, word)
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """Yield what fits the word at the cursor; a folder is listed in a thread."""
+        word = word_before(document.text_before_cursor)
+        if word.startswith("@"):
+            files = await asyncio.to_thread(self._files.paths)
+            found = self._behind_at(word, files)
+        else:
+            found = self._of_commands(document.text_before_cursor, word)
+        for completion in found:
+            yield completion
+
+    def _behind_at(self, word: str, files: list[str]) -> Iterator[Completion]:
+        """Yield paths that begin so, then mentions, then files of the workspace that have these letters in order."""
+        begun = paths(word[1:], self._folder)
+        close = best(word[1:], files, str, OFFERED) if len(word) > 1 else []
+        for path in dict.fromkeys([*begun, *close]):
+            written = f'@"{path}"' if " " in path else f"@{path}"
+            yield Completion(written, -len(word), display=sanitize_line(path))
+        yield from _offered(word, self._mentions())
+
+    def _of_commands(self, text: str, word: str) -> Iterator[Completion]:
+        if text.startswith("/"):
             name, space, _ = text.partition(" ")
             if space:
-                yield from _completions(word, _with_part(self._values(name), word))
+                yield from _completions(word, best(word, self._values(name), _word, OFFERED))
             else:
                 yield from _offered(word, self._commands())
 
 
+def word_before(text: str) -> str:
+    """Return the word that ends at the cursor, where `text` stands before it; empty behind a space."""
+    return text.rsplit(None, 1)[-1] if text and not text[-1].isspace() else ""
+
+
+def _word(offered: CompletionWord) -> str:
+    return offered.word
+
+
 def _offered(word: str, words: Iterable[CompletionWord]) -> Iterator[Completion]:
-    """Yield the words that begin so; of one with a gap in braces, which the user fills, what stands before it."""
-    return _completions(word, (one for one in words if one.word.partition("{")[0].startswith(word)))
+    """Yield the words that begin so, then those with these letters in order. Of one with a gap in braces, which the
+    user fills, what stands before it."""
+    known = list(words)
+    begun = [one for one in known if one.word.partition("{")[0].startswith(word)]
+    close = best(word[1:], known, lambda one: one.word[1:].partition("{")[0], OFFERED) if len(word) > 1 else []
+    return _completions(word, dict.fromkeys([*begun, *close]))
 
 
 def _completions(word: str, words: Iterable[CompletionWord]) -> Iterator[Completion]:
@@ -189,14 +271,6 @@ def _completions(word: str, words: Iterable[CompletionWord]) -> Iterator[Complet
             display=sanitize_line(offered.word),
             display_meta=sanitize_line(offered.about)[:80],
         )
-
-
-def _with_part(words: Iterable[CompletionWord], part: str) -> list[CompletionWord]:
-    """Return the words that have this part, those that begin with it first; no more than are offered."""
-    wanted = part.casefold()
-    found = [offered for offered in words if wanted in offered.word.casefold()]
-    found.sort(key=lambda offered: not offered.word.casefold().startswith(wanted))
-    return found[:OFFERED]
 
 
 def paths(begun: str, folder: str) -> list[str]:

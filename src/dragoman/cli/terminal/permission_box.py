@@ -84,9 +84,15 @@ def frame_lines(heading: str, lines: Iterable[str], columns: int, *, coloured: b
     return list(frame_rows(heading, lines, columns, coloured=coloured))
 
 
-def frame_rows(heading: str, lines: Iterable[str], columns: int, *, coloured: bool = False) -> Iterator[str]:
-    """Yield the rows of the frame, each as it is needed."""
+def frame_rows(
+    heading: str, lines: Iterable[str], columns: int, *, coloured: bool = False, plain: bool = False
+) -> Iterator[str]:
+    """Yield the rows of the frame, each as it is needed. `plain`: its left side alone, which no agent can draw."""
     inner = _inner(columns)
+    if plain:
+        for line in (heading, *lines):
+            yield from (f"║ {part}" for part in wrap_line(line, inner))
+        return
     top = f"═ {heading} "
     yield f"╔{top}{'═' * max(inner + 2 - width(top), 0)}╗"
     for line in lines:

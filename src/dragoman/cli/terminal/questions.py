@@ -147,6 +147,7 @@ class TerminalQuestions:
         hold: Callable[[bool], None],
         *,
         coloured: bool = False,
+        plain: bool = False,
         find_pager: "Callable[[], Pager | None]" = lambda: None,
     ) -> None:
         """`size` is the columns and rows of the terminal now; `hold` is told when a question stands there, and when it
@@ -157,6 +158,7 @@ class TerminalQuestions:
         self._word = word
         self._on_hold = hold
         self._coloured = coloured
+        self._plain = plain
         self._find_pager = find_pager
         self._turn = asyncio.Lock()
 
@@ -171,6 +173,7 @@ class TerminalQuestions:
         hold: Callable[[bool], None],
         *,
         folder: str,
+        plain: bool = False,
     ) -> "TerminalQuestions | None":
         """Return the questions on the terminal that `shown` writes to, until the stack ends; None if it is none of
         ours. No pager of `folder`, which may be the agent's work, shows what is long."""
@@ -178,9 +181,9 @@ class TerminalQuestions:
         if keyboard is None:
             return None
         stack.callback(keyboard.close)
-        coloured = colours_wanted(shown)
+        coloured = colours_wanted(shown) and not plain
         pager = partial(find_pager, os.environ, [folder])
-        return cls(keyboard, write, size, word, hold, coloured=coloured, find_pager=pager)
+        return cls(keyboard, write, size, word, hold, coloured=coloured, plain=plain, find_pager=pager)
 
     async def permission(self, request: RequestPermission) -> PermissionOption | PermissionAnswer | None:
         """Ask the user and return the chosen option, or a no with the user's words; None if no answer came."""
@@ -247,7 +250,8 @@ class TerminalQuestions:
 
     def _rows(self, lines: Iterable[str], *, coloured: bool | None = None) -> Iterator[str]:
         wanted = self._coloured if coloured is None else coloured
-        return frame_rows(f"dragoman asks · {self._word}", lines, self._size()[0], coloured=wanted)
+        heading = f"dragoman asks · {self._word}"
+        return frame_rows(heading, lines, self._size()[0], coloured=wanted, plain=self._plain)
 
     async def _view(self, request: RequestPermission) -> bool:
         """Show all of a request: in the pager, or else in pages. False: the person has said no before its end."""

@@ -7,7 +7,7 @@ did not stand in the text (`&#x202e;`). Colours are ours alone; where there are 
 import atexit
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from rich.console import Console, ConsoleDimensions, ConsoleOptions, Group, RenderableType, RenderResult
@@ -18,7 +18,8 @@ from rich.text import Text
 
 from dragoman.cli.terminal.blocks import Block, Blocks
 from dragoman.cli.terminal.event_text import StyledText
-from dragoman.cli.terminal.sanitize import sanitize
+from dragoman.cli.terminal.sanitize import sanitize, spell_out_line
+from dragoman.cli.terminal.theme import Theme
 from dragoman.cli.terminal.turn_screen import LEADS, SPINNER, columns, prepare
 from dragoman.cli.text_width import fit
 
@@ -27,16 +28,7 @@ _TAIL_LENGTH: Final = 4 * 1024
 _TAIL_LINES: Final = 12
 # Nothing is drawn over on a dumb terminal, so this bounds nothing; rich wants both numbers or takes neither.
 _DUMB_ROWS: Final = 25
-_STYLES: Final = {
-    "tool": "bold cyan",
-    "failed": "red",
-    "output": "bright_black",
-    "plan": "cyan",
-    "notice": "yellow",
-    "break": "bright_black",
-    "thought": "italic bright_black",
-}
-_DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
+_CURSOR: Final = "\N{LEFT ONE EIGHTH BLOCK}"
 
 
 class Inertly:
@@ -56,12 +48,13 @@ class Inertly:
 class _Laid:
     """A block of Markdown without the empty lines around it: how far blocks stand apart is not the block's to say."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, code_theme: str) -> None:
         self._text = text
+        self._code_theme = code_theme
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         try:
-            lines = console.render_lines(Inertly(_markdown(self._text)), options, pad=False)
+            lines = console.render_lines(Inertly(_markdown(self._text, self._code_theme)), options, pad=False)
             rows = _filled_rows(lines)
         except Exception:  # whatever a stranger's text does to the one who lays it out, it is shown
             rows = []
@@ -95,10 +88,13 @@ class _Tail:
 class Renderer:
     """Where a conversation is shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, theme: Theme, *, plain: bool = False) -> None:
+        """`plain`: each line is written once and nothing is drawn over, as a screen reader wants it."""
         prepare(sys.stdout)
-        self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
-        self._moves = self.console.is_terminal and not self.console.is_dumb_terminal
+        no_color = True if theme.is_colourless else None
+        self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False, no_color=no_color)
+        self._theme = theme
+        self._moves = self.console.is_terminal and not self.console.is_dumb_terminal and not plain
         if self.console.is_dumb_terminal:
             self.console.size = ConsoleDimensions(columns(), _DUMB_ROWS)  # rich takes such a terminal for one of 80
         self._blocks = Blocks()
@@ -110,6 +106,11 @@ class Renderer:
         self._quiet = False
         self._spaced = True
         atexit.register(self.still)  # what moves has hidden the cursor
+
+    @property
+    def moves(self) -> bool:
+        """Return whether something is drawn at the bottom, over what stood there."""
+        return self._moves
 
     # -- a turn ------------------------------------------------------------------------------------------------------
 
@@ -141,8 +142,8 @@ class Renderer:
         self.still()
         self._space()
 
-    def tick(self, running: list[str]) -> None:
-        """Draw what moves."""
+    def tick(self, running: list[str], waiting: Sequence[str] = (), typed: str = "") -> None:
+        """Draw what moves: what runs, the lines that wait for the end of the turn, and the one that is typed."""
         if not self._moves or self._quiet:
             return
         if self._live is None:
@@ -155,7 +156,7 @@ class Renderer:
                 vertical_overflow="crop",
             )
             self._live.start()
-        self._live.update(self._bottom(running), refresh=True)
+        self._live.update(self._bottom(running, waiting, typed), refresh=True)
 
     def still(self) -> None:
         """Take away what moves."""
@@ -180,11 +181,17 @@ class Renderer:
 
     # -- beside the turns --------------------------------------------------------------------------------------------
 
-    def say(self, sentence: str, style: str = "bright_black") -> None:
-        """Something of our own."""
+    def say(self, sentence: str, style: str = "") -> None:
+        """Something of our own; without a style it is faint."""
         self._settle()
         self._form = ""
-        self.console.print(Text(sentence, style=style))
+        self.console.print(Text(sentence, style=style or self._theme.faint))
+        self._spaced = False
+
+    def output(self, lines: Iterable[str]) -> None:
+        """Show lines that a command of the user's own has written."""
+        for line in lines:
+            self.console.print(Text(line), soft_wrap=True)
         self._spaced = False
 
     def markdown(self, text: str) -> None:
@@ -197,7 +204,7 @@ class Renderer:
     def _print_blocks(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             self._space()
-            self.console.print(laid_out(block), end="")
+            self.console.print(laid_out(block, self._theme.code), end="")
             self._spaced = False
 
     def _space(self) -> None:
@@ -212,11 +219,11 @@ class Renderer:
             whole, self._thought = [*whole, self._thought], ""
         for line in whole:
             if line.strip():
-                self.console.print(Text(line, style=_STYLES["thought"]))
+                self.console.print(Text(line, style=self._theme.style("thought")))
                 self._spaced = False
 
     def _line(self, piece: StyledText) -> None:
-        style = _DIFF_STYLES.get(piece.text[:1], "") if piece.form == "diff" else _STYLES.get(piece.form, "")
+        style = self._theme.style(piece.form, piece.text)
         self.console.print(Text(LEADS.get(piece.form, "") + piece.text, style=style))
         self._spaced = False
 
@@ -225,30 +232,35 @@ class Renderer:
         self._print_blocks(self._blocks.finish())
         thought, self._thought = self._thought, ""
         if thought.strip():
-            self.console.print(Text(thought, style=_STYLES["thought"]))
+            self.console.print(Text(thought, style=self._theme.style("thought")))
             self._spaced = False
 
-    def _bottom(self, running: list[str]) -> RenderableType:
+    def _bottom(self, running: list[str], waiting: Sequence[str], typed: str) -> RenderableType:
         self._step += 1
         spinner = SPINNER[self._step % len(SPINNER)]
         doing = running[-1] if running else "working"
         line = f"{spinner} {time.monotonic() - self._started:.0f} s  {doing}  (Ctrl-C stops)"
-        status = Text(fit(line, max(self.console.width - 1, 10)), style="bright_black", no_wrap=True)
+        room = max(self.console.width - 1, 10)
+        lines = [Text(fit(each, room), style=self._theme.faint, no_wrap=True) for each in (line, *waiting)]
+        if typed:
+            shown = fit(spell_out_line(typed), room - 3, keep_end=True)
+            lines.append(Text(f"> {shown}{_CURSOR}", no_wrap=True))
+        status = Group(*lines)
         tail = self._thought if self._form == "thought" else self._blocks.tail
         if not tail.strip():
             return status
         if self._form == "thought" or len(tail) > _TAIL_LENGTH:
-            return Group(_Tail(Text(tail[-_TAIL_LENGTH:], style=_STYLES.get(self._form, ""))), status)
-        return Group(_Tail(laid_out(Block(tail))), status)
+            return Group(_Tail(Text(tail[-_TAIL_LENGTH:], style=self._theme.style(self._form))), status)
+        return Group(_Tail(laid_out(Block(tail), self._theme.code)), status)
 
 
-def laid_out(block: Block) -> RenderableType:
+def laid_out(block: Block, code_theme: str = "ansi_dark") -> RenderableType:
     """Return a block, ready to print."""
-    return _Laid(block.text) if block.markdown else Inertly(Text(block.text + "\n"))
+    return _Laid(block.text, code_theme) if block.markdown else Inertly(Text(block.text + "\n"))
 
 
-def _markdown(text: str) -> Markdown:
-    markdown = Markdown(text, code_theme="ansi_dark", hyperlinks=False)
+def _markdown(text: str, code_theme: str) -> Markdown:
+    markdown = Markdown(text, code_theme=code_theme, hyperlinks=False)
     for token in markdown.parsed:
         _show_html(token)
     return markdown

@@ -2,17 +2,15 @@
 
 - While a question stands there nothing is written under it; what came before it is shown first.
 - While the user writes, lines that come stand above theirs; in a turn they are shown at once.
-- While the agent works, what is typed is not echoed, and something moves.
+- While the agent works, what is typed stands in a line of its own below the turn, and something moves.
 """
 
 import asyncio
-import atexit
-import sys
-import termios
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -23,13 +21,18 @@ from dragoman.cli.terminal.event_text import EventText, cost_in, cost_text, noti
 from dragoman.cli.terminal.notifier import Notifier
 from dragoman.cli.terminal.renderer import Renderer
 from dragoman.cli.terminal.sanitize import sanitize_line
+from dragoman.cli.terminal.theme import Theme
+from dragoman.cli.terminal.type_ahead import TypeAhead
+from dragoman.cli.terminal.waiting_lines import WaitingLines
 from dragoman.client.conversation import Conversation, Turn
+from dragoman.host.git_head import find_branch
 from dragoman.store.recording import SessionRecorder
 from dragoman.vocabulary.events import AnyEvent, Cost, Idle, Notice, UsageChanged
 
 # Lines kept while the user is typing; older ones are evicted.
 _WAITING_LINES: Final = 200
 _STEP_SECONDS: Final = 0.12
+_BRANCH_SECONDS: Final = 2.0
 
 
 class ChatScreen:
@@ -38,17 +41,23 @@ class ChatScreen:
     `composer` reads the user's line, `notifier` calls the user back and `recorder` records what is shown, once set.
     """
 
-    def __init__(self) -> None:
-        self.renderer: Final = Renderer()
+    def __init__(self, steer: Callable[[str], Awaitable[bool]], *, theme: Theme, plain: bool) -> None:
+        """`steer` adds a line to the running turn, if the agent takes one; `plain`: nothing is drawn over."""
+        self.renderer: Final = Renderer(theme, plain=plain)
+        self.queue: Final = WaitingLines(steer, self.renderer.say)
+        self.type_ahead: Final = TypeAhead(
+            self.queue.add, self._draw, self.queue.take_newest, is_drawn=self.renderer.moves
+        )
         self.event_text = EventText()
         self.composer: Composer | None = None
         self.notifier: Notifier | None = None
         self.recorder: SessionRecorder | None = None
         self.unreachable_reason = ""  # why the agent cannot be reached now
-        self._echo = _Echo()
         self._turn: Turn | None = None
         self._usage: UsageChanged | None = None
         self._cost: Cost | None = None
+        self._branch = ""
+        self._branch_read_at = -_BRANCH_SECONDS
         self._waiting: deque[str] = deque(maxlen=_WAITING_LINES)
         self._free = asyncio.Event()  # no question stands there
         self._free.set()
@@ -58,7 +67,7 @@ class ChatScreen:
         try:
             self.renderer.still()
         finally:
-            self._echo.on()
+            self.type_ahead.stop()
 
     @property
     def usage(self) -> UsageChanged | None:
@@ -82,14 +91,14 @@ class ChatScreen:
         if self.notifier is not None:
             self.notifier.user_acted()
         moving = asyncio.ensure_future(self._move())
-        self._echo.off()
+        self.type_ahead.start()
         try:
             yield
         finally:
             self._turn = None
             moving.cancel()
             self.end_turn()
-            self._echo.on()
+            self.type_ahead.stop()
             if self.notifier is not None:
                 self.notifier.turn_ended()
 
@@ -106,8 +115,11 @@ class ChatScreen:
 
     async def _move(self) -> None:
         while True:
-            self.renderer.tick(self.event_text.running)
+            self._draw()
             await asyncio.sleep(_STEP_SECONDS)
+
+    def _draw(self) -> None:
+        self.renderer.tick(self.event_text.running, list(self.queue.drawn()), self.type_ahead.text)
 
     def _show(self, events: Sequence[AnyEvent]) -> None:
         for event in events:
@@ -119,6 +131,11 @@ class ChatScreen:
                 self._cost = cost_in(event.usage) or self._cost
             self.renderer.show(self.event_text.render(event))
 
+    def take_typed(self, begun: str) -> str:
+        """Return the text that the line of the user begins with: `begun`, lines that were not sent, and what has no
+        Enter yet."""
+        return "\n".join(part for part in (begun, self.queue.take_all(), self.type_ahead.take()) if part)
+
     # -- a question --------------------------------------------------------------------------------------------------
 
     def hold(self, asking: bool) -> None:
@@ -127,7 +144,8 @@ class ChatScreen:
             if self._turn is not None:
                 self._show(self._turn.ready())
             self._free.clear()
-            self._echo.on()
+            self.type_ahead.stop()
+            self.queue.drop_answers()
             if self.notifier is not None:
                 self.notifier.question_shown()
         else:
@@ -135,7 +153,7 @@ class ChatScreen:
                 self.notifier.user_acted()
             self._free.set()
             if self._turn is not None:
-                self._echo.off()
+                self.type_ahead.start()
         self.renderer.hold(asking)
 
     async def free(self) -> None:
@@ -205,33 +223,15 @@ class ChatScreen:
             parts.append(f"{min(self._usage.used / self._usage.size, 1):.0%} full")
         if self._cost is not None:
             parts.append(cost_text(self._cost))
+        if self._branch_of(conversation.cwd):
+            parts.append(sanitize_line(self._branch)[:40])
         if conversation.title:
             parts.append(title(conversation.title))
         return " · ".join(parts)
 
-
-class _Echo:
-    """The terminal's echo, off while an agent works: typed characters must not stand in the middle of its output.
-
-    Restored when the process ends, however it ends; a shell does it for a process that was killed.
-    """
-
-    def __init__(self) -> None:
-        self._before: list[Any] | None = None
-        atexit.register(self.on)
-
-    def off(self) -> None:
-        """Turn the echo of typed characters off; Ctrl-C still works."""
-        with suppress(termios.error, ValueError, OSError):
-            modes = termios.tcgetattr(sys.stdin)
-            if self._before is None:
-                self._before = termios.tcgetattr(sys.stdin)
-            modes[3] &= ~termios.ECHO
-            termios.tcsetattr(sys.stdin, termios.TCSANOW, modes)
-
-    def on(self) -> None:
-        """Restore the echo as it was before `off`."""
-        if self._before is not None:
-            with suppress(termios.error, ValueError, OSError):
-                termios.tcsetattr(sys.stdin, termios.TCSANOW, self._before)
-            self._before = None
+    def _branch_of(self, folder: str) -> str:
+        """Return the branch of the folder; looked for at most once in `_BRANCH_SECONDS`, as each key asks for it."""
+        now = time.monotonic()
+        if now - self._branch_read_at >= _BRANCH_SECONDS:
+            self._branch, self._branch_read_at = find_branch(folder), now
+        return self._branch
