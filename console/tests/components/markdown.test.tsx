@@ -25,7 +25,7 @@ function shape(node: Node): string {
     return address(JSON.stringify(label), element.getAttribute("src") ?? "", label);
   }
   const start = tag === "ol" ? (element.getAttribute("start") ?? "") : "";
-  return `${tag.replace(/^h(\d)$/, (_, level) => `h${Math.min(Number(level) + (element.closest(".markdown") ? 0 : 2), 6)}`)}${start}[${shapes(element)}]`;
+  return `${tag.replace(/^h(\d)$/, (_, level) => `h${Math.min(Number(level) + (element.closest(".markdown") ? 0 : 1), 6)}`)}${start}[${shapes(element)}]`;
 }
 
 /** A link to the web leads there; of any other the address is read. */
@@ -74,7 +74,7 @@ const html = (text: string) => draw(text).innerHTML;
 test("a table has heads, aligned cells and breaks of lines, and scrolls in a frame that the keyboard reaches", () => {
   const drawn = draw("| a | b |\n|:--|--:|\n| `x\\|y` | 1<br>2 |\n| **z** | |\n");
   const frame = drawn.querySelector(".wide")!;
-  expect([frame.getAttribute("tabindex"), frame.getAttribute("role")]).toEqual(["0", "region"]);
+  expect([frame.getAttribute("tabindex"), frame.getAttribute("role")]).toEqual(["0", "group"]);
   expect([...drawn.querySelectorAll("th")].map((cell) => [cell.textContent, cell.className, cell.scope])).toEqual([
     ["a", "align-left", "col"],
     ["b", "align-right", "col"],
@@ -137,5 +137,5 @@ test("what hides in a text is spelled", () => {
 });
 
 test("headings stand below those of the page", () => {
-  expect(html("# a\n\n###### b")).toBe("<h3>a</h3><h6>b</h6>");
+  expect(html("# a\n\n###### b")).toBe("<h2>a</h2><h6>b</h6>");
 });

@@ -31,7 +31,7 @@ export function CodeBlock({ code, language = "", isOpen = false, label }: CodeBl
         <span class="code-name">{name || "text"}</span>
         <CopyButton text={code} what="code" />
       </figcaption>
-      <pre tabIndex={0} role="region" aria-label={name ? `Code, ${name}` : "Code"}>
+      <pre tabIndex={0} role="group" aria-label={name ? `Code, ${name}` : "Code"}>
         <code>{chunks(lines)}</code>
       </pre>
     </figure>

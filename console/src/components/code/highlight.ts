@@ -49,7 +49,7 @@ export function highlightNow(code: string, language: string): Line[] | null {
 export async function prepareLanguage(language: string): Promise<boolean> {
   const grammar = grammarFor(language);
   if (grammar === null) return false;
-  const [{ createLowlight }, rules] = await Promise.all([import("lowlight"), loadGrammar(grammar)]);
+  const [{ createLowlight }, rules] = await Promise.all([import("./library"), loadGrammar(grammar)]);
   library ??= createLowlight() as unknown as Library;
   if (!library.registered(grammar)) library.register(grammar, rules as never);
   return true;

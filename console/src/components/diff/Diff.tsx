@@ -57,7 +57,7 @@ export function FileDiffView({ file, view = "unified", decision, onDecide }: Fil
   const total = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
   const name = visible(file.path);
   return (
-    <section class="file-diff" aria-label={`Change of ${name || "a file"}`} data-decision={decision}>
+    <div class="file-diff" role="group" aria-label={`Change of ${name || "a file"}`} data-decision={decision}>
       <header>
         <span class="diff-path">
           {file.operation && <span class="diff-operation">{visible(file.operation)} </span>}
@@ -81,7 +81,7 @@ export function FileDiffView({ file, view = "unified", decision, onDecide }: Fil
       </header>
       {file.notes.length > 0 && <pre class="diff-notes">{visible(file.notes.join("\n"))}</pre>}
       {total > 0 && (
-        <div class={`diff-lines patch ${view}`} tabIndex={0} role="region" aria-label={`Lines of ${name || "the change"}`}>
+        <div class={`diff-lines patch ${view}`} tabIndex={0} role="group" aria-label={`Lines of ${name || "the change"}`}>
           {limited(file.hunks, shown).map((hunk, index) => (
             <HunkView key={index} hunk={hunk} view={view} language={languageOf(file.path)} isFirst={index === 0} />
           ))}
@@ -92,7 +92,7 @@ export function FileDiffView({ file, view = "unified", decision, onDecide }: Fil
           Show {Math.min(STEP, total - shown)} of {total - shown} more lines
         </button>
       )}
-    </section>
+    </div>
   );
 }
 

@@ -19,7 +19,7 @@ import { Component, type ComponentChildren, createRef, type VNode } from "preact
 import "./list.css";
 
 const NEAR_END = 24; // pixels from the end that still count as the end
-const OVERSCAN = 6; // items above and below the view, so that scrolling shows no blank
+const OVERSCAN = 3; // items above and below the view, so that scrolling shows no blank
 const USUAL_HEIGHT = 120; // of an item that was never in view
 
 export interface VirtualListHandle {

@@ -42,7 +42,7 @@ function wrap({ tag, attributes, children }: OpenElement): ComponentChild {
   const element = h(tag, attributes, ...children);
   if (tag !== "table") return element;
   return (
-    <div class="wide" tabIndex={0} role="region" aria-label="Table">
+    <div class="wide" tabIndex={0} role="group" aria-label="Table">
       {element}
     </div>
   );
@@ -51,7 +51,7 @@ function wrap({ tag, attributes, children }: OpenElement): ComponentChild {
 function openElement(token: Token): OpenElement {
   const attributes: Record<string, string> = {};
   let tag = token.tag;
-  if (/^h[1-6]$/.test(tag)) tag = `h${Math.min(Number(tag[1]) + 2, 6)}`; // below the headings of the page
+  if (/^h[1-6]$/.test(tag)) tag = `h${Math.min(Number(tag[1]) + 1, 6)}`; // below the heading of the page
   const align = /text-align:(left|center|right)/.exec(String(token.attrGet("style") ?? ""))?.[1];
   if (align) attributes.class = `align-${align}`;
   if (tag === "th") attributes.scope = "col";

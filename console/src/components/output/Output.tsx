@@ -52,7 +52,7 @@ export class Output extends Component<OutputProps> {
       chunks.push(<Chunk key={at} lines={lines.slice(at, at + CHUNK)} />);
     }
     return (
-      <pre ref={this.box} class="output screen" tabIndex={0} role="region" aria-label={label} aria-busy={isRunning} onScroll={this.onScroll}>
+      <pre ref={this.box} class="output screen" tabIndex={0} role="group" aria-label={label} aria-busy={isRunning} onScroll={this.onScroll}>
         {first > 0 && <span class="output-cut">{first} earlier lines are not shown.{"\n"}</span>}
         {chunks}
       </pre>
