@@ -92,3 +92,16 @@ def test_an_agent_that_announces_nothing_is_not_waited_for_longer_than_a_moment(
         pane.say("/nosuch")
         pane.wait_for("^no such command: /nosuch", PROMPT, times=2)
     assert not prompts(tmp_path)
+
+
+def test_the_end_of_a_background_command_stands_above_the_line_and_what_it_prints_in_its_list(tmp_path: Path) -> None:
+    command = "echo up; until [ -e go ]; do sleep 0.02; done; exit 3"
+    steps = [{"call": "bash", "input": {"command": command, "background": True}}, {"say": "It runs."}]
+    with chat(tmp_path, *scripted(tmp_path, steps), "--mode", "full-access") as pane:
+        ready(pane)
+        pane.say("start")
+        pane.wait_for(r"It runs\.", PROMPT)
+        pane.say("/tasks")
+        pane.wait_for("bg1: running for", "^ +up$", PROMPT)
+        (tmp_path / "work" / "go").touch()
+        pane.wait_for("^! Background command bg1: ended with exit code 3", PROMPT)

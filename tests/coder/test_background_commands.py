@@ -212,6 +212,34 @@ async def test_tasks_lists_them_and_stops_one(tmp_path: Path) -> None:
         assert "There is no background command 'bg2'" in text(await events_of(session, "/tasks stop bg2"))
 
 
+async def test_tasks_shows_the_last_lines_of_one_that_runs_also_of_what_the_model_has_read(tmp_path: Path) -> None:
+    command = "for i in 1 2 3 4; do echo line $i; done; sleep 1000"
+    model = RecordingModel(apart([in_background(command), output(wait_for="line 4", timeout=20)]))
+    async with whole(tmp_path, model.make, mode="full-access") as (_, session):
+        await events_of(session)
+        listed = text(await events_of(session, "/tasks"))
+    assert listed.endswith(f"{command}\n\n      line 2\n      line 3\n      line 4\n")
+
+
+async def test_a_failed_end_is_a_warning_and_one_that_was_meant_is_not(tmp_path: Path) -> None:
+    model = RecordingModel([in_background("exit 7"), in_background("true"), in_background("sleep 1000"), {"say": "."}])
+    ended: dict[str, str] = {}
+    all_told = asyncio.Event()
+
+    def on_event(session: Conversation, event: AnyEvent) -> None:
+        if isinstance(event, Notice):
+            ended[event.title.split(":")[0]] = event.severity
+        if len(ended) == 3:
+            all_told.set()
+
+    async with whole(tmp_path, model.make, mode="full-access", on_event=on_event) as (_, session):
+        for event in [*await events_of(session), *await events_of(session, "/tasks stop bg3")]:
+            on_event(session, event)
+        await asyncio.wait_for(all_told.wait(), SECONDS)
+    names = [f"Background command bg{number}" for number in (1, 2, 3)]
+    assert ended == dict(zip(names, ["warning", "info", "info"], strict=True))
+
+
 async def test_more_than_the_limit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "MOST_RUNNING", 2)
     model = RecordingModel(apart([in_background(f"sleep 100{n}") for n in range(3)]))

@@ -1,4 +1,4 @@
-"""The texts that stand in the hunks of a unified patch. Pure.
+"""The texts that stand in the hunks of a unified patch, and what a tool's own patch says beside them. Pure.
 
 Agents that speak version 2 show a change as a patch and not as two texts. A question that shows the patch shows these
 texts, so it need not show them a second time as the tool's input.
@@ -10,6 +10,9 @@ from typing import Final
 
 _HEADER: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _NO_NEWLINE: Final = "\\"
+# Of the form that models of OpenAI write for `apply_patch`.
+_BEGIN: Final = "*** Begin Patch"
+_MARKS: Final = (_BEGIN, "*** End Patch", "*** End of File", "@@", "")
 
 
 def hunk_texts(patch: str) -> Iterator[str]:
@@ -40,3 +43,16 @@ def _sides(lines: Sequence[str], at: int, old_count: int, new_count: int) -> Ite
     if (len(old), len(new)) == (old_count, new_count):
         yield "".join(old)
         yield "".join(new)
+
+
+def untold_lines(patch: str, texts: Sequence[str]) -> str:
+    """Return of a patch for `apply_patch` the lines that none of the texts has, such as its files; of others all."""
+    lines = patch.strip().split("\n")
+    if lines[0] != _BEGIN:
+        return patch
+    told = {line for text in texts for line in text.split("\n")}
+    return "\n".join(line for line in lines if line not in _MARKS and not _is_told(line, told))
+
+
+def _is_told(line: str, told: "set[str]") -> bool:
+    return line.removeprefix("@@ ") in told if line.startswith("@@ ") else line[:1] in "+- " and line[1:] in told

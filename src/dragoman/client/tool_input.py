@@ -54,7 +54,8 @@ _WRITTEN_TEXTS: Final = _words(
     "modifiedcontent aiproposedcontent codeedit new"
 )
 # The same, and lists of changes, which are no texts.
-_WRITTEN_NAMES: Final = _WRITTEN_TEXTS | {"edits", "changes"}
+_CHANGE_LISTS: Final = frozenset({"edits", "changes"})
+_WRITTEN_NAMES: Final = _WRITTEN_TEXTS | _CHANGE_LISTS
 # Where something is put: the file is made or replaced.
 _MADE: Final = re.compile(
     r"(new|out|output|dest|destination|save)(path|file|filename|dir|directory|folder)|destination|dest"
@@ -263,9 +264,15 @@ def _says_that_it_changes(name: str, value: object) -> bool:
     )
 
 
-def is_shown_by_diff(key: str, value: object, paths: Sequence[str], texts: Sequence[str]) -> bool:
-    """Return whether a field says nothing that the paths and texts of a diff do not say. A command never does."""
+def is_shown_by_diff(key: str, value: object, paths: Sequence[str], texts: Sequence[str], depth: int = 0) -> bool:
+    """Return whether a field says nothing that the paths and texts of a diff do not say. A command never does.
+
+    A list of edits is shown if each field of each of them is.
+    """
     name = plain_name(key)
+    if isinstance(value, list) and name in _CHANGE_LISTS and depth < _DEPTH:
+        fields = [item.items() if isinstance(item, dict) else [("", item)] for item in value]
+        return all(is_shown_by_diff(str(at), one, paths, texts, depth + 1) for each in fields for at, one in each)
     if value is None or isinstance(value, (bool, int, float)):
         return True
     if is_command_name(name) or not isinstance(value, str):

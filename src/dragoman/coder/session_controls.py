@@ -168,9 +168,9 @@ class SessionControls:
         """Throw the sandbox away; False: there was none."""
         return bool(await self._runtime.with_sandbox(lambda sandbox: sandbox.discard()))
 
-    def tasks(self) -> list[str]:
-        """Return a line for each background command that is known."""
-        return self._runtime.background.lines()
+    def tasks(self) -> str:
+        """Return a list of the background commands that are known, in Markdown; empty: there are none."""
+        return self._runtime.background.listing()
 
     async def stop_task(self, id: str) -> str:
         """End a background command, and return its line. Raises `BadInput` for an unknown id. Waits for its end."""

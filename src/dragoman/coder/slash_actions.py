@@ -187,7 +187,7 @@ async def _tasks(arguments: str, controls: SessionControls) -> str:
             return await controls.stop_task(id.strip())
         except BadInput as error:
             return str(error)
-    return "\n".join(f"- {line}" for line in controls.tasks()) or "Nothing runs in the background."
+    return controls.tasks() or "Nothing runs in the background."
 
 
 async def _option(name: str, value: str, controls: SessionControls) -> tuple[OptionsChanged | None, str]:

@@ -249,7 +249,7 @@ class Toolbox:
             nonlocal decider
             needs = Needs(self._gate.mode, leave=any(act.guarded for act in asked.acts))
             mode, title = self._gate.mode, shown.title
-            options = choices(asked, keeps=self._gate.keeps_rules)
+            options = choices(asked, self.session.cwd, keeps=self._gate.keeps_rules)
             if not self._gate.remembers(asked):
                 options = [option for option in options if option.kind != "allow_always"]
             if self._hooks is not None:
@@ -394,12 +394,15 @@ def scope_of(option_id: str) -> RuleScope:
     return "session"
 
 
-def choices(call: JudgedCall, *, keeps: bool = False) -> list[PermissionOption]:
+def choices(call: JudgedCall, folder: str, *, keeps: bool = False) -> list[PermissionOption]:
     """Return what the user can answer. "Always" says what it covers and for how long; what cannot be read gets none.
 
-    `keeps`: an answer can be kept beyond the session.
+    `folder` is where the session works: of a file in it the path from there is shown, or the answers alone fill half a
+    screen. `keeps`: an answer can be kept beyond the session.
     """
-    rules = " and ".join(f"`{rule.subject}`" for rule in rules_for(call, "allow"))
+    files = {act.subject for act in call.acts if act.is_of_file}
+    subjects = (rule.subject for rule in rules_for(call, "allow"))
+    rules = " and ".join(f"`{_from_folder(one, folder) if one in files else one}`" for one in subjects)
     if not rules or len(rules) > RULE_CHARACTERS or shown_text(rules) != rules or "\n" in rules:
         return [option for option in YES_OR_NO if not option.kind.endswith("_always")]
     found: list[PermissionOption] = []
@@ -412,6 +415,12 @@ def choices(call: JudgedCall, *, keeps: bool = False) -> list[PermissionOption]:
             name = f"{option.name} {rules} {words}"
             found.append(replace(option, option_id=option.option_id + ending, name=name))
     return found
+
+
+def _from_folder(path: str, folder: str) -> str:
+    """Return a path as it is written from a folder that it lies in: `./make`, which is no name of a program."""
+    top = f"{folder.rstrip('/')}/"
+    return f"./{path.removeprefix(top)}" if path.startswith(top) else path
 
 
 _SESSION: Final[tuple[RuleScope, ...]] = ("session",)

@@ -106,6 +106,12 @@ def test_a_reason_that_more_stands_behind_is_said_once() -> None:
     ]
 
 
+def test_a_reason_that_came_before_the_end_of_the_call_is_said_once() -> None:
+    words = ContentItem(Text("Permission denied. The user wrote:\n> not so\n"))
+    shown = told(events.ToolCallUpdate("c", title="Edit", content=[words]), events.ToolCallUpdate("c", status="failed"))
+    assert shown[-1] == StyledText("failed", "Edit: failed")
+
+
 def test_output_of_calls_that_run_together_stands_below_the_title_of_each() -> None:
     def update(id: str, text: str) -> events.ToolCallUpdate:
         return events.ToolCallUpdate(id, title=f"Look {id}", content=[ContentItem(Text(text))])
@@ -123,26 +129,43 @@ def test_output_of_calls_that_run_together_stands_below_the_title_of_each() -> N
     ]
 
 
-def test_what_a_command_prints_in_the_background_is_headed_in_later_turns_too() -> None:
-    teller = EventText()
-    shown = list(teller.render(events.ToolCallUpdate("c", title="make watch", content=[TerminalItem("t1")])))
-    shown += teller.finish()
-    for happened in (
-        chunk("Started."),
-        printed(b"tick 1\n"),
-        printed(b"tick 2\n"),
-        chunk("Done.", "m2"),
-        printed(b"tick 3\n"),
-    ):
-        shown += teller.render(happened)
-    assert [(piece.form, piece.text) for piece in shown if piece.form != "answer"] == [
+def in_background() -> list[events.AnyEvent]:
+    """A call that ends while its terminal prints on."""
+    call = events.ToolCallUpdate("c", title="make watch", content=[TerminalItem("t1")])
+    return [call, printed(b"tick 0\n"), events.ToolCallUpdate("c", status="completed")]
+
+
+def test_what_a_command_prints_in_the_background_does_not_cut_the_answer_into_pieces() -> None:
+    shown = told(*in_background(), chunk("Started"), printed(b"tick 1\n"), chunk(" it.", "m1"), printed(b"tick 2\n"))
+    assert [(piece.form, piece.text) for piece in shown if piece.text] == [
         ("tool", "make watch"),
-        ("tool", "make watch (goes on)"),
-        ("output", "tick 1"),
-        ("output", "tick 2"),
-        ("tool", "make watch (goes on)"),
-        ("output", "tick 3"),
+        ("output", "tick 0"),
+        ("answer", "Started"),
+        ("answer", " it."),
     ]
+
+
+def test_when_it_ends_its_last_lines_are_shown_in_later_turns_too() -> None:
+    teller = EventText()
+    for event in in_background():
+        teller.render(event)
+    teller.finish()
+    shown = [piece for number in range(9) for piece in teller.render(printed(b"tick %d\n" % number))]
+    assert shown == []
+    shown = teller.render(events.TerminalUpdate("t1", exit_status=ExitStatus(exit_code=2)))
+    assert [(piece.form, piece.text) for piece in shown] == [
+        ("tool", "make watch (ended)"),
+        ("output", "(4 more lines)"),
+        *(("output", f"tick {number}") for number in range(4, 9)),
+        ("output", "(exit code 2)"),
+    ]
+
+
+def test_a_terminal_that_has_ended_before_its_call_prints_no_more() -> None:
+    ended = events.TerminalUpdate("t1", exit_status=ExitStatus(exit_code=0))
+    call, first, over = in_background()
+    shown = told(call, first, ended, over, ended)
+    assert [piece.text for piece in shown] == ["make watch", "tick 0"]
 
 
 def test_a_diff_is_shown_once_though_it_is_told_with_every_update() -> None:

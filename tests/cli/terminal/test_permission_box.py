@@ -350,6 +350,24 @@ def test_a_patch_tells_the_texts_of_its_hunks_and_no_others() -> None:
     assert "Input: " in lines_of(content=[longer], raw_input={"new_string": "2"})
 
 
+def test_several_edits_that_the_patch_tells_are_not_shown_twice() -> None:
+    change = Diff([FileChange("modify", "/w/a")], Patch("git_patch", PATCH))
+    told = [{"old_string": "one\ntwo", "new_string": "one\n2", "replace_all": False}, {"old_string": "three"}]
+    assert "Input" not in lines_of(content=[change], raw_input={"path": "/w/a", "edits": told})
+    for untold in ({"old_string": "four"}, {"path": "/w/b"}, {"run": "2"}, "rm", [{"then": "rm"}]):
+        assert "Input:" in lines_of(content=[change], raw_input={"path": "/w/a", "edits": [*told, untold]})
+
+
+def test_of_a_patch_of_the_tool_only_what_the_diff_does_not_tell_is_shown() -> None:
+    change = Diff([FileChange("modify", "/w/a")], Patch("git_patch", PATCH))
+    patch = "*** Begin Patch\n*** Update File: a\n@@ one\n-two\n+2\n three\n*** End Patch"
+    assert 'Input: {"patch": "*** Update File: a"}' in lines_of(content=[change], raw_input={"patch": patch})
+    other = patch.replace("+2", "+2\n+four").replace("three", "three\n@@ five")
+    shown = lines_of(content=[change], raw_input={"patch": other})
+    assert r'"patch": "*** Update File: a\n+four\n@@ five"' in shown
+    assert "Begin Patch" in lines_of(content=[change], raw_input={"patch": f"x\n{patch}"})
+
+
 def test_a_short_new_file_of_a_version_2_agent_can_be_allowed_on_a_small_screen() -> None:
     """Its text stands there once, and its path twice."""
     path = "/home/ada/work/calc/src/calc/new_file.py"

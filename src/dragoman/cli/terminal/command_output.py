@@ -2,6 +2,9 @@
 
 A screen is a display terminal of the agent, or a text in a tool call that grows. Its bytes may be cut anywhere. Output
 is not folded here: a line that was shown is not taken back, so only how far each screen was shown is kept.
+
+A command that goes on behind its call, or behind its turn, is quiet: what a server logs would cut the answer into
+pieces. Its last lines are shown when it ends.
 """
 
 import codecs
@@ -35,7 +38,7 @@ class Outputs:
         if isinstance(event.output, TerminalOutput):
             lines += screen.become_bytes(output_bytes(event.output.data))
         if isinstance(event.exit_status, ExitStatus):
-            lines += screen.end(_ending(event.exit_status))
+            lines += screen.exit(_ending(event.exit_status))
         return lines
 
     def chunk(self, event: TerminalOutputChunk) -> list[str]:
@@ -55,8 +58,21 @@ class Outputs:
         return [line for id in ids if id in self._screens for line in self._screens[id].end("")]
 
     def finish_all(self) -> list[str]:
-        """Return the last lines of every screen."""
-        return self.finish(list(self._screens))
+        """Return the last lines of every screen but those that are quiet."""
+        return self.finish([id for id, screen in self._screens.items() if not screen.is_quiet])
+
+    def hush(self, ids: Iterable[str]) -> None:
+        """Show of these screens, if their commands go on, no more lines until they end."""
+        for id in ids:
+            self._screen(id).hush()
+
+    def is_quiet(self, id: str) -> bool:
+        """Return whether a screen is one whose lines are not shown as they come."""
+        return id in self._screens and self._screens[id].is_quiet
+
+    def keep_quiet_ones(self) -> None:
+        """Forget all screens but those that are quiet."""
+        self._screens = {id: screen for id, screen in self._screens.items() if screen.is_quiet}
 
     def _screen(self, id: str) -> "CommandOutput":
         screen = self._screens.get(id)
@@ -78,6 +94,8 @@ class CommandOutput:
         self._length = 0
         self._start = ""
         self._ended = False
+        self._exited = False
+        self.is_quiet = False
 
     def feed_bytes(self, data: bytes) -> list[str]:
         """Append output, and return the lines to show."""
@@ -93,6 +111,21 @@ class CommandOutput:
         new = text[self._length :] if text.startswith(self._start) else text
         self._start, self._length = text[:LINE_LENGTH], len(text)
         return self._feed(new)
+
+    def exit(self, words: str) -> list[str]:
+        """Return what is left to show of a command that has ended, once; `words` say how it ended."""
+        self._exited = True
+        lines = self.end(words)
+        self.is_quiet = False
+        return lines
+
+    def hush(self) -> None:
+        """Show what comes from now on only at the end, and only the last lines; do nothing where that was."""
+        if not (self._exited or self.is_quiet):
+            self.is_quiet, self._ended = True, False
+            self._shown = LIVE_LINES
+            self._skipped = 0
+            self._later.clear()
 
     def end(self, words: str) -> list[str]:
         """Return what is left to show, once; `words` say how it ended."""

@@ -5,6 +5,7 @@ vocabulary (`ToolCallState`, `CompactionState`); kept here is only what was show
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
@@ -63,6 +64,10 @@ class StyledText(NamedTuple):
     text: str
 
 
+# Lines of a call's output among which the reason of its failure is looked for.
+_REASON_LINES: Final = 20
+
+
 class _ShownCall:
     """A tool call, and what of it was shown."""
 
@@ -71,6 +76,7 @@ class _ShownCall:
         self.title = title(id)
         self.heading = ""  # the title as it was shown last
         self.ended = False  # its end was shown
+        self.outputs: deque[str] = deque(maxlen=_REASON_LINES)  # the last lines of its text, as a reason is written
         self.diffs: set[int] = set()
 
     @property
@@ -116,7 +122,7 @@ class EventText:
         self._compactions: dict[str, CompactionState] = {}
         self._plan = ""
         # The call whose heading or output stands last, by its title, and the titles of the calls of display terminals:
-        # one in the background prints in later turns too.
+        # one in the background ends in a later turn.
         self._printing = ""
         self._terminal_titles: dict[str, str] = {}
         self._streams = {"answer": SanitizingStream(), "thought": SanitizingStream()}
@@ -160,8 +166,10 @@ class EventText:
         self._calls.clear()
         self._asked.clear()
         self._messages.clear()
-        self._outputs = Outputs()
-        self._last = ""
+        # What still prints belongs to a command that outlives the turn.
+        self._outputs.hush(self._terminal_titles)
+        self._outputs.keep_quiet_ones()
+        self._last = self._printing = ""
 
     def _pieces(self, event: events.AnyEvent) -> Iterator[StyledText]:
         match event:
@@ -181,7 +189,9 @@ class EventText:
                 yield from self._headed(call)
                 yield from self._content(call)
             case events.TerminalUpdate():
-                yield from self._lines(self._outputs.update(event), self._terminal_titles.get(event.terminal_id, ""))
+                happens = "ended" if self._outputs.is_quiet(event.terminal_id) else "goes on"
+                titled = self._terminal_titles.get(event.terminal_id, "")
+                yield from self._lines(self._outputs.update(event), titled, happens)
             case events.TerminalOutputChunk():
                 yield from self._lines(self._outputs.chunk(event), self._terminal_titles.get(event.terminal_id, ""))
             case events.PlanUpdate():
@@ -266,6 +276,7 @@ class EventText:
         if call.state.is_final and not call.ended:
             call.ended = True
             pieces += self._lines(self._outputs.finish(self._screens(call)), call.title)
+            self._outputs.hush(item.terminal_id for item in call.state.content if isinstance(item, TerminalItem))
             if call.state.header.status != "completed":
                 pieces = self._failed(call, pieces)
         yield from pieces
@@ -274,11 +285,10 @@ class EventText:
         """Return what is shown of a call that failed, with its reason, which stands there once."""
         reason = failure_reason(call.state.content)
         output = [piece for piece in pieces if piece.form == "output" and _says_something(piece.text)]
-        if any(f" ({title(piece.text)})" == reason for piece in output):
-            if len(output) == 1:
-                pieces = [piece for piece in pieces if piece.form != "output"]
-            else:
-                reason = ""
+        if [f" ({title(piece.text)})" for piece in output] == [reason]:
+            pieces = [piece for piece in pieces if piece.form != "output"]
+        elif any(f" ({line})" == reason for line in call.outputs):
+            reason = ""
         return [*pieces, StyledText("failed", f"{call.title}: {call.state.header.status}{reason}")]
 
     def _headed(self, call: _ShownCall) -> Iterator[StyledText]:
@@ -296,8 +306,9 @@ class EventText:
         for place, item in enumerate(call.state.content):
             match item:
                 case ContentItem() if call.state.header.kind not in _FOR_THE_MODEL:
-                    screen = f"{call.id}/{place}"
-                    yield from self._lines(self._outputs.text(screen, text_of((item.content,))), call.title)
+                    lines = self._outputs.text(f"{call.id}/{place}", text_of((item.content,)))
+                    call.outputs.extend(map(title, lines))
+                    yield from self._lines(lines, call.title)
                 case TerminalItem():
                     self._outputs.follow(item.terminal_id)
                     limits.evict_oldest(self._terminal_titles, REMEMBERED - 1)
@@ -322,12 +333,12 @@ class EventText:
             for place, item in enumerate(call.state.content)
         ]
 
-    def _lines(self, lines: Iterable[str], printing: str = "") -> Iterator[StyledText]:
+    def _lines(self, lines: Iterable[str], printing: str = "", happens: str = "goes on") -> Iterator[StyledText]:
         """Yield lines of output; `printing` is the title of their call, said again where something else came since."""
         for line in lines:
             if printing and printing != self._printing:
                 self._printing = printing
-                yield StyledText("tool", f"{_cut(printing, _AGAIN_LENGTH)} (goes on)")
+                yield StyledText("tool", f"{_cut(printing, _AGAIN_LENGTH)} ({happens})")
             self._last = ""
             yield StyledText("output", line)
 

@@ -36,6 +36,8 @@ LINE_CHARACTERS: Final = 300
 TITLE_CHARACTERS: Final = 4_000
 TEXT_CHARACTERS: Final = 200_000
 PLACES: Final = 500
+# The field of a tool whose patch is shown as a diff.
+_PATCH: Final = "patch"
 # An input that is no longer stands on the line of its label.
 INPUT_CHARACTERS: Final = 60
 
@@ -218,7 +220,7 @@ def _untold_input(call: ToolCallUpdate) -> object:
     diffs = [item for item in call.content or () if isinstance(item, Diff)]
     if not diffs or not isinstance(call.raw_input, dict):
         return call.raw_input
-    from dragoman.client.hunks import hunk_texts
+    from dragoman.client.hunks import hunk_texts, untold_lines
     from dragoman.client.tool_input import is_shown_by_diff
 
     changes = [change for diff in diffs for change in diff.changes if isinstance(change, FileChange)]
@@ -228,8 +230,11 @@ def _untold_input(call: ToolCallUpdate) -> object:
     if sum(map(len, (*texts, *patches))) > TEXT_CHARACTERS or len(call.raw_input) > PLACES:
         return call.raw_input
     texts += [text for patch in patches for text in hunk_texts(patch)]
-    given = call.raw_input.items()
-    return {name: value for name, value in given if not is_shown_by_diff(str(name), value, paths, texts)}
+    given = {
+        name: untold_lines(value, texts) if name == _PATCH and isinstance(value, str) else value
+        for name, value in call.raw_input.items()
+    }
+    return {name: value for name, value in given.items() if not is_shown_by_diff(str(name), value, paths, texts)}
 
 
 def _input(given: object, show: Callable[[str], Iterator[str]]) -> Iterator[str]:

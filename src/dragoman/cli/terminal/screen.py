@@ -172,8 +172,9 @@ class ChatScreen:
             self.recorder.record(event)
         if isinstance(event, UsageChanged):
             self.set_usage(event)
-        elif isinstance(event, Notice) and event.severity != "info":
-            self.say_or_keep(f"! {notice_text(event)}")
+        elif isinstance(event, Notice):
+            mark = "" if event.severity == "info" else "! "
+            self.say_or_keep(f"{mark}{notice_text(event)}")
 
     def say_or_keep(self, line: str) -> None:
         """Show a line: at once in a turn, else above the line that the user writes."""

@@ -18,7 +18,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import UNSET
 
@@ -38,6 +38,9 @@ from dragoman.vocabulary.events import Notice
 MOST_RUNNING: Final = 8
 # Ended ones that are remembered for `bash_output`; the oldest are forgotten first.
 MOST_ENDED: Final = 16
+# Of what a command has printed that runs: its last lines in the list, and characters of each.
+_LISTED_LINES: Final = 3
+_LISTED_LENGTH: Final = 200
 
 _log = logging.getLogger(__name__)
 
@@ -90,6 +93,15 @@ class BackgroundCommand:
     def has_failed(self) -> bool:
         """Whether it has exited otherwise than with code 0."""
         return bool(self._child.exit_code)
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether it was ended on purpose, or by its limit."""
+        return bool(self._cause)
+
+    def last_lines(self, count: int) -> list[str]:
+        """Return the last lines that it has printed, whatever the model has read of them."""
+        return self._output.last_lines(count)
 
     def take_output(self) -> str:
         """Return what was printed since the last time."""
@@ -203,9 +215,15 @@ class BackgroundCommands:
             raise BadInput(f"There is no background command {id!r}; there are: {known}. All end with their session.")
         return found
 
-    def lines(self) -> list[str]:
-        """Return a line for each command that is known: id, status, command."""
-        return [one.line for one in self._commands.values()]
+    def listing(self) -> str:
+        """Return the commands that are known in Markdown: id, status, command, and of one that runs its last lines."""
+        parts: list[str] = []
+        for one in self._commands.values():
+            parts.append(f"- {one.line}")
+            if not one.has_ended and (lines := one.last_lines(_LISTED_LINES)):
+                # A block of code in the list.
+                parts += ["", *(f"      {line[:_LISTED_LENGTH]}" for line in lines), ""]
+        return "\n".join(parts).rstrip("\n")
 
     def take_reports(self) -> list[str]:
         """Return a sentence for each command that has ended and of which the model does not know that."""
@@ -249,9 +267,10 @@ class BackgroundCommands:
             telling.add_done_callback(self._telling.discard)
 
     async def _tell(self, command: BackgroundCommand) -> None:
+        severity: Literal["info", "warning"] = "warning" if command.has_failed and not command.was_stopped else "info"
         with suppress(DragomanError):
             await session_core(self._session).record(
-                Notice("info", f"Background command {command.line}", "\n".join(command.notes) or UNSET)
+                Notice(severity, f"Background command {command.line}", "\n".join(command.notes) or UNSET)
             )
 
 

@@ -15,6 +15,8 @@ from dragoman.host.process import Child
 KEPT_BYTES: Final = 1024 * 1024
 # Output is shown at most this often; a million tiny lines are a few hundred updates.
 SHOW_SECONDS: Final = 0.05
+# Kept for the user, who asks what a command does.
+_LATEST_BYTES: Final = 2048
 
 
 class ShellOutput:
@@ -26,6 +28,7 @@ class ShellOutput:
         self._tail = bytearray()
         self._dropped = 0
         self._fresh = bytearray()
+        self._latest = bytearray()
         self._shown = 0
         self._on_data = on_data
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -39,6 +42,10 @@ class ShellOutput:
         """Return what came since the last time, as far as it is still worth showing."""
         data, self._fresh = bytes(self._fresh), bytearray()
         return data
+
+    def last_lines(self, count: int) -> list[str]:
+        """Return the last lines of the output, also of what was taken."""
+        return without_binary(self._latest.decode("utf-8", "replace")).splitlines()[-count:]
 
     def text(self) -> str:
         """Return the output that is kept; of binary output a sentence."""
@@ -81,6 +88,8 @@ class ShellOutput:
         if len(self._tail) > 2 * half:
             self._dropped += len(self._tail) - half
             del self._tail[:-half]
+        self._latest += data[-_LATEST_BYTES:]
+        del self._latest[:-_LATEST_BYTES]
         # A screen shows the last of a flood, not all of it.
         if self._shown < KEPT_BYTES:
             self._fresh += data[: KEPT_BYTES - self._shown]
