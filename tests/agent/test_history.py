@@ -157,6 +157,20 @@ def test_a_finished_story_needs_no_repair() -> None:
     assert told(events.CommandsChanged([]), events.SessionInfoChanged(title="T")).repairs() == []
 
 
+def test_a_call_that_its_turn_has_left_open_has_failed() -> None:
+    left = events.ToolCallUpdate("left", title="Run", status="in_progress")
+    done = events.ToolCallUpdate("done", title="Run", status="pending")
+    silent = events.ToolCallUpdate("silent", title="Run")
+    ended = events.ToolCallUpdate("done", status="completed")
+    story = told(USER, events.Running(), left, done, silent, ended, END)
+    interrupted = events.ToolCallContentChunk("left", ContentItem(Text("interrupted")))
+    failed = events.ToolCallUpdate("left", status="failed", capabilities=None)
+    repairs = story.repairs()
+    assert repairs == [EventEntry(interrupted), EventEntry(failed)]
+    story.apply(repairs)
+    assert story.repairs() == []
+
+
 def test_a_turn_that_was_cut_off_ends_as_cancelled_with_its_open_calls_failed() -> None:
     story = told(
         USER,

@@ -258,7 +258,7 @@ def test_the_entry_of_the_fleet_says_how_it_runs(tmp_path: Path, monkeypatch: py
     servers = {"mine": mine | {"dialect": "v1"}, "plain": {"command": sys.executable}, "not": {"command": "no-such-x"}}
     (tmp_path / "acp.json").write_text(json.dumps({"servers": servers}))
     agents = registry_agent("mine").agents
-    assert agents[1:] == ((1,), "", True, 2.0, 1, 64, 60.0, True)
-    assert registry_agent("plain").agents[1:] == ((), "", False, 900.0, 3, 64, 60.0, True)
+    assert agents[1:9] == ((1,), "", True, 2.0, 1, 64, 60.0, True)
+    assert registry_agent("plain").agents[1:9] == ((), "", False, 900.0, 3, 64, 60.0, True)
     with pytest.raises(UsageError, match="no-such-x is not installed"):
         registry_agent("not")

@@ -17,7 +17,7 @@ def test_what_is_refused_before_a_start_is_not_started(tmp_path: Path) -> None:
 
     mark = tmp_path / "ran"
     with pytest.raises(StartFailed, match="it has changed"):
-        spawn_source(["touch", str(mark)], cwd=None, env={}, before=refuse)()
+        spawn_source(["touch", str(mark)], cwd=None, env={}, before=refuse)("ada")
     assert not mark.exists()
 
 
@@ -29,7 +29,7 @@ async def test_an_agent_that_fails_at_its_start_hangs_up() -> None:
     async def serve(transport: Transport) -> None:
         raise ZeroDivisionError("at the start")
 
-    client = connect(in_process(serve, failures.append)())
+    client = connect(in_process(serve, failures.append)("ada"))
     async with asyncio.timeout(5):
         with pytest.raises(LinkClosed):
             await client.__aenter__()

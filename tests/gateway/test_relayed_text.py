@@ -25,7 +25,7 @@ class RawAgent:
         self.version = version
         self.sessions = 0
 
-    def open(self) -> Transport:
+    def open(self, principal: str) -> Transport:
         ours, its = memory_pair(4 * PIPE)
         self.processes.append(AnsweringPeer(its, self))
         return ours

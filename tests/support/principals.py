@@ -12,7 +12,7 @@ from dragoman.gateway.token_types import Scope, TokenLimits
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from tests.support.gateway import free_port
-from tests.support.gateway_process import serving
+from tests.support.gateway_process import Serving, serving
 
 WORK: Final[tuple[Scope, ...]] = ("read", "prompt")
 
@@ -41,9 +41,9 @@ class Household:
         return TokenStore(file).make(name, scopes, principal, limits=TokenLimits(**limits))
 
     @asynccontextmanager
-    async def served(self, script: dict[str, object], *more: str) -> AsyncIterator[None]:
-        async with serving(self.home, self.port, script, *more):
-            yield
+    async def served(self, script: dict[str, object], *more: str) -> AsyncIterator[Serving]:
+        async with serving(self.home, self.port, script, *more) as server:
+            yield server
 
     @asynccontextmanager
     async def client(self, token: str, version: int = 2, **more: Any) -> AsyncIterator[Client]:

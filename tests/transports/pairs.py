@@ -19,6 +19,7 @@ from dragoman.transports.child import ChildTransport
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import Faults, MemoryTransport, memory_pair
 from dragoman.transports.stdio import StdioTransport
+from dragoman.transports.unix_socket import UnixSocketTransport
 from tests.support.waiting import until
 
 DEADLINE_SECONDS = 30.0
@@ -153,6 +154,20 @@ class FdPeer:
             os.close(fd)
 
 
+class SocketPeer(FdPeer):
+    """The other end of one socket for both directions."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        super().__init__(end.fileno(), end.fileno())
+
+    async def close_writing(self) -> None:
+        self._end.shutdown(socket.SHUT_WR)
+
+    async def vanish(self) -> None:
+        self._end.close()
+
+
 class MemoryPeer:
     """The other end of a memory pair. A read takes no more than it asked for."""
 
@@ -216,6 +231,13 @@ async def _stdio_socket() -> AsyncIterator[Pair]:
         yield pair
 
 
+@asynccontextmanager
+async def _unix_socket() -> AsyncIterator[Pair]:
+    ours, theirs = socket.socketpair()
+    async with _started(UnixSocketTransport(ours), SocketPeer(theirs)) as pair:
+        yield pair
+
+
 # It gives its stdin and stdout to the test over a socket, keeps none, and lives until the test lets go of it.
 _PUPPET = """
 import os, socket, sys
@@ -264,6 +286,7 @@ PAIRS: dict[str, OpenPair] = {
     "memory-tiny": _memory(100, Faults()),
     "stdio-pipes": _stdio_pipes,
     "stdio-sockets": _stdio_socket,
+    "unix-socket": _unix_socket,
     "child": _child,
 }
 # A peer can end its output and go on reading, and that is no failure. A child that ends its output unasked has failed.

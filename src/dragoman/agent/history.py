@@ -55,6 +55,9 @@ class History:
         self.running = False
         # Terminals that show no exit yet: a command may go on when its turn has ended, and ends with the process.
         self._open_terminals: set[str] = set()
+        # Calls that have not ended. Most end in their turn; one whose handler was left behind at the end of the process
+        # has no further event.
+        self._open_calls: set[str] = set()
         self._state = SessionState()
 
     def __repr__(self) -> str:
@@ -76,6 +79,8 @@ class History:
                 self._state.apply(event)
                 if type(event) is events.TerminalUpdate:
                     self._note_terminal(event)
+                elif type(event) is events.ToolCallUpdate:
+                    self._note_call(event)
                 elif type(event) in _TURN_BEGINS:
                     self.running = True
                 elif type(event) is events.Idle and isinstance(event.stop_reason, str):
@@ -86,6 +91,15 @@ class History:
             self._open_terminals.discard(event.terminal_id)
         else:
             self._open_terminals.add(event.terminal_id)
+
+    def _note_call(self, event: events.ToolCallUpdate) -> None:
+        if event.status in FINAL_STATUSES:
+            self._open_calls.discard(event.tool_call_id)
+        else:
+            call = self._state.tool_call(event.tool_call_id)
+            # Without a status it was never said to run.
+            if call is not None and isinstance(call.status, str) and call.status not in FINAL_STATUSES:
+                self._open_calls.add(event.tool_call_id)
 
     def replay_events(self) -> Iterator[events.AnyEvent]:
         """Yield the events that replay this history, in order of first appearance.
@@ -127,16 +141,19 @@ class History:
         """Return the entries that a session which was cut off still lacks.
 
         The open calls of its turn have failed, the terminals and compactions have ended, and it ends as cancelled. A
-        log that ends between two turns lacks at most the ends of terminals.
+        log that ends between two turns lacks at most the ends of terminals, and of calls whose handler did not end with
+        its turn.
         """
-        if not self.running:
-            return [EventEntry(_end_of(id)) for id in sorted(self._open_terminals) if self._is_open(id)]
         missing: list[events.AnyEvent] = []
+        if not self.running:
+            for call_id in sorted(self._open_calls):
+                missing += _failure_of(call_id)
+            missing += [_end_of(id) for id in sorted(self._open_terminals) if self._is_open(id)]
+            return [EventEntry(event) for event in missing]
         for event in self._state.snapshot():
             match event:
                 case events.ToolCallUpdate(tool_call_id=call_id, status=status) if status not in FINAL_STATUSES:
-                    missing.append(events.ToolCallContentChunk(call_id, ContentItem(Text(INTERRUPTED))))
-                    missing.append(events.ToolCallUpdate(call_id, status="failed", capabilities=None))
+                    missing += _failure_of(call_id)
                 case events.TerminalUpdate(terminal_id=terminal_id) if not event.exit_status:
                     missing.append(_end_of(terminal_id))
                 case events.CompactionUpdate(compaction_id=compaction_id) if is_compacting(event):
@@ -149,6 +166,14 @@ class History:
     def _is_open(self, terminal_id: str) -> bool:
         terminal = self._state.terminal(terminal_id)
         return terminal is not None and not terminal.exit_status
+
+
+def _failure_of(call_id: str) -> list[events.AnyEvent]:
+    """Return the end of a tool call of which it is not known how it ended."""
+    return [
+        events.ToolCallContentChunk(call_id, ContentItem(Text(INTERRUPTED))),
+        events.ToolCallUpdate(call_id, status="failed", capabilities=None),
+    ]
 
 
 def _end_of(terminal_id: str) -> events.TerminalUpdate:

@@ -1,22 +1,32 @@
-"""The agent that `dragoman serve` serves: our own, in this process, or one of the registry, and what is known of its
-stored sessions. Raises `UsageError` for what can be seen to be wrong before a client comes."""
+"""The agent that `dragoman serve` serves: our own, in a process for each principal, or one of the registry, and what is
+known of its stored sessions. Raises `UsageError` for what can be seen to be wrong before a client comes."""
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from dragoman.agent.agent import agent_core, rules_of
 from dragoman.cli import builtin_agent
 from dragoman.cli.home import open_store, read_registry
 from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.errors import UsageError
-from dragoman.gateway.agent_source import PROCESSES, AgentSource, in_process, spawn_source, spoken_in
+from dragoman.gateway.agent_source import PROCESSES, AgentSource, OpenAgent, in_process, spawn_source, spoken_in
 from dragoman.gateway.ceilings import AgentModes
+from dragoman.gateway.logbook import Logbook
+from dragoman.gateway.principal_limits import NO_LIMIT_TABLE, LimitTable
 from dragoman.gateway.session_access import FolderOf
 from dragoman.store.contract import Store, StoreFailed
+from dragoman.transports.contract import Transport
+
+if TYPE_CHECKING:
+    from dragoman.gateway.principal_processes import PrincipalProcesses
 
 
 class ServedAgent(NamedTuple):
@@ -39,10 +49,13 @@ def our_agent(
     arguments: argparse.Namespace,
     private: Sequence[str],
     report: Callable[[Exception], None],
-    open_store: Callable[[], Store] = open_store,
+    open_database: Callable[[], Store] | None = None,
+    limits: LimitTable = NO_LIMIT_TABLE,
+    log: Logbook | None = None,
 ) -> ServedAgent:
-    """Return our own agent, whose sessions are in the store that `open_store` returns. `private`: paths that none of
-    its tools reaches. Tries out what can be confined here."""
+    """Return our own agent: its sessions are files, and each principal has a process of its own, or they are in the
+    store that `open_database` returns. `private`: paths that none of its tools reaches. Tries out what can be confined
+    here."""
     from dragoman.coder.agent import coding_agent
 
     # Its clients know four modes, and none that does not ask.
@@ -55,7 +68,7 @@ def our_agent(
         private=private,
         thinking=arguments.thinking,
     )
-    agent = coding_agent(setup, store=open_store, protocol=arguments.protocol)
+    agent = coding_agent(setup, store=open_database or open_store, protocol=arguments.protocol)
 
     core = agent_core(agent)
 
@@ -67,8 +80,46 @@ def our_agent(
         except StoreFailed:
             return ""
 
-    opened = in_process(partial(agent.serve, trusted=True), report)
-    return ServedAgent(AgentSource(opened, core.versions), folder_of, _our_modes(setup.managed), setup.models.current())
+    if open_database is None:
+        processes = _processes(arguments, private, limits, log)
+        source = AgentSource(processes.open, core.versions, each_principal=True, close=processes.close)
+    else:  # the lease of a node belongs to one process, and so do its sessions
+        source = AgentSource(in_process(partial(agent.serve, trusted=True), report), core.versions)
+    return ServedAgent(source, folder_of, _our_modes(setup.managed), setup.models.current())
+
+
+def _processes(
+    arguments: argparse.Namespace, private: Sequence[str], limits: LimitTable, log: Logbook | None
+) -> "PrincipalProcesses":
+    """Return the processes of our own agent, one for each principal."""
+    from dragoman.cli.principal_agent import AgentOptions
+    from dragoman.gateway.principal_processes import PrincipalProcesses, ProcessSetup
+
+    options = AgentOptions(
+        model=arguments.model,
+        mode=arguments.mode,
+        thinking=arguments.thinking,
+        protocol=arguments.protocol,
+        elephant=arguments.elephant,
+        audit_content=arguments.audit_content,
+        private=list(private),
+    )
+    # -P: a module in the folder we work in is not ours to load, whatever it is called.
+    command = [sys.executable, "-P", "-m", "dragoman.cli.principal_agent"]
+    setup = ProcessSetup(command, msgspec.json.encode(options))
+    return PrincipalProcesses(setup, limits.of, _pass_on_stderr, log)
+
+
+def _connect(connect: Callable[[], Transport], principal: str) -> Transport:
+    """Open a connection to an agent at an address, which learns no principal by it."""
+    return connect()
+
+
+def _pass_on_stderr(data: bytes) -> None:
+    """Write what a process of our own agent has written to our stderr: its warnings, and its log."""
+    with suppress(OSError, ValueError):
+        sys.stderr.buffer.write(data)
+        sys.stderr.buffer.flush()
 
 
 def registry_agent(name: str) -> ServedAgent:
@@ -79,9 +130,12 @@ def registry_agent(name: str) -> ServedAgent:
 
     registry = read_registry(".")
     entry = registry.entry(name).expanded(os.environ)
+    opened: OpenAgent
     if entry.url:
         token = entry.token or (TokenFile(Path(entry.token_file).expanduser()) if entry.token_file else None)
-        opened = remote_opener(entry.url, token, ca_file=os.path.expanduser(entry.ca_file))
+        connect = remote_opener(entry.url, token, ca_file=os.path.expanduser(entry.ca_file))
+
+        opened = partial(_connect, connect)
     elif find_program(entry.command, os.environ) is None:
         raise UsageError(f"{entry.command} is not installed. {entry.install}".strip())
     else:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.cli.errors import CommandError, print_warning
-from dragoman.cli.home import open_store, own_file, own_folders
+from dragoman.cli.home import own_file, own_folders
 from dragoman.cli.served_cluster import served_cluster
 from dragoman.cli.server_output import error_reporter, print_line, print_nothing
 from dragoman.coder.model_registry import DEMO
@@ -166,15 +166,15 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
     _check_home(arguments, tokens)
     limits = server_limits(arguments)
     cluster = served_cluster(arguments)
-    served = _served(arguments, tokens, error_reporter(log), open_store if cluster is None else cluster.open)
+    served = _served(arguments, tokens, log, None if cluster is None else cluster.open)
     return PreparedGateway(arguments, tokens, log, served, limits, issuer, cluster)
 
 
 def _served(
     arguments: argparse.Namespace,
     tokens: "TokenStore",
-    report: "Callable[[Exception], None]",
-    open_sessions: "Callable[[], Store]",
+    log: "Logbook",
+    open_database: "Callable[[], Store] | None",
 ) -> "list[ServedAgent]":
     """Return the agents of the command line; a path of its own has each of several."""
     from dragoman.cli.served_agent import our_agent, registry_agent
@@ -182,7 +182,8 @@ def _served(
     found: list[ServedAgent] = []
     for name in arguments.agent or [OURS]:
         if name == OURS:
-            found.append(our_agent(arguments, _private(arguments, tokens), report, open_sessions))
+            private = _private(arguments, tokens)
+            found.append(our_agent(arguments, private, error_reporter(log), open_database, log=log))
         else:
             found.append(registry_agent(name))
     found = _traced(arguments, found)

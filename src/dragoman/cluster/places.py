@@ -49,7 +49,9 @@ class ClusterPlaces:
         address = socket_address(url, self._path)
         # Not started again by the gateway: the transport comes back by itself, and a node that is gone is not waited
         # for.
-        return AgentSource(lambda: transport_for(address, self._token, ca_file=self._ca_file), _VERSIONS, restarts=0)
+        return AgentSource(
+            lambda principal: transport_for(address, self._token, ca_file=self._ca_file), _VERSIONS, restarts=0
+        )
 
     def history(self) -> AgentSource:
         """Return the agent for sessions whose node is away."""

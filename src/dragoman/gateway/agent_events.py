@@ -138,7 +138,7 @@ class AgentEvents:
         self._monitor.report(error)
 
     def on_closed(self, error: LinkClosed) -> None:
-        self._agent_side.on_link_closed()
+        self._agent_side.on_link_closed(error)
 
     # -- asking one client -------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from dragoman.gateway.ceilings import OPERATOR
 from dragoman.gateway.in_flight import InFlightRequests
 from dragoman.gateway.lenders import Lenders
 from dragoman.gateway.logbook import connection_name
+from dragoman.gateway.principal_limits import LimitEndedAgent
 from dragoman.gateway.shared_session import SharedSession
 from dragoman.link import Link
 from dragoman.vocabulary.asking import R, Request
@@ -81,6 +82,7 @@ class AgentSide:
         self._events = self.make_events()
         self._is_reserved = False  # its process is for one session, which may not be open yet
         self._closing: asyncio.Task[None] | None = None
+        self._closed: Final = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._failures = 0  # in a row; a turn that ends well sets it back
@@ -115,7 +117,7 @@ class AgentSide:
     # -- its process -------------------------------------------------------------------------------------------------
 
     def _start_process(self) -> None:
-        self._gate = ReadGate(self._source.open())
+        self._gate = ReadGate(self._source.open("" if self.origin is None else self.origin.principal))
         self.link = Link(self._gate, self._events, "client", spoken=self._versions, dialect=self._source.dialect)
         self.state = ProcessState.RUNNING
         self.process_number += 1
@@ -397,17 +399,22 @@ class AgentSide:
         self.state = ProcessState.CLOSED
         self._end_sessions()
         self.pool.remove(self)
+        self._closed.set()
 
-    def on_link_closed(self) -> None:
-        """Note that nothing more comes from its process."""
-        if self._is_over:
-            self._end_sessions()
-        elif self.state is ProcessState.RUNNING:
-            self._on_death()
+    async def wait_until_closed(self) -> None:
+        """Wait until it is closed, where `is_closed` says that it is or is about to be: then its sessions can be opened
+        by another one."""
+        await self._closed.wait()
 
-    def _on_death(self) -> None:
-        """End the turns of a process that has ended by itself with an error. Its sessions stay, where another process
-        can open them."""
+    def on_link_closed(self, error: LinkClosed) -> None:
+        """Note that nothing more comes from its process; `error` says why."""
+        # One that is closed on purpose has its sessions until its process has released them (`close`).
+        if self.state is ProcessState.RUNNING:
+            self._on_death(str(error) if isinstance(error, LimitEndedAgent) else GONE)
+
+    def _on_death(self, why: str) -> None:
+        """End the turns of a process that has ended by itself with the error `why`. Its sessions stay, where another
+        process can open them."""
         self.state = ProcessState.STOPPED
         # Their replies will never come: the link fails each of them with `LinkClosed`.
         self.in_flight.clear()
@@ -418,7 +425,7 @@ class AgentSide:
         self._monitor.log.error("agent_died", connection=self._name, seconds=seconds, failures=self._failures)
         for shared in list(self.sessions.values()):
             if self.can_reopen and not self.is_spent:
-                shared.interrupt(GONE)
+                shared.interrupt(why)
             else:
                 self._end_session(shared)
 

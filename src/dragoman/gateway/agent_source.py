@@ -1,11 +1,12 @@
-"""Where the gateway's agents come from: a task in this process, a program of this machine, or an address.
+"""Where the gateway's agents come from: a task in this process, a process for each principal (`principal_processes`), a
+program of this machine, or an address.
 
 `AgentSource` is all that the gateway knows of the agent it serves; it is made by the command line. How many processes
 run and when they are stopped is decided by `agent_side` and `agent_pool` within its bounds.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dragoman import limits
@@ -19,6 +20,14 @@ _PIPE_BYTES: Final = 4 * limits.READ_BYTES
 PROCESSES: Final = 64
 
 
+# Returns a transport to a fresh agent for a principal (empty: for no one of them).
+OpenAgent = Callable[[str], Transport]
+
+
+async def _close_nothing() -> None:
+    """Default `close` of a source: nothing is left of it when its transports are closed."""
+
+
 class AgentSource(NamedTuple):
     """Where agents come from: a transport to a fresh one, and the versions it is known to speak.
 
@@ -30,9 +39,11 @@ class AgentSource(NamedTuple):
     - `most`: so many run at once; 0: as many as there are connections.
     - `start_seconds`: how long its reply to `initialize` may take, at most `limits.START_SECONDS`; 0: exactly that.
     - `renames`: clients know its sessions by ids of ours, because each of its processes may count its own.
+    - `each_principal`: all agents of a principal are in one process.
+    - `close` is called when the server stops and every transport is closed.
     """
 
-    open: Callable[[], Transport]
+    open: OpenAgent
     versions: tuple[int, ...] = SPOKEN
     dialect: str = ""
     each_session: bool = False
@@ -41,6 +52,8 @@ class AgentSource(NamedTuple):
     most: int = 0
     start_seconds: float = 0.0
     renames: bool = False
+    each_principal: bool = False
+    close: Callable[[], Awaitable[None]] = _close_nothing
 
     def versions_for(self, version: int) -> tuple[int, ...]:
         """Return the versions to offer to the agent of a client that asked for `version`; empty: all that we speak."""
@@ -49,7 +62,7 @@ class AgentSource(NamedTuple):
 
 def in_process(
     serve: Callable[[Transport], Coroutine[Any, Any, None]], report: Callable[[Exception], None]
-) -> Callable[[], Transport]:
+) -> OpenAgent:
     """Return a function that opens a transport to an agent in this process: each gets a task that runs `serve`, such
     as `Agent.serve`, with the other end. `report` is called with an exception of that task."""
     tasks: set[asyncio.Task[None]] = set()
@@ -61,7 +74,7 @@ def in_process(
         if isinstance(error, Exception):
             report(error)
 
-    def open_transport() -> Transport:
+    def open_transport(principal: str) -> Transport:
         # Bounded as a pipe is, so that an agent in this process waits for slow readers like any other.
         ours, its = memory_pair(_PIPE_BYTES)
         task = asyncio.get_running_loop().create_task(_serve_and_close(serve, its))
@@ -88,13 +101,13 @@ def spawn_source(
     cwd: str | None,
     env: Mapping[str, str],
     before: Callable[[], object] = lambda: None,
-) -> Callable[[], Transport]:
+) -> OpenAgent:
     """Return a function that starts the program, as a transport. It calls `before` first, which may raise."""
     from dragoman.transports.child import ChildTransport
 
     # `before` is for what can change between two starts: a project's files, for instance.
 
-    def open_transport() -> Transport:
+    def open_transport(principal: str) -> Transport:
         before()
         return ChildTransport.spawn(command, cwd=cwd, env=env)
 

@@ -116,6 +116,7 @@ class Hub:
         log.info("stopped", interrupted=len(interrupted))
         # Agents before clients: a turn that did not end is ended by its agent's end, and clients get that event too.
         await self.agents.close()
+        await self.agents.source.close()
         await self.connections.drain()
         await self.connections.close_all()
         await self._background.wait()

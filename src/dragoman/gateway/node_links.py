@@ -18,7 +18,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from dragoman.errors import DragomanError, RequestFailed
+from dragoman.errors import DragomanError, LinkClosed, RequestFailed
 from dragoman.gateway.agent_events import AgentEvents
 from dragoman.gateway.agent_side import AgentSide
 from dragoman.gateway.agent_source import AgentSource
@@ -137,7 +137,7 @@ class NodeAgentSide(AgentSide):
                 self.link.send_notification_now(ExtensionNote(LEAVE, {"sessionId": shared.agent_id}))
             self.remove_session(shared)
 
-    def on_link_closed(self) -> None:
+    def on_link_closed(self, error: LinkClosed) -> None:
         """End its sessions: whether the node has done what it was asked last is not known here."""
         self.lose()
         # For good: the next client that needs the node finds out where the session is then.

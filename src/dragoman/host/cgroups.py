@@ -42,11 +42,11 @@ class CommandGroup:
         group = cls(path, wanted)
         try:
             os.mkdir(path, 0o755)
-            group._write("memory.max", str(wanted.memory or "max"))
-            group._write("pids.max", str(wanted.processes or "max"))
+            group.write("memory.max", str(wanted.memory or "max"))
+            group.write("pids.max", str(wanted.processes or "max"))
             with suppress(OSError):  # a machine without swap has no such file
-                group._write("memory.swap.max", "0")
-            group._write("memory.oom.group", "1")  # all of it or nothing: half a command is of no use
+                group.write("memory.swap.max", "0")
+            group.write("memory.oom.group", "1")  # all of it or nothing: half a command is of no use
         except OSError:
             group.close()
             return None
@@ -62,20 +62,25 @@ class CommandGroup:
         """The file into which a process writes its number to be in the group."""
         return os.path.join(self.path, "cgroup.procs")
 
+    def has_run_out(self) -> bool:
+        """Return whether the kernel has ended a process of it for want of memory."""
+        return self._count("memory.events", "oom_kill") > 0
+
     def excess(self) -> str | None:
         """Return which limit was met, in a sentence; None if none was."""
-        if self._count("memory.events", "oom_kill"):
+        if self.has_run_out():
             return too_much_memory(self._wanted)
         return too_many_processes(self._wanted) if self._count("pids.events", "max") else None
 
     def close(self) -> None:
         """End what is left in it and take it away; what the kernel still holds is taken away by the next (`sweep`)."""
         with suppress(OSError):
-            self._write("cgroup.kill", "1")
+            self.write("cgroup.kill", "1")
         with suppress(OSError):
             os.rmdir(self.path)
 
-    def _write(self, name: str, value: str) -> None:
+    def write(self, name: str, value: str) -> None:
+        """Write into a file of the group. Raises `OSError`."""
         fd = os.open(os.path.join(self.path, name), os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             os.write(fd, value.encode())
@@ -137,7 +142,15 @@ def sweep(parent: str) -> None:
             pid = name.removeprefix(_PREFIX).partition("-")[0]
             if name.startswith(_PREFIX) and pid.isdecimal() and (pid == str(os.getpid()) or not _lives(pid)):
                 with suppress(OSError):  # a process is in it
-                    os.rmdir(os.path.join(parent, name))
+                    _remove(os.path.join(parent, name))
+
+
+def _remove(group: str) -> None:
+    """Take a group away, with the empty groups in it (`shared_group`)."""
+    for inner in os.scandir(group):
+        if inner.is_dir(follow_symlinks=False):
+            os.rmdir(inner.path)
+    os.rmdir(group)
 
 
 def _lives(pid: str) -> bool:

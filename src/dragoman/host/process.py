@@ -47,12 +47,16 @@ class Child:
         env: Mapping[str, str],
         on_stderr: Callable[[bytes], None] | None = None,
         mark: str | None = None,
+        passed: Sequence[int] = (),
     ) -> Self:
-        """Start `argv` (no shell) in `cwd` with exactly `env` and the mark of `process_tree`. Raises `StartFailed`."""
+        """Start `argv` (no shell) in `cwd` with exactly `env` and the mark of `process_tree`. Raises `StartFailed`.
+
+        `passed` are descriptors that the child gets under the same numbers; they stay open here too.
+        """
         if not argv:
             raise UsageError("A command needs at least the name of a program.")
         mark = mark or new_mark()
-        popen, pipes = _spawn(argv, os.fspath(cwd), marked(dict(env), mark))
+        popen, pipes = _spawn(argv, os.fspath(cwd), marked(dict(env), mark), passed)
         _log.debug("started %s as process %d", os.path.basename(argv[0]), popen.pid)
         return cls(argv[0], popen, pipes, Tree(popen.pid, mark), on_stderr)
 
@@ -226,7 +230,9 @@ class _Pipes(NamedTuple):
     stderr: int
 
 
-def _spawn(argv: Sequence[str], cwd: str, env: dict[str, str]) -> "tuple[subprocess.Popen[bytes], _Pipes]":
+def _spawn(
+    argv: Sequence[str], cwd: str, env: dict[str, str], passed: Sequence[int]
+) -> "tuple[subprocess.Popen[bytes], _Pipes]":
     fds: list[int] = []
     try:
         for _ in range(3):
@@ -241,6 +247,7 @@ def _spawn(argv: Sequence[str], cwd: str, env: dict[str, str]) -> "tuple[subproc
             env=env,
             start_new_session=True,
             close_fds=True,
+            pass_fds=passed,
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         for fd in fds:

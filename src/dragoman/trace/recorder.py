@@ -104,11 +104,12 @@ class TracedTransport:
         self._receiver.connection_lost(error)
 
 
-def traced_opener(writer: TraceWriter, opened: Callable[[], Transport]) -> Callable[[], Transport]:
-    """Return a function that opens a transport to an agent, as `opened` does, each a connection of the trace."""
+def traced_opener(writer: TraceWriter, opened: Callable[[str], Transport]) -> Callable[[str], Transport]:
+    """Return a function that opens a transport to the agent of a principal, as `opened` does, each a connection of the
+    trace."""
 
-    def open_transport() -> Transport:
-        transport = opened()
+    def open_transport(principal: str) -> Transport:
+        transport = opened(principal)
         return TracedTransport(transport, writer.connect(), TO_CLIENT)
 
     return open_transport
