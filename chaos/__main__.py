@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from chaos import network
+from chaos import campaign, network, scenarios
+from chaos.scenarios import SCENARIOS
 
 LEASE: Final = 2.0
 
@@ -24,22 +25,35 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=0, help="end after so many")
     parser.add_argument("--lease", type=float, default=LEASE, help=f"of each node, in seconds; {LEASE:g}, if not given")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
+    parser.add_argument("--scenario", choices=SCENARIOS, help="play this one in place of a campaign")
+    parser.add_argument("--broken", action="store_true", help="with nodes that are broken as the scenario is named")
     options = parser.parse_args()
+    if options.broken and not options.scenario:
+        parser.error("--broken goes with --scenario")
     lacking = network.missing()
     if lacking:
         print(f"chaos: {lacking}", file=sys.stderr)
         return 2
     network.enter([sys.executable, "-m", "chaos", *sys.argv[1:]])
-    seed = random.randrange(1 << 30) if options.seed is None else options.seed
-    print(f"seed {seed}, leases of {options.lease:g} s", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     folder.chmod(0o755)
+    if options.scenario:
+        return asyncio.run(played(folder, options))
+    seed = random.randrange(1 << 30) if options.seed is None else options.seed
+    print(f"seed {seed}, leases of {options.lease:g} s", flush=True)
     return asyncio.run(report(folder, seed, options))
 
 
-async def report(folder: Path, seed: int, options: argparse.Namespace) -> int:
-    from chaos import campaign
+async def played(folder: Path, options: argparse.Namespace) -> int:
+    found = await scenarios.play(folder, options.scenario, is_broken=options.broken)
+    for violation in found:
+        print(violation)
+    print(f"{options.scenario}: {len(found)} violations")
+    shutil.rmtree(folder, ignore_errors=True)
+    return 1 if found else 0
 
+
+async def report(folder: Path, seed: int, options: argparse.Namespace) -> int:
     outcome = await campaign.run(
         folder,
         seconds=options.seconds,

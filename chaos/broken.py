@@ -47,7 +47,7 @@ _BEATS: Final = "dragoman_beats"
 
 def write_without_fence() -> None:
     """Let any node append to any log, behind whatever is there."""
-    group_commit._APPEND = _NAIVE_APPEND  # type: ignore[misc]
+    _put(group_commit, _APPEND=_NAIVE_APPEND)
 
 
 def lease_by_advisory_lock() -> None:
@@ -70,11 +70,10 @@ def lease_by_advisory_lock() -> None:
         lease._connection.drop()
         return False
 
-    NodeLease.acquire = acquire  # type: ignore[method-assign]
-    NodeLease._renew = renew  # type: ignore[method-assign]
+    _put(NodeLease, acquire=acquire, _renew=renew)
     for module, names in ((ownership, ("_LOOK", "_COUNT_ON")), (nodes, ("_NODES", "_PLACE"))):
         for name in names:
-            setattr(module, name, _by_lock(getattr(module, name)))
+            _put(module, **{name: _by_lock(getattr(module, name))})
 
 
 def _by_lock(statement: str) -> str:
@@ -94,8 +93,7 @@ async def _lock(lease: NodeLease) -> None:
 
 def leave_agents_alone() -> None:
     """Tell the watchdog nothing."""
-    watchdog.Watchdog.renew = lambda *_: None  # type: ignore[method-assign, assignment]
-    watchdog.Watchdog.say_lost = lambda *_: None  # type: ignore[method-assign, assignment]
+    _put(watchdog.Watchdog, renew=lambda *_: None, say_lost=lambda *_: None)
 
 
 def believe_notifications() -> None:
@@ -149,13 +147,18 @@ def believe_notifications() -> None:
         _tasks.add(task)
         await start(cluster_member)
 
-    ownership.look = look_by_ear
-    ownership._COUNT_ON = "UPDATE dragoman.node SET incarnation = incarnation + 1 WHERE id = $1 AND incarnation = $2"  # type: ignore[misc]
-    member.find_place, member.list_nodes = find_by_ear, list_by_ear
-    member.ClusterMember.start = begin  # type: ignore[method-assign]
+    _put(ownership, look=look_by_ear, _COUNT_ON=ownership._COUNT_ON.partition("AND expires")[0])
+    _put(member, find_place=find_by_ear, list_nodes=list_by_ear)
+    _put(member.ClusterMember, start=begin)
     # Of its own end it would be told.
-    NodeLease._renew = renew  # type: ignore[method-assign]
-    NodeLease.lose = lambda lease: None  # type: ignore[method-assign]
+    _put(NodeLease, _renew=renew, lose=lambda lease: None)
+
+
+def _put(place: object, **values: object) -> None:
+    """Put other values in the place of what a class or a module has."""
+    for name, value in values.items():
+        assert hasattr(place, name)
+        setattr(place, name, value)
 
 
 # The loop itself has no lasting reference to a task.

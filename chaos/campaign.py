@@ -71,12 +71,20 @@ class Campaign:
     """Machines under load. Entered, it runs; what it has shown is read by `history`, when the load has ended."""
 
     def __init__(
-        self, machines: Machines, *, sessions: int = 6, words: int = 5, acts: int = 15, prompts: int = 20
+        self,
+        machines: Machines,
+        *,
+        sessions: int = 6,
+        words: int = 5,
+        acts: int = 15,
+        prompts: int = 20,
+        is_watched: bool = True,
     ) -> None:
         self.machines: Final = machines
         self.prompters: list[Prompter] = []
         self.watchers: list[Watcher] = []
         self._sessions: Final = sessions
+        self._is_watched: Final = is_watched
         self._turn: Final = {"words": words, "acts": acts, "prompts": prompts}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -91,8 +99,9 @@ class Campaign:
             for number in range(self._sessions):
                 prompter = Prompter(number, nodes, self.machines.work, **self._turn)
                 self.prompters.append(prompter)
-                self.watchers.append(Watcher(prompter, nodes, self.machines.work))
-            self._tasks = [asyncio.create_task(one.run()) for one in (*self.prompters, *self.watchers)]
+                if self._is_watched:
+                    self.watchers.append(Watcher(prompter, nodes, self.machines.work))
+            self._tasks = [asyncio.create_task(one.run()) for one in self._clients]
             await self.served(time.monotonic())
             yield
         finally:
@@ -110,7 +119,7 @@ class Campaign:
 
     async def end(self) -> None:
         """End the load: every prompt that runs ends, as it may."""
-        for one in (*self.prompters, *self.watchers):
+        for one in self._clients:
             one.is_stopping = True
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=_STUCK_SECONDS)
@@ -121,16 +130,22 @@ class Campaign:
     async def history(self) -> History:
         """Return what is left behind: from the database, the acts, and the clients."""
         views: dict[str, list[Piece]] = {}
-        for one in (*self.prompters, *self.watchers):
+        for one in self._clients:
             for name, shown in one.views.items():
                 views.setdefault(name, []).extend(piece for view in shown for piece in view.pieces)
         ended = {operation: end for one in self.prompters for operation, end in one.ended.items()}
         return History(await self._logs(), self.machines.acts.read(), views, ended)
 
+    @property
+    def _clients(self) -> list[Prompter | Watcher]:
+        return [*self.prompters, *self.watchers]
+
     async def _logs(self) -> dict[str, Log]:
         connection = await self.machines.pair.primary.connect()
         try:
             rows: dict[str, list[Row]] = {}
+            # Of one moment: a turn that was left may still write.
+            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
             for row in await connection.fetch(_ROWS):
                 agent, user = _words(row["kind"], row["body"])
                 rows.setdefault(row["session"], []).append(Row(row["sequence"], row["fence"], agent, user))

@@ -41,7 +41,7 @@ class Log(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What one client was shown of a session without a gap that it was told of. `is_first`: from the log's beginning."""
+    """What one client was shown of a session, without a gap that it was told of. `is_first`: from the log's start."""
 
     text: str
     is_first: bool
@@ -67,8 +67,8 @@ def violations(history: History) -> Iterator[str]:
     for name, pieces in history.views.items():
         yield from _view_violations(name, history.logs.get(name), pieces)
     for operation, (name, word) in history.ended.items():
-        log = history.logs.get(name)
-        if log is None or operation not in log.fences() or word not in log.text.split():
+        found = history.logs.get(name)
+        if found is None or operation not in found.fences() or word not in found.text.split():
             yield f"{name}: the end of {operation} was told, and the log does not have all of it"
 
 

@@ -1,7 +1,7 @@
 """The database of a campaign: a primary and a synchronous standby, each on a machine of its own, and a pooler.
 
-A server is one process tree that the campaign starts, so it can be killed as a whole. After a promotion the other one is
-made anew from it, as a standby: what a failed primary has beyond its standby was told to no client, and goes.
+A server is one process tree that the campaign starts, so it can be killed as a whole. After a promotion the other one
+is made anew from it, as a standby: what a failed primary has beyond its standby was told to no client, and goes.
 """
 
 import asyncio
@@ -40,6 +40,7 @@ _SETTINGS: Final = {
     "tcp_keepalives_idle": "2",
     "tcp_keepalives_interval": "1",
     "tcp_keepalives_count": "2",
+    "tcp_user_timeout": "4s",
     "wal_receiver_timeout": "3s",
     "wal_sender_timeout": "3s",
     "wal_retrieve_retry_interval": "200ms",

@@ -175,6 +175,11 @@ class Prompter:
     def __repr__(self) -> str:
         return f"<Prompter {self.number} {self.name} ended={len(self.ended)} outages={len(self.outages)}>"
 
+    @property
+    def words(self) -> list[str]:
+        """The words that the newest view of the session has."""
+        return self._view.pieces[-1].text.split()
+
     async def run(self) -> None:
         """Prompt until `is_stopping`."""
         for count in itertools.count():

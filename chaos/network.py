@@ -28,12 +28,11 @@ def missing() -> str:
     return f"these programs are not installed: {', '.join(lacking)}" if lacking else ""
 
 
-def enter(command: Sequence[str]) -> bool:
-    """Become `command` in namespaces of its own (network and mounts); return True if this process is in them already."""
-    if os.environ.get(_ENTERED):
-        return True
-    words = ["unshare", "--net", "--mount", "--", *command]
-    os.execvpe(words[0], words, {**os.environ, _ENTERED: "1"})
+def enter(command: Sequence[str]) -> None:
+    """Become `command` in namespaces of its own, of network and mounts, unless this process is in them already."""
+    if not os.environ.get(_ENTERED):
+        words = ["unshare", "--net", "--mount", "--", *command]
+        os.execvpe(words[0], words, {**os.environ, _ENTERED: "1"})
 
 
 class Machine:

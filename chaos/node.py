@@ -48,7 +48,7 @@ def program(arguments: list[str]) -> int:
 
         VARIANTS[arguments[1]]()
         arguments = arguments[2:]
-    script.ScriptModel.respond = respond  # type: ignore[method-assign]
+    script.ScriptModel.respond = respond  # type: ignore[method-assign, assignment]
     return main(arguments)
 
 

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from dragoman.store.postgres.store import PostgresStore
@@ -67,3 +68,18 @@ async def test_sessions_are_written_and_read_through_a_pooler(url: str) -> None:
     await write(log, note(20))
     assert await numbers_in(log.read()) == list(range(21))
     await reading.close()
+
+
+async def test_what_a_killed_process_has_prepared_keeps_no_other_from_beginning(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both begin to count the names of their statements.
+    monkeypatch.setattr("asyncpg.connection._uid", 0)
+    other = await asyncpg.connect(url)
+    await other.fetchval("SELECT pg_backend_pid()")
+    other.terminate()
+    monkeypatch.setattr("asyncpg.connection._uid", 0)
+    store = PostgresStore(url)
+    await write(await store.create(meta("a")), note(1))
+    assert await listed(store) == ["a"]
+    await store.close()

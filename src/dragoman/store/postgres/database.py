@@ -1,7 +1,8 @@
 """The connections to one database: a few that are shared, and failures in the words of the store's contract.
 
 Every piece of work is one transaction, so that a pooler which lends a server for one transaction may stand between.
-Whether one does is found out: its process number is not the server's. Statements are not prepared by name then.
+Whether one does is found out: its process number is not the server's. Statements are not prepared by name then, nor
+before that is known: a name that a killed process has left at such a server could not be given again.
 
 What a process holds in the database when it is paused would keep others waiting, so every transaction of several
 statements has a bound on the time between two of them, which the server enforces.
@@ -48,7 +49,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self._url: Final = check_url(url)
         self._pool: Pool | None = None
-        self._settings = dict(_SETTINGS)
+        self._settings = {**_SETTINGS, "statement_cache_size": 0}
         # One at a time: the tables are made, and the pooler found out, by the first.
         self._opening = asyncio.Lock()
         self._is_closed = False
@@ -103,8 +104,8 @@ class Database:
                 try:
                     await migrate(connection)
                     # A pooler has a number of its own, and the statement is answered by the server behind it.
-                    if connection.get_server_pid() != await connection.fetchval("SELECT pg_backend_pid()"):
-                        self._settings["statement_cache_size"] = 0
+                    if connection.get_server_pid() == await connection.fetchval("SELECT pg_backend_pid()"):
+                        del self._settings["statement_cache_size"]
                 finally:
                     with suppress(Exception):
                         await connection.close(timeout=_CLOSE_SECONDS)
