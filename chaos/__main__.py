@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600.0, help="how long faults are injected; 600, if not given")
     parser.add_argument("--seed", type=int, help="choose the same faults as a campaign that has printed this number")
     parser.add_argument("--faults", type=int, default=0, help="end after so many")
+    parser.add_argument("--sessions", type=int, default=6, help="worked on at the same time; 6, if not given")
     parser.add_argument("--lease", type=float, default=LEASE, help=f"of each node, in seconds; {LEASE:g}, if not given")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
     parser.add_argument("--scenario", choices=SCENARIOS, help="play this one in place of a campaign")
@@ -59,6 +60,7 @@ async def report(folder: Path, seed: int, options: argparse.Namespace) -> int:
         seconds=options.seconds,
         seed=seed,
         lease=options.lease,
+        sessions=options.sessions,
         faults=options.faults,
         say=lambda line: print(line, flush=True),
     )

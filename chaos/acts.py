@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 # The session's folder, the operation, the number of the act; every `PAUSE` seconds, as long as the count says. The
-# pause is the shell's own: a process for each would cost more than the rest of a campaign.
+# pause is the shell's own: a process for each would cost more than the rest of a campaign. It prints nothing: output
+# goes into the log, where the fence would end a turn that only the freezing of its processes can end in time.
 PAUSE: Final = 0.1
 _PROGRAM: Final = """\
 exec 9<> <(:)
 for ((n = 1; n <= $2; n++)); do
     echo "${PWD##*/} $1 $n $$" >> FILE
-    echo "act $n"
     read -r -t PAUSE -u 9
 done
 exit 0

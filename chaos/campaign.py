@@ -105,7 +105,7 @@ class Campaign:
             await self.served(time.monotonic())
             yield
         finally:
-            await self.end()
+            await self.end(0)
             await self.machines.close()
 
     async def served(self, since: float) -> None:
@@ -117,12 +117,12 @@ class Campaign:
                         task.result()  # a mistake of ours
                 await asyncio.sleep(0.05)
 
-    async def end(self) -> None:
-        """End the load: every prompt that runs ends, as it may."""
+    async def end(self, patience: float = _STUCK_SECONDS) -> None:
+        """End the load. Prompts that run may end for so long."""
         for one in self._clients:
             one.is_stopping = True
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=_STUCK_SECONDS)
+            _, late = await asyncio.wait(self._tasks, timeout=patience)
             for task in late:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -167,12 +167,13 @@ async def run(
     seed: int,
     lease: float,
     faults: int = 0,
+    sessions: int = 6,
     installed: Path | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
     """Run a campaign for so long, or until there were so many faults."""
     machines = Machines(folder, lease=lease, installed=installed)
-    campaign, nemesis, counts = Campaign(machines), Nemesis(machines, seed), Counter[str]()
+    campaign, nemesis, counts = Campaign(machines, sessions=sessions), Nemesis(machines, seed), Counter[str]()
     began, stuck = time.monotonic(), ""
     async with campaign.running():
         while time.monotonic() - began < seconds and not (faults and counts.total() >= faults):

@@ -42,18 +42,18 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "no-fence": Scenario(1, 150, 0, lambda all: all.proxy.hold(), lambda all: all.proxy.release()),
     # The database ends its connections, and it makes no new ones; its agents go on.
     "advisory-lock": Scenario(
-        *(0, 5, 150),
+        *(0, 5, 200),
         lambda all: all.nodes["a"].machine.cut(),
         lambda all: all.nodes["a"].machine.heal(),
     ),
     # It stands still, while its agents go on.
     "no-freeze": Scenario(
-        *(0, 5, 120),
+        *(0, 5, 200),
         lambda all: all.nodes["a"].signal(signal.SIGSTOP),
         lambda all: all.nodes["a"].signal(signal.SIGCONT),
     ),
     # Nothing happens to it; but behind the pooler of the next node no notification arrives.
-    "notify": Scenario(1, 5, 120, _nothing, _nothing),
+    "notify": Scenario(1, 5, 200, _nothing, _nothing),
 }
 
 
@@ -72,7 +72,7 @@ async def play(folder: Path, name: str, *, is_broken: bool) -> list[str]:
         await _working(machines, prompter, scenario, before)
         scenario.heal(machines)
         await asyncio.sleep(_AFTER_SECONDS)
-        await campaign.end()
+        await campaign.end(0)
         return list(violations(await campaign.history()))
 
 
