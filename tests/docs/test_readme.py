@@ -295,6 +295,13 @@ def test_the_larger_agent_reviews_and_remembers(project: Path, monkeypatch: pyte
     assert again == "long.py: 1 long lines\n"
 
 
+def test_the_agent_of_the_tutorial_keeps_its_list_and_its_client_finds_it_again(project: Path) -> None:
+    agent = f"python {ROOT}/examples/todo_agent.py"
+    shown = run(f"python {ROOT}/examples/todo_client.py . {agent}", project)
+    assert shown == "(a tool call has ended)\nSaved to TODO.md.\n- fix the bug\n- rest\n- write the tests\n"
+    assert (project / "TODO.md").read_text() == "- fix the bug\n- write the tests\n"
+
+
 def test_the_test_of_an_agent_passes(project: Path) -> None:
     assert "1 passed" in run("python -m pytest -q -p no:cacheprovider -n 0 examples/test_agent.py", ROOT)
 
