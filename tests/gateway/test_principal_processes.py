@@ -4,13 +4,20 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from dragoman.cli.main import command_line
+from dragoman.cli.principal_options import limit_table
 from dragoman.client.client import Client
-from dragoman.vocabulary.events import AnyEvent, Idle
+from dragoman.errors import RequestFailed
+from dragoman.gateway.principal_limits import PrincipalLimits
+from dragoman.gateway.token_types import SCOPES
+from dragoman.vocabulary.events import AnyEvent
+from tests.support.command import call
 from tests.support.gateway import http_client
 from tests.support.gateway_process import Serving, words
 from tests.support.principals import Household, bash, calling
@@ -83,9 +90,9 @@ async def test_a_session_goes_on_in_a_new_process_when_its_own_was_killed(tmp_pa
         await anext(events)
         _, process = await started(server)
         os.kill(process, signal.SIGKILL)
-        end = [event async for event in events][-1]
-        assert isinstance(end, Idle)
-        assert end.stop_reason == "error"
+        with pytest.raises(RequestFailed, match="The agent is gone"):
+            async for _ in events:
+                pass
         assert (await session.ask("again")).text == "word " * 5
         principal, other = await started(server)
         assert (principal, other == process) == ("ada", False)
@@ -134,3 +141,50 @@ def lines_below(pid: int) -> list[bytes]:
     with suppress(OSError):
         return [Path(f"/proc/{child}/cmdline").read_bytes() for child in children_of(pid)]
     return []
+
+
+async def test_an_agent_whose_principal_uses_too_much_memory_is_ended_with_the_reason(tmp_path: Path) -> None:
+    """With what it has started: here a command of the session. Another principal has a limit of its own."""
+    house = Household(tmp_path)
+    ada = house.token("ada", SCOPES)
+    (tmp_path / "home").mkdir(exist_ok=True)
+    (tmp_path / "home" / "config.toml").write_text('[principals.ada]\nmemory = "150MiB"\n')
+    hungry = bash(f"{sys.executable} -c 'import time; x = b\"x\" * (300 << 20); time.sleep(600)'")
+    async with house.served(calling(hungry), "--mode", "full-access"), house.client(ada) as client:
+        session = await client.new_session(tmp_path)
+        with pytest.raises(RequestFailed, match="The agent was ended: this principal may have at most 150 MiB"):
+            await session.ask("go")
+
+
+@pytest.mark.parametrize(
+    ("config", "words_", "reason"),
+    [
+        ("[limits]\nsession = 1\n", [], "unknown key 'limits.session'"),
+        ("[principals.ada]\nsession = 1\n", [], "unknown key 'session'"),
+        ("[principals.ada]\nturns = -1\n", [], "turns must be a whole number"),
+        ("[principals.ada]\nspend = true\n", [], "spend must be dollars"),
+        ('[principals.ada]\nmemory = "1KiB"\n', [], "memory must be a size"),
+        ("", ["--principal-memory", "much"], "memory must be a size"),
+        ("", ["--principal-tasks", "3"], "tasks must be at least 64"),
+        ("", ["--principal-turns", "-3"], "--principal-turns"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str, words_: list[str], reason: str
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
+    (tmp_path / "config.toml").write_text(config)
+    said = call("serve", "--port", "1", *words_)
+    assert said.code == 2
+    assert reason in said.error
+
+
+def test_the_command_line_wins_over_the_settings_and_a_principals_own_table_over_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
+    (tmp_path / "config.toml").write_text("[limits]\nturns = 1\nsessions = 2\n\n[principals.ada]\nturns = 0\n")
+    arguments = command_line("serve").parse_args(["serve", "--principal-turns", "5", "--principal-memory", "1GiB"])
+    table = limit_table(arguments)
+    assert table.of("bob") == PrincipalLimits(sessions=2, turns=5, memory=1 << 30)
+    assert table.of("ada") == PrincipalLimits(sessions=2, turns=0, memory=1 << 30)

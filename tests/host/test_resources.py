@@ -21,6 +21,7 @@ from dragoman.host.resources import (
     too_many_processes,
     too_much_memory,
 )
+from dragoman.host.shared_group import SharedGroup
 from tests.support.confined_commands import AS_ANOTHER_USER, PYTHON, ROOT, Box, python_of_others
 from tests.support.waiting import until
 
@@ -268,6 +269,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if str(path).startswith(str(mount)):
             for name in ("memory.max", "memory.oom.group", "pids.max", "cgroup.procs", "memory.events", "pids.events"):
                 Path(path, name).write_text("")
+            Path(path, "cgroup.subtree_control").write_text("")
 
     monkeypatch.setattr(os, "mkdir", mkdir)
     (tmp_path / "own").write_text("1:name=systemd:/x\n0::/user.slice/app.slice/mine.scope\n")
@@ -305,6 +307,39 @@ def test_groups_of_dead_processes_are_taken_away(tree: Path) -> None:
             file.unlink()
     sweep(str(tree))
     assert (alive.exists(), dead.exists(), foreign.exists()) == (True, False, True)
+
+
+def test_a_shared_group_limits_what_is_in_it_and_lets_commands_make_theirs_inside(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "usable_parent", lambda: str(tree))
+    group = SharedGroup.make(SMALL.memory, SMALL.processes)
+    assert group is not None
+    outer = Path(group.entrance).parent.parent
+    assert outer.parent == tree
+    read = {name: (outer / name).read_text() for name in ("memory.max", "pids.max", "memory.oom.group")}
+    assert read == {"memory.max": str(SMALL.memory), "pids.max": str(SMALL.processes), "memory.oom.group": "0"}
+    assert (outer / "cgroup.subtree_control").read_text() == "+memory +pids"
+    # As the kernel shows it: a process in the group finds the place for groups of its commands inside the limits.
+    (outer / "cgroup.subtree_control").write_text("memory pids\n")
+    inside = Path(group.entrance).parent
+    (tmp_path / "own").write_text(f"0::/{inside.relative_to(tmp_path / 'cgroup')}\n")
+    assert next(candidates(str(tmp_path / "cgroup"), str(tmp_path / "own"))) == str(outer)
+    assert (group.memory(), group.has_run_out()) == (0, False)
+    (outer / "memory.current").write_text("123\n")
+    (outer / "memory.events").write_text("oom_kill 1\n")
+    assert (group.memory(), group.has_run_out()) == (123, True)
+
+
+def test_a_shared_group_of_a_dead_process_is_taken_away_with_the_one_inside(tree: Path) -> None:
+    dead = tree / "dragoman-999999999-bb"
+    Path.mkdir(dead)
+    Path.mkdir(dead / "processes")
+    for file in (*dead.iterdir(), *(dead / "processes").iterdir()):
+        if file.is_file():
+            file.unlink()
+    sweep(str(tree))
+    assert not dead.exists()
 
 
 def test_a_command_enters_its_group_and_needs_no_other_limits(

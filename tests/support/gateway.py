@@ -19,6 +19,7 @@ from dragoman.gateway.hub import Hub
 from dragoman.gateway.issuer_settings import IssuerSettings
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.open_questions import OnPermission
+from dragoman.gateway.principal_usage import PrincipalUsage
 from dragoman.gateway.server import GatewayServer
 from dragoman.gateway.session_access import FolderOf
 from dragoman.gateway.session_directory import SessionDirectory
@@ -84,6 +85,7 @@ async def gateway(
     issuer: IssuerSettings | None = None,
     state: SharedAgentState | None = None,
     console: ConsoleSettings | None = None,
+    usage: PrincipalUsage | None = None,
 ) -> AsyncIterator[Served]:
     """The agent behind a gateway; with others `beside` it, by their names, it is called `main`."""
     tokens = TokenStore(folder / "tokens.json")
@@ -97,6 +99,7 @@ async def gateway(
         log=log,
         ceilings=ceilings,
         on_permission=on_permission,
+        usage=usage,
     )
     allowed = (f"127.0.0.1:{proxy_port}",)
     hubs = {"main": hub}

@@ -75,7 +75,7 @@ def add_former(
 def add_max_cost(parser: argparse.ArgumentParser) -> None:
     """Add `--max-cost`."""
     parser.add_argument(
-        "--max-cost", metavar="DOLLARS", type=_dollars, help="stop a turn whose model calls have cost so much"
+        "--max-cost", metavar="DOLLARS", type=dollars, help="stop a turn whose model calls have cost so much"
     )
 
 
@@ -134,7 +134,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _dollars(text: str) -> float:
+def dollars(text: str) -> float:
     try:
         amount = float(text.removeprefix("$"))
     except ValueError:

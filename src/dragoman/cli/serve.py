@@ -10,6 +10,7 @@ from dragoman import background
 from dragoman.cli.common_options import Commands, add_command, add_thinking
 from dragoman.cli.errors import print_error
 from dragoman.cli.issuer_options import add_issuer_options
+from dragoman.cli.principal_options import add_principal_options
 from dragoman.cli.served_cluster import add_cluster_options
 from dragoman.cli.server_token_options import add_token_options, change_tokens, wants_change
 
@@ -75,6 +76,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         help="the only folders in which sessions may be opened; can be given several times",
     )
     _add_console(parser)
+    add_principal_options(parser)
     add_issuer_options(parser)
     add_cluster_options(parser)
     _add_running(parser)

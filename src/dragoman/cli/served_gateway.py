@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from dragoman.gateway.issuer_settings import IssuerSettings
     from dragoman.gateway.logbook import Logbook
     from dragoman.gateway.open_questions import OnPermission
+    from dragoman.gateway.principal_limits import LimitTable
+    from dragoman.gateway.principal_usage import PrincipalUsage
     from dragoman.gateway.server import GatewayServer
     from dragoman.gateway.token_store import TokenStore
     from dragoman.gateway.token_types import TokenLimits
@@ -45,6 +47,7 @@ class PreparedGateway(NamedTuple):
     log: "Logbook"
     served: "Sequence[ServedAgent]"  # at least one; the first is that of `/acp`
     limits: "TokenLimits"
+    usage: "PrincipalUsage"
     issuer: "IssuerSettings | None" = None
     cluster: "ServedCluster | None" = None
 
@@ -132,6 +135,7 @@ class PreparedGateway(NamedTuple):
             recordings=recordings_of(one.recorded_as, self._report_recording),
             beside=beside,
             places=None if self.cluster is None else self.cluster.places(one.path, error_reporter(self.log)),
+            usage=self.usage,
         )
 
 
@@ -139,8 +143,11 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
     """Check a command line and choose the agent. Raise `CommandError` or `UsageError` for what is wrong."""
     from dragoman.cli.issuer_options import issuer_settings
     from dragoman.cli.key_variables import hide_keys
+    from dragoman.cli.principal_options import limit_table
     from dragoman.cli.token_fields import server_limits
+    from dragoman.gateway.day_spend import DaySpend
     from dragoman.gateway.host_check import is_loopback
+    from dragoman.gateway.principal_usage import PrincipalUsage
 
     hide_keys()
     if (arguments.certificate is None) != (arguments.key is None):
@@ -166,14 +173,17 @@ def prepare(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook")
     _check_home(arguments, tokens)
     limits = server_limits(arguments)
     cluster = served_cluster(arguments)
-    served = _served(arguments, tokens, log, None if cluster is None else cluster.open)
-    return PreparedGateway(arguments, tokens, log, served, limits, issuer, cluster)
+    table = limit_table(arguments)
+    served = _served(arguments, tokens, log, table, None if cluster is None else cluster.open)
+    usage = PrincipalUsage(table, DaySpend(own_file("gateway", "spent.json")))
+    return PreparedGateway(arguments, tokens, log, served, limits, usage, issuer, cluster)
 
 
 def _served(
     arguments: argparse.Namespace,
     tokens: "TokenStore",
     log: "Logbook",
+    table: "LimitTable",
     open_database: "Callable[[], Store] | None",
 ) -> "list[ServedAgent]":
     """Return the agents of the command line; a path of its own has each of several."""
@@ -183,7 +193,7 @@ def _served(
     for name in arguments.agent or [OURS]:
         if name == OURS:
             private = _private(arguments, tokens)
-            found.append(our_agent(arguments, private, error_reporter(log), open_database, log=log))
+            found.append(our_agent(arguments, private, error_reporter(log), open_database, table, log))
         else:
             found.append(registry_agent(name))
     found = _traced(arguments, found)

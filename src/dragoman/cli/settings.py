@@ -66,14 +66,20 @@ KEYS: Final[dict[str, Key]] = {
     "oidc.default_scopes": Key(str, "read", "the scopes of everyone else there; none: no login"),
     "oidc.request": Key(str, "openid profile email", "what a login asks the issuer for"),
     "oidc.ca_file": Key(str, "", "the authorities that the issuer is believed by; empty: those of this machine"),
+    "limits.sessions": Key(int, 0, "`serve`: sessions that a principal may have open at once; 0: as many as it likes"),
+    "limits.turns": Key(int, 0, "turns of a principal that may run at once; 0: as many as it likes"),
+    "limits.processes": Key(int, 0, "agents of a principal that may run at once, as processes; 0: as many as it likes"),
+    "limits.tasks": Key(int, 0, "processes and threads of its agents and all they start; 0: as many as there are"),
+    "limits.memory": Key(str, "", "memory of its agents and all they start, e.g. 2GiB; empty: as much as there is"),
+    "limits.spend": Key(float, None, "dollars that a principal may spend on a day, as far as its agents report costs"),
     "spend.turn": Key(float, None, "dollars that one turn may cost; no model call is made beyond that"),
     "spend.session": Key(float, None, "dollars that a session may cost, over all its turns"),
     "spend.day": Key(float, None, "dollars that all sessions of a day may cost together"),
 }
 # Tables in the file whose keys are settings: `[spend] turn` is `spend.turn`, and `DRAGOMAN_SPEND_TURN`.
-_GROUPS: Final = ("oidc", "spend")
+_GROUPS: Final = ("limits", "oidc", "spend")
 # Tables, whose content others read.
-TABLES: Final = ("providers", "mcp", "language_servers")
+TABLES: Final = ("providers", "mcp", "language_servers", "principals")
 
 
 class Setting(NamedTuple):

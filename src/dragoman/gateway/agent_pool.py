@@ -7,7 +7,7 @@ sessions itself, or nothing is recorded), and in a cluster the places of session
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
@@ -44,7 +44,10 @@ class AgentPool(Collection[AgentSide]):
         recorder: PermissionRecorder,
         recordings: Recordings | None = None,
         places: SessionPlaces | None = None,
+        *,
+        beside: "AgentPool | None" = None,
     ) -> None:
+        """`beside` is the pool of another agent of the same server: its processes count for a principal as well."""
         # What an agent side reaches of the server, and nothing else of it.
         self.source: Final = source
         self.sessions: Final = sessions
@@ -56,6 +59,8 @@ class AgentPool(Collection[AgentSide]):
         # The streams to other nodes; None: this server is no node of a cluster.
         self.nodes: Final = None if places is None else NodeLinks(self, places)
         self._by_origin: dict[ClientSide, set[AgentSide]] = {}
+        self._pools: Final[list[AgentPool]] = [] if beside is None else beside._pools
+        self._pools.append(self)
 
     def __repr__(self) -> str:
         return f"<AgentPool agents={len(self)} processes={self.processes}>"
@@ -79,7 +84,7 @@ class AgentPool(Collection[AgentSide]):
         agent; raise `RequestFailed` where there is none."""
         agent_side = None
         try:
-            await self.free_slot()
+            await self.free_slot(origin.principal)
             agent_side = AgentSide(self, origin)
             # Before the handshake: a slot is taken from here on, and the end of the server has to find it.
             self._agent_sides.add(agent_side)
@@ -92,22 +97,37 @@ class AgentPool(Collection[AgentSide]):
             raise start_failure(error) from error
         return agent_side
 
-    async def free_slot(self) -> None:
-        """Make sure that one more process may run: stop the one that has been idle for longest, if there are as many as
-        may be. Waits for its end; raise `RequestFailed` if all are busy."""
-        if not self.source.most or self.processes < self.source.most:
+    async def free_slot(self, principal: str) -> None:
+        """Make sure that one more process may run for a principal: stop the one that has been idle for longest, if
+        there are as many as may be. Waits for its end; raise `RequestFailed` if all are busy."""
+        usage = self.sessions.usage
+        if usage.limits_processes(principal):
+            await self._free_one_of(principal)
+        if not self.source.most or self.processes < self.source.most or await _stop_idle_one(self._agent_sides):
             return
-        # The one that has been idle for longest, and can be stopped without a loss; its sessions are opened again when
-        # they are needed.
-        for agent_side in sorted(self._agent_sides, key=lambda one: one.idle_since):
-            stopping = agent_side.stop_process()
-            if stopping is not None:
-                _log.debug("stopping %r to make room for another process", agent_side)
-                # Shielded: the stop goes on for its own agent if this client gives up.
-                await asyncio.shield(stopping)
-                return
         _log.warning("all %d agent processes are busy: a client was refused one", self.source.most)
         raise RequestFailed(INTERNAL_ERROR, "Too many agents are at work here; try again later", {"retry": True})
+
+    async def _free_one_of(self, principal: str) -> None:
+        """Make sure that one more process may run for a principal whose processes are limited."""
+        if self.source.each_principal and self.processes_of(principal):
+            return  # it has the one that all of its connections share
+        usage = self.sessions.usage
+        try:
+            usage.check_processes(principal, self._running_for(principal))
+        except RequestFailed:
+            # Not of our own agent: its process ends when the last connection of the principal does.
+            sides = [one for pool in self._pools if not pool.source.each_principal for one in pool]
+            if not await _stop_idle_one([one for one in sides if one.principal == principal]):
+                raise
+
+    def _running_for(self, principal: str) -> int:
+        return sum(pool.processes_of(principal) for pool in self._pools)
+
+    def processes_of(self, principal: str) -> int:
+        """Return how many processes run for a principal."""
+        running = sum(one.has_process for one in self._agent_sides if one.principal == principal)
+        return min(running, 1) if self.source.each_principal else running
 
     def add(self, agent_side: AgentSide) -> None:
         """Add an agent that was started for no client."""
@@ -138,3 +158,16 @@ class AgentPool(Collection[AgentSide]):
     async def close(self) -> None:
         """Close every agent. Waits for the ends of their processes, which are bounded."""
         await asyncio.gather(*(agent_side.close() for agent_side in list(self._agent_sides)), return_exceptions=True)
+
+
+async def _stop_idle_one(agent_sides: Iterable[AgentSide]) -> bool:
+    """Stop the process that has been idle for longest and can be stopped without a loss; its sessions are opened again
+    when they are needed. Waits for its end; return False if there is none."""
+    for agent_side in sorted(agent_sides, key=lambda one: one.idle_since):
+        stopping = agent_side.stop_process()
+        if stopping is not None:
+            _log.debug("stopping %r to make room for another process", agent_side)
+            # Shielded: the stop goes on for its own agent if this client gives up.
+            await asyncio.shield(stopping)
+            return True
+    return False

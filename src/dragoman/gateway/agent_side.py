@@ -97,6 +97,11 @@ class AgentSide:
         )
 
     @property
+    def principal(self) -> str:
+        """Return the principal of the client it was started for; empty: for no one of them."""
+        return "" if self.origin is None else self.origin.principal
+
+    @property
     def is_of_other_node(self) -> bool:
         """Return whether it is another node's gateway, which knows sessions by the ids that clients know."""
         return False
@@ -117,7 +122,7 @@ class AgentSide:
     # -- its process -------------------------------------------------------------------------------------------------
 
     def _start_process(self) -> None:
-        self._gate = ReadGate(self._source.open("" if self.origin is None else self.origin.principal))
+        self._gate = ReadGate(self._source.open(self.principal))
         self.link = Link(self._gate, self._events, "client", spoken=self._versions, dialect=self._source.dialect)
         self.state = ProcessState.RUNNING
         self.process_number += 1
@@ -180,7 +185,7 @@ class AgentSide:
         if self.is_spent:
             raise RequestFailed(INTERNAL_ERROR, f"The agent has failed {self._failures} times; connect anew")
         await asyncio.sleep(backoff(self._failures))
-        await self.pool.free_slot()
+        await self.pool.free_slot(self.principal)
         self._refuse_if_closed()
         failures = self._failures
         try:
@@ -294,27 +299,32 @@ class AgentSide:
 
     # -- sessions ----------------------------------------------------------------------------------------------------
 
-    def add_session(self, session_id: str, agent_id: str) -> SharedSession:
-        """Create and register the `SharedSession` of one more session of this agent; it must not be open already."""
+    def add_session(self, session_id: str, agent_id: str, principal: str) -> SharedSession:
+        """Create and register the `SharedSession` of one more session of this agent, which counts for `principal`; it
+        must not be open already."""
         assert session_id not in self.pool.sessions and agent_id not in self.sessions
         recordings, cwd = self.pool.recordings, self.pool.access.directory.cwd(session_id)
         shared = self.sessions[agent_id] = SharedSession(
             session_id,
             self,
             agent_id,
+            principal,
             access=self.pool.access,
             monitor=self._monitor,
             recorder=self.pool.recorder,
             questions=self.pool.sessions.questions,
+            usage=self.pool.sessions.usage,
             recording=None if recordings is None else recordings.of(session_id, cwd),
         )
         self.pool.sessions.add(shared)
         return shared
 
-    def add_new_session(self, session_id: str, agent_id: str, client_side: "ClientSide") -> SharedSession:
+    def add_new_session(
+        self, session_id: str, agent_id: str, client_side: "ClientSide", principal: str
+    ) -> SharedSession:
         """Register a session that the agent has just made for a client, and receive the events that came before its id
         was known. In the same step of the loop as the agent's reply: an event behind it finds the session here."""
-        shared = self.add_session(session_id, agent_id)
+        shared = self.add_session(session_id, agent_id, principal)
         shared.subscribe(client_side)
         for held in self._events.pending_events.take(agent_id):
             shared.receive(held.event, held.size)

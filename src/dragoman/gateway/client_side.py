@@ -410,8 +410,29 @@ class ClientSide:
         self._refuse_unreachable(shared.id)  # it may have got another folder
         if shared.agent_side.away_node:
             raise node_away(shared.agent_side.away_node)
-        if isinstance(request, requests.PromptRequest):
-            self._monitor.counts["turns"] += 1
+        if isinstance(request, requests.SteerTurn):
+            return await self._forward_prompt(shared, request, id, on_reply)
+        ticket = shared.reserve_turn(self.principal_for(request))
+        self._monitor.counts["turns"] += 1
+
+        def on_accepted(shared: SharedSession, reply: Reply) -> None:
+            shared.on_prompt_accepted(ticket)
+            if on_reply is not None:
+                on_reply(shared, reply)
+
+        try:
+            return await self._forward_prompt(shared, request, id, on_accepted)
+        except BaseException:
+            shared.on_prompt_failed(ticket)
+            raise
+
+    async def _forward_prompt(
+        self,
+        shared: SharedSession,
+        request: requests.PromptRequest | requests.SteerTurn,
+        id: Id,
+        on_reply: Callable[[SharedSession, Reply], None] | None,
+    ) -> Reply:
         shared.prompted_by = self.principal_for(request)
         shared.subscribe(self)
         received = None if on_reply is None else partial(on_reply, shared)

@@ -23,6 +23,7 @@ from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.monitor import BackgroundTasks, Monitor
 from dragoman.gateway.open_questions import OnPermission, PermissionRecorder
 from dragoman.gateway.places import SessionPlaces
+from dragoman.gateway.principal_usage import PrincipalUsage
 from dragoman.gateway.session_access import FolderOf, SessionAccess
 from dragoman.gateway.shared_session import SharedSessions
 from dragoman.gateway.shared_state import SharedAgentState
@@ -43,8 +44,8 @@ class Hub:
     permission that an agent asks for, before the agent gets it; None: the agent records them itself. `recordings` are
     those of an agent that is not ours, closed with the hub. `report` is called with unexpected exceptions. `beside` is
     the hub of another agent of the same server: the monitor is its (`report` and `log` are not used then), and so are
-    the limits of connections and of what they hold. `places` tells which node works on a session; None: there is no
-    other.
+    the limits of connections and of what they hold, and what principals use. `places` tells which node works on a
+    session; None: there is no other. `usage` is what principals use and may use; None: as much as they like.
     """
 
     def __init__(
@@ -61,10 +62,12 @@ class Hub:
         recordings: Recordings | None = None,
         beside: "Hub | None" = None,
         places: SessionPlaces | None = None,
+        usage: PrincipalUsage | None = None,
     ) -> None:
         self.monitor: Final[Monitor] = Monitor(log, report) if beside is None else beside.monitor
         state = state or SharedAgentState()
-        self.sessions: Final = SharedSessions(state.operations, state.questions)
+        self.usage: Final[PrincipalUsage] = (usage or PrincipalUsage()) if beside is None else beside.usage
+        self.sessions: Final = SharedSessions(state.operations, state.questions, self.usage)
         self.access: Final = SessionAccess(
             self.sessions,
             directory=state.directory,
@@ -74,7 +77,16 @@ class Hub:
         )
         # In this order because each needs those before it, and none needs one behind it.
         recorder = PermissionRecorder(on_permission, self.monitor)
-        self.agents: Final = AgentPool(source, self.sessions, self.access, self.monitor, recorder, recordings, places)
+        self.agents: Final[AgentPool] = AgentPool(
+            source,
+            self.sessions,
+            self.access,
+            self.monitor,
+            recorder,
+            recordings,
+            places,
+            beside=None if beside is None else beside.agents,
+        )
         self._recordings = recordings
         self._background = BackgroundTasks(self.monitor)
         others = None if beside is None else beside.connections

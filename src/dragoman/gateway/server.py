@@ -156,6 +156,7 @@ class GatewayServer:
         sweeps = [partial(hub.sweep, self._guard.is_valid, self._guard.is_logged_in) for hub in self.hubs.values()]
         endless: list[Callable[[], Awaitable[None]]] = [*sweeps]
         endless += [self._shut_down_silent, self._guard.logins.save_at_intervals, self._positions.save_at_intervals]
+        endless.append(self.hub.usage.spend.save_at_intervals)
         if certificate is not None and key is not None:
             endless.append(partial(self._renew_certificate, CertificateFiles(certificate, key)))
         if self._issuer is not None:
@@ -188,7 +189,7 @@ class GatewayServer:
             await self.hub.monitor.traces.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
-                await asyncio.gather(self._guard.logins.save(), self._positions.save())
+                await asyncio.gather(self._guard.logins.save(), self._positions.save(), self._save_spend())
         await asyncio.sleep(0)
         # A stop that hangs is cut off below: everything that clients were sent has left by now.
         self._granian.stop()
@@ -199,6 +200,10 @@ class GatewayServer:
             self._serving.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await self._serving
+
+    async def _save_spend(self) -> None:
+        with self.hub.monitor.reporting():
+            await self.hub.usage.spend.save()
 
     def _own_state(self, tokens: TokenStore, logins: Path | None) -> SharedState:
         return SharedState(

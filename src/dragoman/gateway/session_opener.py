@@ -23,6 +23,7 @@ from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.metrics import method_of
 from dragoman.gateway.monitor import BackgroundTasks
 from dragoman.gateway.places import HERE, NodePlace
+from dragoman.gateway.principal_usage import Reservation
 from dragoman.gateway.read_only import with_first_opening
 from dragoman.gateway.session_streams import STREAMS
 from dragoman.gateway.shared_session import SharedSession
@@ -52,13 +53,16 @@ class SessionOpener:
 
     async def open(self, request: ask.NewSession | ask.ForkSession, id: Id) -> Reply:
         """Make a session, or a copy of one. Waits for the agent and the disk."""
-        with self._count():
-            return await self._open(request, id)
+        with self._count(), self._reserved(request) as reservation:
+            return await self._open(request, id, reservation)
 
     async def resume(self, request: ask.ResumeSession, id: Id) -> Reply:
         """Open a stored session, or join one that is open. Waits for the agent, or for a running replay."""
         with self._count(request.session_id):
-            return await self._resume(request, id)
+            if request.session_id in self._sessions:
+                return await self._resume(request, id)
+            with self._reserved(request) as reservation:
+                return await self._resume(request, id, reservation)
 
     @contextmanager
     def _count(self, session_id: str = "") -> Iterator[None]:
@@ -74,7 +78,16 @@ class SessionOpener:
         finally:
             self._opening -= 1
 
-    async def _open(self, request: ask.NewSession | ask.ForkSession, id: Id) -> Reply:
+    @contextmanager
+    def _reserved(self, request: Request) -> Iterator[Reservation]:
+        """Count a session for its principal while it is being opened. Raise `RequestFailed` past the limit of that."""
+        reservation = self._sessions.usage.reserve_session(self._client_side.principal_for(request))
+        try:
+            yield reservation
+        finally:
+            reservation.release()
+
+    async def _open(self, request: ask.NewSession | ask.ForkSession, id: Id, reservation: Reservation) -> Reply:
         source = session_of(request)
         if source is not None:
             agent_side = self._client_side.agent_side_of(source)  # a copy is made where its source is
@@ -98,7 +111,8 @@ class SessionOpener:
                 refused = failed
                 return
             # Events that came before this reply are sent behind it (`ClientSide.hold_events_until`).
-            shared = agent_side.add_new_session(session_id, agent_id, self._client_side)
+            reservation.release()
+            shared = agent_side.add_new_session(session_id, agent_id, self._client_side, principal)
             known = replace(reply, session_id=session_id)
             resume_request = self._resume_request(agent_id, request)
             shared.on_opened(resume_request, known, is_new=isinstance(request, ask.NewSession))
@@ -136,7 +150,7 @@ class SessionOpener:
         if not is_ours:
             raise RequestFailed(INTERNAL_ERROR, ID_IN_USE)
 
-    async def _resume(self, request: ask.ResumeSession, id: Id) -> Reply:
+    async def _resume(self, request: ask.ResumeSession, id: Id, reservation: Reservation | None = None) -> Reply:
         is_first = False
         while True:
             # After every wait: another client may have opened or closed it.
@@ -147,6 +161,8 @@ class SessionOpener:
                 shared = await self._new_shared_session(request)
                 if shared is None:
                     continue
+                if reservation is not None:
+                    reservation.release()
                 is_first = True
                 break
             if shared.agent_side.is_closed:
@@ -190,7 +206,7 @@ class SessionOpener:
             # Whether it was opened or not: where each session has its own agent, one without a session is closed.
             agent_side.release()
             raise RequestFailed(INTERNAL_ERROR, AMBIGUOUS)
-        return agent_side.add_session(request.session_id, agent_id)
+        return agent_side.add_session(request.session_id, agent_id, self._client_side.principal_for(request))
 
     async def _replay(self, shared: SharedSession, request: ask.ResumeSession, id: Id, *, is_first: bool) -> Reply:
         """Have the agent open a session, and replay its history where that is asked for."""

@@ -16,9 +16,9 @@ into `SharedSessions`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -27,6 +27,7 @@ from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.logbook import principal_name
 from dragoman.gateway.open_questions import OpenQuestion, PermissionRecorder, answer_for_absent_clients
+from dragoman.gateway.principal_usage import PrincipalUsage
 from dragoman.gateway.prompt_ledger import PromptLedger, PromptOperation
 from dragoman.gateway.question_list import QuestionList
 from dragoman.gateway.replay_buffer import ReplayBuffer
@@ -36,15 +37,19 @@ from dragoman.gateway.turn_buffer import TurnBuffer
 from dragoman.store.recording import SessionRecorder
 from dragoman.vocabulary.asking import ExtensionNote, R, Reply, Request
 from dragoman.vocabulary.events import (
+    COST,
     AgentMessageChunk,
     AnyEvent,
     CommandsChanged,
+    Cost,
     Failure,
     Idle,
+    Notice,
     OptionsChanged,
     RequiresAction,
     Running,
     SessionInfoChanged,
+    UsageChanged,
 )
 from dragoman.vocabulary.identity import Identity, without_ours
 from dragoman.vocabulary.requests import CancelTurn, OptionsSet, ResumeSession, SessionOpened
@@ -65,7 +70,7 @@ SHARE_SUBSCRIBERS: Final = 32
 
 
 class SharedSession:
-    """One open session. Clients call it `id`, its agent `agent_id`.
+    """One open session. Clients call it `id`, its agent `agent_id`; it counts for `principal`.
 
     `process_number` is the agent's process that has it open, `resume_request` is what opens it in the next one (None:
     only read-only clients have opened it), and `open_reply` the reply to its opening, kept up to date.
@@ -76,14 +81,17 @@ class SharedSession:
         session_id: str,
         agent_side: "AgentSide",
         agent_id: str,
+        principal: str,
         *,
         access: "SessionAccess",
         monitor: "Monitor",
         recorder: PermissionRecorder,
         questions: SharedQuestions,
+        usage: PrincipalUsage,
         recording: SessionRecorder | None = None,
     ) -> None:
         self.id: Final = session_id
+        self.principal: Final = principal
         self.agent_id: Final = agent_id
         self.agent_side: Final = agent_side
         self.subscribers: Final[list[ClientSide]] = []
@@ -98,12 +106,15 @@ class SharedSession:
         self._monitor = monitor
         self._recorder = recorder
         self._shared_questions = questions
+        self._usage = usage
         self._recording = recording
         self._changes = SettingChanges()
         self._replay_client: ClientSide | None = None
         self._questions: set[OpenQuestion] = set()
         self._turn_buffer: Final = TurnBuffer()
         self._turns = 0  # that began since it was opened here
+        self._ends = 0  # of turns, that were received since it was opened here
+        self._is_accepted = False  # a prompt was, and its turn has not begun
         self._turn_began_at = 0.0
         self._has_earlier_turns = False  # from before it was opened here
         self.operations: list[PromptOperation] = []  # prompts that were accepted and whose turn is not over
@@ -144,7 +155,7 @@ class SharedSession:
     @property
     def is_busy(self) -> bool:
         """Return whether a turn or a replay runs, or a question is open: its agent is needed."""
-        return self.is_running or self.has_questions or self.replay is not None
+        return self.is_running or self._is_accepted or self.has_questions or self.replay is not None
 
     def on_opened(self, resume_request: ResumeSession | None, reply: SessionOpened, *, is_new: bool) -> None:
         """Note that the agent has it open. `is_new`: it has no history; no `resume_request`: as it was before.
@@ -161,6 +172,8 @@ class SharedSession:
         self._changes.clear()
         self.process_number = self.agent_side.process_number
         self._has_earlier_turns = self._has_earlier_turns or not is_new
+        if is_new:
+            self._usage.spend.begin_session(self.id)
 
     def on_reopened(self, opener: "ClientSide", resume_request: ResumeSession | None, reply: SessionOpened) -> None:
         """Note that the agent has opened it again for `opener`; send the other clients options that have changed."""
@@ -321,11 +334,39 @@ class SharedSession:
                 self.open_reply = replace(self.open_reply, config_options=event.config_options)
             case CommandsChanged():
                 self.open_reply = replace(self.open_reply, available_commands=event.available_commands)
+            case UsageChanged(cost=Cost() as cost):
+                self._add_cost(cost)
             case _:
                 pass
 
+    def _add_cost(self, cost: Cost) -> None:
+        """Count what the session has cost. A turn that takes its principal to what it may spend is cancelled."""
+        if self._usage.add_cost(self.prompted_by or self.principal, self.id, cost) and self.is_running:
+            self._monitor.log.info("spend_limit", session=self.id[limits.SHORT_ID])
+            self.cancel()
+            # Behind the event that says so, which is being received now.
+            notice = Notice("warning", "The turn was cancelled: what may be spent today is spent")
+            self._loop.call_soon(self.receive, notice)
+
+    def reserve_turn(self, principal: str) -> "PromptTicket":
+        """Count the turn of a prompt that is going to be sent. Raise `RequestFailed` if its principal may have no more,
+        or may spend no more."""
+        return PromptTicket(self._ends, self._usage.reserve_turn(principal, self.id))
+
+    def on_prompt_accepted(self, ticket: "PromptTicket") -> None:
+        """Note that the agent has accepted a prompt: its turn begins, unless it is over already."""
+        if ticket.ends == self._ends and not self.is_running:
+            self._is_accepted = True
+
+    def on_prompt_failed(self, ticket: "PromptTicket") -> None:
+        """Note that a prompt begins no turn."""
+        if ticket.is_first and not self.is_running and not self._is_accepted:
+            self._usage.end_turn(self.id)
+
     def _begin_turn(self) -> None:
         self.idle.clear()
+        self._is_accepted = False
+        self._usage.begin_turn(self.prompted_by or self.principal, self.id)
         self._turn_buffer.begin()
         self._turns += 1
         self._turn_began_at = self._loop.time()
@@ -337,7 +378,12 @@ class SharedSession:
     def _end_turn(self, event: Idle) -> None:
         self._turn_buffer.clear()
         if self.is_running or isinstance(event.stop_reason, str):
+            self._ends += 1
+            self._is_accepted = False
+            self._usage.end_turn(self.id)
             self._finish_operations(event)
+            if event.usage and event.usage.meta and (cost := _cost_in(event.usage.meta)) is not None:
+                self._usage.add_cost(self.prompted_by or self.principal, self.id, cost)
         # An agent may call an idle session idle again, with a load for instance: that ends no turn.
         if self.is_running:
             self.idle.set()
@@ -364,7 +410,7 @@ class SharedSession:
 
     def interrupt(self, why: str) -> None:
         """End the running turn with the error `why`, and cancel the open questions: the agent's process is gone."""
-        if self.is_running:
+        if self.is_running or self._is_accepted:
             self.receive(Idle("error", Failure(INTERNAL_ERROR, why)))
         for question in list(self._questions):
             question.cancel()
@@ -464,14 +510,36 @@ def _title_of(request: Request) -> str:
             return ""
 
 
+class PromptTicket(NamedTuple):
+    """A prompt on its way to the agent: how many turns had ended before it, and whether it is the one that counts."""
+
+    ends: int
+    is_first: bool
+
+
+def _cost_in(meta: Mapping[str, object]) -> Cost | None:
+    """Return what the session has cost so far, as an agent that knows no window says it."""
+    match meta.get(COST):
+        case {"amount": int() | float() as amount, "currency": str() as currency}:
+            return Cost(float(amount), currency)
+        case _:
+            return None
+
+
 class SharedSessions(dict[str, SharedSession]):
-    """The open sessions of a server, by the ids that clients know; `add` and `remove` change it.
+    """The open sessions of a server, by the ids that clients know; `add` and `remove` change it. `usage` counts them.
 
     `accepts_turns` is False once the server stops.
     """
 
-    def __init__(self, operations: SharedOperations | None = None, questions: SharedQuestions | None = None) -> None:
+    def __init__(
+        self,
+        operations: SharedOperations | None = None,
+        questions: SharedQuestions | None = None,
+        usage: PrincipalUsage | None = None,
+    ) -> None:
         super().__init__()
+        self.usage: Final = usage or PrincipalUsage()
         self.accepts_turns = True
         # Longer than any of the sessions here: a session that is closed and opened again has the prompts it had.
         self.prompts: Final[SharedOperations] = operations or PromptLedger(asyncio.get_running_loop().time)
@@ -484,11 +552,13 @@ class SharedSessions(dict[str, SharedSession]):
     def add(self, shared: SharedSession) -> None:
         """Register a session; it must not be registered already."""
         self[shared.id] = shared
+        self.usage.add_session(shared.principal)
 
     def remove(self, shared: SharedSession) -> None:
         """Remove a session, if its id does not stand for a newer one already."""
         if self.get(shared.id) is shared:
             del self[shared.id]
+            self.usage.remove_session(shared.principal, shared.id)
 
     def add_closing(self, session_ids: Iterable[str], closing: "asyncio.Task[None]") -> None:
         """Register the task that closes the agent of these sessions.

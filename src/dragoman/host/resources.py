@@ -120,7 +120,11 @@ def read_limits(memory: str, processes: int) -> ResourceLimits:
     default = default_limits()
     if processes and processes < _LEAST_PROCESSES:
         raise ValueError(f"sandbox_processes must be at least {_LEAST_PROCESSES}; it is {processes}")
-    return ResourceLimits(_size(memory) if memory else default.memory, processes or default.processes)
+    try:
+        size = read_size(memory) if memory else default.memory
+    except ValueError as error:
+        raise ValueError(f"sandbox_memory {error}") from None
+    return ResourceLimits(size, processes or default.processes)
 
 
 _UNLIMITED: Final = "unlimited"
@@ -131,13 +135,14 @@ _LEAST_MEMORY: Final = 64 * limits.MIB
 _LEAST_PROCESSES: Final = 16
 
 
-def _size(text: str) -> int:
+def read_size(text: str) -> int:
+    """Return a size of memory as a user writes it, in bytes; 0: unlimited. Raise `ValueError` for what is none."""
     if text == _UNLIMITED:
         return 0
     found = _SIZE.fullmatch(text.strip())
     size = int(found[1]) * _UNITS.get((found[2] or "").upper(), 1) if found else 0
     if size < _LEAST_MEMORY:
-        raise ValueError(f"sandbox_memory must be a size such as 4GiB, at least 64MiB, or {_UNLIMITED}; it is {text!r}")
+        raise ValueError(f"must be a size such as 4GiB, at least 64MiB, or {_UNLIMITED}; it is {text!r}")
     return size
 
 
