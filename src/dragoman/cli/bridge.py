@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.cli.common_options import Commands, add_command, add_trust, keep_command
@@ -124,7 +125,8 @@ def _registered(arguments: argparse.Namespace) -> BridgedAgent:
     policy = managed_policy(read_registry(".").entry(name).policy(arguments.allow))
     # Our own agent stores its sessions itself.
     recorded_as = "" if name == "dragoman" else name
-    return BridgedAgent(recorded_as, source.open, policy, source.versions or None, source.dialect, source.start_seconds)
+    opened = partial(source.open, "")
+    return BridgedAgent(recorded_as, opened, policy, source.versions or None, source.dialect, source.start_seconds)
 
 
 def _given(arguments: argparse.Namespace) -> BridgedAgent:

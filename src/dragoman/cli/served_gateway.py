@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.cli.errors import CommandError, print_warning
-from dragoman.cli.home import own_file, own_folders
+from dragoman.cli.home import open_store, own_file, own_folders
 from dragoman.cli.served_cluster import served_cluster
 from dragoman.cli.server_output import error_reporter, print_line, print_nothing
 from dragoman.coder.model_registry import DEMO

@@ -82,7 +82,6 @@ class AgentSide:
         self._events = self.make_events()
         self._is_reserved = False  # its process is for one session, which may not be open yet
         self._closing: asyncio.Task[None] | None = None
-        self._closed: Final = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._failures = 0  # in a row; a turn that ends well sets it back
@@ -409,17 +408,12 @@ class AgentSide:
         self.state = ProcessState.CLOSED
         self._end_sessions()
         self.pool.remove(self)
-        self._closed.set()
-
-    async def wait_until_closed(self) -> None:
-        """Wait until it is closed, where `is_closed` says that it is or is about to be: then its sessions can be opened
-        by another one."""
-        await self._closed.wait()
 
     def on_link_closed(self, error: LinkClosed) -> None:
         """Note that nothing more comes from its process; `error` says why."""
-        # One that is closed on purpose has its sessions until its process has released them (`close`).
-        if self.state is ProcessState.RUNNING:
+        if self._is_over:
+            self._end_sessions()
+        elif self.state is ProcessState.RUNNING:
             self._on_death(str(error) if isinstance(error, LimitEndedAgent) else GONE)
 
     def _on_death(self, why: str) -> None:

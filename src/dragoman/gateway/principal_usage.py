@@ -1,6 +1,6 @@
 """What each principal uses of a server now, and whether it may use more: one object for all agents of the server.
 
-Whoever begins something asks here first, in the step in which it begins, so that a thousand requests at once do not get
+What begins something asks here first, in the step in which it begins, so that a thousand requests at once do not get
 past a limit:
 
     a session        `reserve_session`, and `Reservation.release` when it is registered or was not opened

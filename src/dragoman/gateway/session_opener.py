@@ -165,9 +165,6 @@ class SessionOpener:
                     reservation.release()
                 is_first = True
                 break
-            if shared.agent_side.is_closed:
-                await shared.agent_side.wait_until_closed()
-                continue
             shared.refuse_if_full(self._client_side)
             if shared.replay is not None:
                 await asyncio.shield(shared.replay)  # until the replay to another request is over
