@@ -11,10 +11,12 @@ statements has a bound on the time between two of them, which the server enforce
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dragoman.errors import UsageError, how_to_install
 from dragoman.store.contract import StoreFailed
+from dragoman.store.postgres.hosts import connect_to_any
 from dragoman.store.postgres.schema import migrate
 
 if TYPE_CHECKING:
@@ -110,13 +112,18 @@ class Database:
                     with suppress(Exception):
                         await connection.close(timeout=_CLOSE_SECONDS)
                 size = {"min_size": 0, "max_size": _CONNECTIONS}
-                self._pool = _asyncpg().create_pool(self._url, **size, reset=_keep, **self._settings)
+                self._pool = _asyncpg().create_pool(
+                    self._url,
+                    **size,
+                    reset=_keep,
+                    connect=partial(connect_to_any, _asyncpg().connect),
+                    **self._settings,
+                )
                 await self._pool
             return self._pool
 
     async def _connect(self) -> "Connection[Record]":
-        connection: Connection = await _asyncpg().connect(self._url, **self._settings)
-        return connection
+        return await connect_to_any(_asyncpg().connect, self._url, **self._settings)
 
 
 class OwnConnection:
@@ -210,6 +217,8 @@ def reason_of(error: BaseException) -> str:
         return "there is a session with this id already"
     if isinstance(error, asyncpg.TooManyConnectionsError):
         return "the database has no connection free"
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return "none of the database's hosts takes writes"
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         return "the database is a standby, which takes no writes"
     if isinstance(error, (asyncpg.DiskFullError, asyncpg.InsufficientResourcesError)):
