@@ -91,6 +91,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "cli": {"prompt_toolkit", "rich", "tomlkit", "jsonschema", "referencing"},
     "store": {"asyncpg"},
     "cluster": {"asyncpg"},  # the type of a connection
+    "conformance": {"httpx2", "websockets", "pytest"},
     "testing": {"pytest"},
 }
 FOR_ALL_THIRD_PARTY = {"msgspec"}

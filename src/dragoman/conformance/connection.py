@@ -1,5 +1,7 @@
 """One connection to a subject, in raw JSON-RPC: every frame of both directions is recorded and judged by the schema.
 
+The subject is an agent, or a client whose agent we are: `role` says which, and so which schema each direction has.
+
 Not our `Link` and not our client: those refuse to send what is wrong, and forgive what others send. Here a probe sends
 any bytes, and sees any. What `check` sends wrong without an `intent` is a fault of ours and is reported as one.
 
@@ -11,11 +13,11 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from dragoman import limits
 from dragoman.conformance import schema
-from dragoman.conformance.frames import Frame, Recording
+from dragoman.conformance.frames import Frame, Recording, Sender
 from dragoman.conformance.verdicts import AnswerMissing, SubjectGone
 from dragoman.errors import PeerMistake
 from dragoman.transports.contract import Transport
@@ -46,7 +48,14 @@ class Received(NamedTuple):
 class CheckConnection:
     """A connection that is judged. `version` is 0 until `initialize` was answered."""
 
-    def __init__(self, transport: Transport, limits_: CheckLimits, stderr_tail: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        limits_: CheckLimits,
+        stderr_tail: Callable[[], str],
+        role: Literal["agent", "client"] = "agent",
+    ) -> None:
+        self.role: Final[Sender] = role
         self.recording: Final = Recording()
         self.received: Final[list[Received]] = []
         self.noise: Final[list[Frame]] = []
@@ -55,12 +64,15 @@ class CheckConnection:
         self.is_lost = False
         # Answers requests of the subject; what it returns is sent, None leaves the request open.
         self.on_request: Callable[[Message], Message | None] = refuse_request
+        # Gets notifications of the subject.
+        self.on_notification: Callable[[Message], None] = lambda message: None
         self._limits: Final = limits_
         self._stderr_tail: Final = stderr_tail
         self._transport: Final = transport
         self._framer: Final = Framer(limit=limits.FRAME_BYTES)
         self._unsent: Final = WriteBuffer(transport)
         self._methods: Final[dict[Any, str]] = {}
+        # Methods of the requests of the subject: what their answers are judged by.
         self._asked: Final[dict[Any, str]] = {}
         self._last_id = 0
         self._changed: Final = asyncio.Event()
@@ -102,6 +114,10 @@ class CheckConnection:
         self.send({"jsonrpc": "2.0", "id": id, "method": method, "params": params}, intent=intent)
         return id
 
+    def expect_answer(self, id: Any, method: str) -> None:
+        """Note a request that is sent as bytes, so that its answer is one."""
+        self._methods[_key(id)] = method
+
     def notify(self, method: str, params: Any, *, intent: str = "") -> None:
         """Send a notification."""
         self.send({"jsonrpc": "2.0", "method": method, "params": params}, intent=intent)
@@ -135,7 +151,7 @@ class CheckConnection:
             if found is not None:
                 return found
             if self.is_lost:
-                raise SubjectGone(f"the agent ended the connection before {what} came{self._last_words()}")
+                raise SubjectGone(f"the {self.role} ended the connection before {what} came{self._last_words()}")
             left = deadline - time.monotonic()
             if left <= 0:
                 waited = seconds or self._limits.answer
@@ -164,7 +180,7 @@ class CheckConnection:
     def data_received(self, data: bytes) -> None:
         for found in self._framer.feed(data):
             if isinstance(found, PeerMistake):
-                self.noise.append(self.recording.add(time.monotonic(), "agent", b"", fault=found.message))
+                self.noise.append(self.recording.add(time.monotonic(), self.role, b"", fault=found.message))
             elif found.strip():
                 self._on_frame(found)
         self._changed.set()
@@ -181,19 +197,22 @@ class CheckConnection:
         try:
             message = json.loads(data)
         except UnicodeDecodeError:
-            self.noise.append(self.recording.add(now, "agent", data, fault="not UTF-8"))
+            self.noise.append(self.recording.add(now, self.role, data, fault="not UTF-8"))
             return
         except (ValueError, RecursionError):
-            self.noise.append(self.recording.add(now, "agent", data, fault="not JSON"))
+            self.noise.append(self.recording.add(now, self.role, data, fault="not JSON"))
             return
         fault = self._fault_of(message)
-        frame = self.recording.add(now, "agent", data, fault=fault)
+        frame = self.recording.add(now, self.role, data, fault=fault)
         if not isinstance(message, dict):
             self.noise.append(frame)
             return
         self.received.append(Received(message, frame))
         if "method" in message and "id" in message:
+            self._asked[_key(message["id"])] = str(message["method"])
             self._on_request(message)
+        elif "method" in message:
+            self.on_notification(message)
 
     def _on_request(self, message: Message) -> None:
         answer = self.on_request(message)
@@ -206,18 +225,12 @@ class CheckConnection:
         if fault or not isinstance(message, dict):
             return fault
         if "method" in message:
-            return schema.call_fault(message, self.version or schema.VERSIONS[0], to_agent=False)
+            return self._call_fault(message, to_agent=self.role == "client")
         method = self._methods.get(_key(message["id"]))
         if method is None:
             # What could not be read has no id that an answer could repeat.
             return "" if message["id"] is None else "it answers no request"
-        if "result" not in message:
-            return ""
-        version = self.version
-        if method == "initialize":
-            named = message["result"].get("protocolVersion") if isinstance(message["result"], dict) else None
-            version = named if named in schema.VERSIONS and not isinstance(named, bool) else schema.VERSIONS[0]
-        return schema.result_fault(method, message["result"], version or schema.VERSIONS[0], of_agent=True)
+        return self._result_fault(method, message, of_agent=self.role == "agent")
 
     def _own_fault(self, data: bytes) -> str:
         """Return what is wrong with a frame of ours that is meant to be right."""
@@ -226,13 +239,30 @@ class CheckConnection:
         except ValueError:
             return "not JSON"
         fault = schema.envelope_fault(message)
-        if fault or "method" not in message:
+        if fault:
             return fault
+        if "method" in message:
+            return self._call_fault(message, to_agent=self.role == "agent")
+        method = self._asked.get(_key(message["id"]))
+        return "" if method is None else self._result_fault(method, message, of_agent=self.role == "client")
+
+    def _call_fault(self, message: Message, *, to_agent: bool) -> str:
         version = self.version
-        if message["method"] == "initialize" and isinstance(message.get("params"), dict):
-            named = message["params"].get("protocolVersion")
-            version = named if named in schema.VERSIONS else schema.VERSIONS[0]
-        return schema.call_fault(message, version or schema.VERSIONS[0], to_agent=True)
+        params = message.get("params")
+        if message["method"] == "initialize" and isinstance(params, dict):
+            version = _named_version(params)
+            # A client that speaks both versions greets in both shapes; every agent reads its own.
+            other = schema.GREETING_FIELDS[schema.VERSIONS[0]] if version != schema.VERSIONS[0] else ()
+            message = {**message, "params": {key: value for key, value in params.items() if key not in other}}
+        return schema.call_fault(message, version or schema.VERSIONS[0], to_agent=to_agent)
+
+    def _result_fault(self, method: str, message: Message, *, of_agent: bool) -> str:
+        if "result" not in message:
+            return ""
+        version = self.version
+        if method == "initialize":
+            version = _named_version(message["result"])
+        return schema.result_fault(method, message["result"], version or schema.VERSIONS[0], of_agent=of_agent)
 
     def _last_words(self) -> str:
         lines = self._stderr_tail().splitlines()[-_SHOWN_STDERR_LINES:]
@@ -242,6 +272,12 @@ class CheckConnection:
 def refuse_request(message: Message) -> Message:
     """Answer any request of a subject as a client does that has no such method."""
     return {"error": {"code": -32601, "message": f"Method not found: {message['method']}"}}
+
+
+def _named_version(greeting: Any) -> int:
+    """Return the version that a greeting or its answer names, the first one where that is unknown."""
+    named = greeting.get("protocolVersion") if isinstance(greeting, dict) else None
+    return named if named in schema.VERSIONS and not isinstance(named, bool) else schema.VERSIONS[0]
 
 
 def is_response(message: Message, key: tuple[str, Any]) -> bool:

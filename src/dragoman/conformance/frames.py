@@ -10,7 +10,7 @@ from dragoman.host.text import harmless
 
 KEPT_BYTES: Final = 16 * 1024
 KEPT_FRAMES: Final = 2_000
-Sender = Literal["check", "agent"]
+Sender = Literal["check", "agent", "client", "server"]
 
 
 class Frame(NamedTuple):

@@ -4,16 +4,21 @@ Pure: a report in, text out. What an agent sent is made harmless where its frame
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from dragoman.conformance.frames import Frame
+from dragoman.conformance.frames import Frame, Sender
 from dragoman.conformance.rows import Requirement
 from dragoman.conformance.run import CheckReport, RowResult
 from dragoman.conformance.verdicts import Verdict
 from dragoman.host.text import harmless_line
 
-_SENDERS: Final = {"check": "  check → ", "agent": "  agent ← "}
+_SENDERS: Final[Mapping[Sender, str]] = {
+    "check": "  check → ",
+    "agent": "  agent ← ",
+    "client": "  client ← ",
+    "server": "  server ← ",
+}
 _TIERS: Final = {"must": 0, "must-if-advertised": 1, "should": 2, "note": 3}
 
 
@@ -126,7 +131,7 @@ def _counts(results: Iterable[RowResult]) -> str:
 
 
 def _named(hello: Any) -> str:
-    info = hello.get("agentInfo") or hello.get("info")
+    info = hello.get("agentInfo") or hello.get("clientInfo") or hello.get("info")
     if not isinstance(info, dict):
         return ""
     return " " + harmless_line(f"({info.get('name', '?')} {info.get('version', '?')})")

@@ -11,12 +11,22 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-Role = Literal["agent"]
+Role = Literal["agent", "client", "server"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
 Tier = Literal["must", "must-if-advertised", "should", "note"]
 RowTransport = Literal["stdio", "http", "websocket"]
 TRANSPORTS: Final[tuple[RowTransport, ...]] = get_args(RowTransport)
-_FIELDS: Final = {"id", "versions", "tier", "sentence", "citation", "broken", "capability", "transports", "dispute"}
-_REQUIRED: Final = _FIELDS - {"capability", "transports", "dispute"}
+_FIELDS: Final = {"id", "versions", "tier", "sentence", "citation", "broken", "capability", "transports", "dispute"} | {
+    "scenario",
+    "also",
+}
+_REQUIRED: Final = _FIELDS - {"capability", "transports", "dispute", "scenario", "also"}
+# The files of a role, in the order in which their rows are told.
+_FILES: Final[dict[Role, tuple[str, ...]]] = {
+    "agent": ("agent_rows", "durability_rows", "fault_rows"),
+    "client": ("client_rows",),
+    "server": ("server_rows",),
+}
 
 
 class RowsInvalid(ValueError):
@@ -38,6 +48,10 @@ class Requirement(NamedTuple):
     # What the subject must advertise before it is asked; empty: every subject has it.
     capability: str
     dispute: str
+    # Of a row of a client: what the scripted agent does while the row is judged.
+    scenario: str = ""
+    # Rows that the broken peer breaks with it, because they cannot hold without it.
+    also: tuple[str, ...] = ()
 
     def source(self) -> str:
         """Return the citation with the revision of the schema it was read in."""
@@ -47,8 +61,14 @@ class Requirement(NamedTuple):
 @cache
 def load_rows(role: Role) -> tuple[Requirement, ...]:
     """Return the rows of a role in the order of their file; raise `RowsInvalid`."""
-    text = files(__package__).joinpath(f"{role}_rows.toml").read_text(encoding="utf-8")
-    return parse_rows(tomllib.loads(text), role)
+    rows = [row for name in _FILES[role] for row in parse_rows(read_table(name), role)]
+    _check_unique(rows)
+    return tuple(rows)
+
+
+def read_table(name: str) -> dict[str, Any]:
+    """Return a table that stands beside this file."""
+    return tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def parse_rows(table: dict[str, Any], role: Role) -> tuple[Requirement, ...]:
@@ -57,11 +77,15 @@ def parse_rows(table: dict[str, Any], role: Role) -> tuple[Requirement, ...]:
     if not isinstance(revision, str) or not revision:
         raise RowsInvalid(f"the rows of role {role} name no revision of the schema")
     rows = tuple(_row(one, role, revision) for one in table.get("row", []))
+    _check_unique(rows)
+    return rows
+
+
+def _check_unique(rows: Iterable[Requirement]) -> None:
     seen = Counter((row.id, version) for row in rows for version in row.versions)
     for (id, version), count in seen.items():
         if count > 1:
             raise RowsInvalid(f"{id}: stands {count} times for version {version}")
-    return rows
 
 
 def _row(one: dict[str, Any], role: Role, revision: str) -> Requirement:
@@ -87,6 +111,8 @@ def _row(one: dict[str, Any], role: Role, revision: str) -> Requirement:
         broken=one["broken"],
         capability=one.get("capability", ""),
         dispute=one.get("dispute", ""),
+        scenario=one.get("scenario", ""),
+        also=tuple(one.get("also", ())),
     )
 
 

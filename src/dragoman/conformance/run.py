@@ -19,7 +19,7 @@ _PROBE_SECONDS: Final = 300.0
 _SHOWN_FRAMES: Final = 6
 # Of a row's whole exchange, at its start and at its end.
 _EXCHANGE_FRAMES: Final = 20
-_MUSTS: Final = ("must", "must-if-advertised")
+MUSTS: Final = ("must", "must-if-advertised")
 
 
 class RowResult(NamedTuple):
@@ -41,7 +41,7 @@ class RowResult(NamedTuple):
     def counts(self, *, strict: bool = False) -> bool:
         """Return whether the subject does not conform because of this: a broken must, or one that was not judged."""
         if self.verdict is Verdict.FAIL:
-            return self.row.tier in _MUSTS or (strict and self.row.tier == "should")
+            return self.row.tier in MUSTS or (strict and self.row.tier == "should")
         return self.row.tier == "must" and self.verdict is not Verdict.PASS and not self.is_unadvertised
 
 
@@ -69,7 +69,7 @@ class CheckReport(NamedTuple):
 
         A must that is broken is a verdict, whatever could not be tested beside it.
         """
-        musts = [one for one in self.results if one.row.tier in _MUSTS]
+        musts = [one for one in self.results if one.row.tier in MUSTS]
         if any(one.verdict is Verdict.FAIL for one in musts):
             return True
         is_walled = any(one.verdict is Verdict.BLOCKED for one in musts)
@@ -153,7 +153,7 @@ class _Run:
             result = await self._judge(row, version)
             if result is None:
                 return None
-            if self._plan.fail_fast and result.verdict is Verdict.FAIL and row.tier in _MUSTS:
+            if self._plan.fail_fast and result.verdict is Verdict.FAIL and row.tier in MUSTS:
                 self._is_stopped = True
             self._on_result(result, total)
             return result
@@ -182,6 +182,11 @@ async def judge_row(
     return result._replace(seconds=seconds, own_faults=own, exchange=shown_exchange(trial.frames()))
 
 
+def shown_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """Return the frames that show a failure where its probe has named none: the last ones."""
+    return tuple(frames[-_SHOWN_FRAMES:])
+
+
 def shown_exchange(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """Return the frames of a row for a report, without the middle of many."""
     if len(frames) <= 2 * _EXCHANGE_FRAMES:
@@ -196,7 +201,7 @@ async def _verdict(row: Requirement, trial: Trial) -> RowResult:
         async with asyncio.timeout(_PROBE_SECONDS):
             await PROBES[row.id](trial)
     except RowFailed as failed:
-        frames = failed.frames or tuple(trial.frames()[-_SHOWN_FRAMES:])
+        frames = failed.frames or shown_frames(trial.frames())
         return found._replace(verdict=Verdict.FAIL, reason=failed.reason, frames=frames)
     except NotTested as missing:
         found = found._replace(verdict=Verdict.NOT_TESTED, reason=missing.reason, next_step=missing.next_step)

@@ -17,6 +17,8 @@ Json = Any
 SCHEMAS: Final[Mapping[int, Any]] = {1: v1, 2: v2}
 REVISION: Final = v1.SOURCE.rpartition(" ")[2]
 VERSIONS: Final = tuple(sorted(SCHEMAS))
+# Where each version has what a client says of itself.
+GREETING_FIELDS: Final = {1: ("clientInfo", "clientCapabilities"), 2: ("info", "capabilities")}
 # Values that no revision of version 1 may add to; version 2 keeps all names without an underscore for itself.
 _EXTENSION: Final = "_"
 
