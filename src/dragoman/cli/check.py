@@ -1,33 +1,39 @@
-"""`dragoman check`: judge an agent by the rows of the protocol, and report what it breaks."""
+"""`dragoman check`: judge an agent, a client, a server or a recording by the rows of the protocol."""
 
 import argparse
 import asyncio
-import os
-import sys
-import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from dragoman.cli.check_progress import RowCounter
 from dragoman.cli.check_reports import add_report_options, print_json_schema, write_reports
 from dragoman.cli.common_options import Commands, add_command, add_trust, keep_command
-from dragoman.cli.errors import NOT_DONE, CommandError, print_notice, warn_about_plain_http
+from dragoman.cli.errors import NOT_DONE, CommandError
 
 if TYPE_CHECKING:
-    from dragoman.conformance.rows import Requirement
-    from dragoman.conformance.run import CheckReport, RowResult
-    from dragoman.conformance.subject import Subject
+    from dragoman.conformance.rows import Requirement, Role
+    from dragoman.conformance.run import CheckPlan, CheckReport
 
 COULD_NOT_TEST: Final = 3
+_USAGE: Final = """\
+dragoman check agent [options] (-- CMD … | URL)
+       dragoman check client [options] (-- CMD … {agent} | --manual)
+       dragoman check server URL [options]
+       dragoman check trace FILE [options]"""
 _DESCRIPTION = """\
-Judge an agent by what the protocol asks of it. The agent is started for each
-row, in an empty folder, and is talked to in raw frames; it may use its model.
-Every permission it asks for is rejected, except in rows about an approval.
+Judge an agent, a client or a server by what the protocol asks of it.
 
   dragoman check agent -- my-agent --acp
   dragoman check agent https://agents.example.org/acp
+  dragoman check client -- my-client --prompt hello --agent {agent}
+  dragoman check server https://agents.example.org/acp
   dragoman check trace FILE
 
-The last one judges what `dragoman trace record` has written.
+An agent is started for each row, in an empty folder, and is talked to in raw
+frames; it may use its model. Every permission it asks for is rejected, except
+in rows about an approval. A client is started for each scenario; {agent} is
+the command of our agent as one quoted word, {argv} as separate words, {url} an
+address. A trace is what `dragoman trace record` has written.
 """
 _EPILOG = """\
 exit codes: 0 conforms; 1 a row that must hold failed, or could not be judged;
@@ -37,198 +43,182 @@ exit codes: 0 conforms; 1 a row that must hold failed, or could not be judged;
 
 def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    usage = "dragoman check agent [options] (-- CMD … | URL)\n       dragoman check trace FILE [options]"
-    parser = add_command(commands, "check", "judge an agent by the protocol", _DESCRIPTION, epilog=_EPILOG, usage=usage)
-    parser.add_argument("role", nargs="?", choices=("agent", "trace"), help="what is judged")
+    help = "judge an agent, a client or a server by the protocol"
+    parser = add_command(commands, "check", help, _DESCRIPTION, epilog=_EPILOG, usage=_USAGE)
+    parser.add_argument("role", nargs="?", choices=("agent", "client", "server", "trace"), help="what is judged")
     parser.add_argument(
-        "url", nargs="?", metavar="URL", help="address of the agent, if it is not started; or the file of a trace"
+        "url", nargs="?", metavar="URL", help="address of what is judged, if it is not started; or the file of a trace"
     )
-    parser.add_argument(
-        "--only", metavar="ID", action="append", default=[], help="only these rows: ID,ID,…; repeatable"
-    )
-    parser.add_argument("--strict", action="store_true", help="rows that should hold count as rows that must")
-    parser.add_argument("--fail-fast", action="store_true", help="stop at the first row that must hold and does not")
-    parser.add_argument("--list", action="store_true", help="list the rows, and check nothing")
-    parser.add_argument("--explain", metavar="ID", help="explain a row with a correct exchange, and check nothing")
-    prompts = parser.add_argument_group("what the agent is asked")
-    prompts.add_argument("--prompt", metavar="TEXT", help="a prompt for a short turn")
-    prompts.add_argument("--slow-prompt", metavar="TEXT", help="a prompt for a turn of many seconds, to be cancelled")
-    prompts.add_argument("--permission-prompt", metavar="TEXT", help="a prompt for which the agent asks for permission")
-    prompts.add_argument("-C", "--cwd", metavar="DIR", help="folder of the sessions; without it an empty one is made")
-    agent = parser.add_argument_group("the agent")
-    agent.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help="a variable for the agent")
-    agent.add_argument("--login", metavar="METHOD", help="log in with this method before sessions are opened")
-    agent.add_argument("--token-file", metavar="F", help="token for an address; else it is in DRAGOMAN_TOKEN")
-    add_trust(parser)
-    agent.add_argument("--timeout", metavar="SECONDS", type=_seconds, default=10.0, help="for one answer (default 10)")
-    agent.add_argument("--jobs", metavar="N", type=_count, default=4, help="rows at the same time (default 4)")
+    _add_choice(parser)
+    _add_prompts(parser)
+    _add_subject(parser)
+    _add_client(parser)
     add_report_options(parser)
     keep_command(parser)
     return parser
 
 
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    rows = parser.add_argument_group("which rows, and what counts")
+    rows.add_argument("--only", metavar="ID", action="append", default=[], help="only these rows: ID,ID,…; repeatable")
+    rows.add_argument("--strict", action="store_true", help="rows that should hold count as rows that must")
+    rows.add_argument("--revision", metavar="R", help="what counts is the set of rows of this revision of the schema")
+    rows.add_argument(
+        "--expected-failures", metavar="FILE", help="rows that are known to fail, one in a line; one that holds fails"
+    )
+    rows.add_argument("--fail-fast", action="store_true", help="stop at the first row that must hold and does not")
+    rows.add_argument("--jobs", metavar="N", type=_count, default=4, help="rows at the same time (default 4)")
+    rows.add_argument("--seed", metavar="N", type=int, help="judge the rows in another order, by this number")
+    rows.add_argument("--list", action="store_true", help="list the rows, and check nothing")
+    rows.add_argument("--explain", metavar="ID", help="explain a row with a correct exchange, and check nothing")
+
+
+def _add_prompts(parser: argparse.ArgumentParser) -> None:
+    prompts = parser.add_argument_group("what an agent is asked")
+    prompts.add_argument("--prompt", metavar="TEXT", help="a prompt for a short turn")
+    prompts.add_argument("--slow-prompt", metavar="TEXT", help="a prompt for a turn of many seconds, to be cancelled")
+    prompts.add_argument("--permission-prompt", metavar="TEXT", help="a prompt for which the agent asks for permission")
+    prompts.add_argument("-C", "--cwd", metavar="DIR", help="folder of the sessions; without it an empty one is made")
+
+
+def _add_subject(parser: argparse.ArgumentParser) -> None:
+    subject = parser.add_argument_group("the agent, client or server")
+    subject.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help="a variable for it")
+    subject.add_argument("--login", metavar="METHOD", help="log in with this method before sessions are opened")
+    subject.add_argument("--token-file", metavar="F", help="token for an address; else it is in DRAGOMAN_TOKEN")
+    add_trust(parser)
+    subject.add_argument(
+        "--timeout", metavar="SECONDS", type=_seconds, default=10.0, help="for one answer (default 10)"
+    )
+
+
+def _add_client(parser: argparse.ArgumentParser) -> None:
+    client = parser.add_argument_group("a client")
+    client.add_argument("--manual", action="store_true", help="a person drives the client, and is told what to click")
+    client.add_argument(
+        "--interrupt", metavar="SIGNAL", default="INT", help="the signal that stops its turn (default INT), or none"
+    )
+    client.add_argument("--stdin", metavar="TEXT", default="", help="what is typed into it")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Judge, report, and return the exit code."""
-    from dragoman.conformance.report import row_lines
-
     if arguments.json_schema:
         return print_json_schema()
     if arguments.explain is not None:
         return _explain(arguments.explain)
-    if arguments.role == "trace":
-        return _run_trace(arguments)
-    rows = _chosen_rows(arguments.only)
     if arguments.list:
-        for line in row_lines(rows):
-            print(line)
-        return 0
-    if arguments.role is None:
-        raise CommandError("what is to be checked? Write: dragoman check agent -- CMD, or: dragoman check agent URL")
-    _check_target(arguments)
-    with tempfile.TemporaryDirectory(prefix="dragoman-check-") as folder:
-        report = asyncio.run(_judge(arguments, rows, folder))
+        return _list(arguments)
+    match arguments.role:
+        case "trace":
+            from dragoman.cli.check_trace import judge_file
+
+            return _concluded(arguments, judge_file(arguments))
+        case "agent":
+            from dragoman.cli.check_agent import judge_agent as judge
+        case "client":
+            from dragoman.cli.check_client import judge_client as judge
+        case "server":
+            from dragoman.cli.check_server import judge_server as judge
+        case _:
+            raise CommandError(
+                "what is to be checked? Write: dragoman check agent -- CMD, or: dragoman check agent URL"
+            )
+    if arguments.trace is not None:
+        raise CommandError("check writes no --trace; --html FILE has the frames of each row")
+    rows = chosen_rows(arguments.role, arguments.only)
+    versions = [] if arguments.protocol is None else [arguments.protocol]
+    with RowCounter() as counter:
+        plan = _plan(arguments, rows, versions)
+        report = asyncio.run(judge(arguments, plan, counter.on_result))
     return _concluded(arguments, report)
 
 
-def _run_trace(arguments: argparse.Namespace) -> int:
-    from dragoman.cli.check_trace import chosen_trace_rows, judge_file
-    from dragoman.conformance.report import row_lines
+def _plan(arguments: argparse.Namespace, rows: "list[Requirement]", versions: list[int]) -> "CheckPlan":
+    from dragoman.conformance.run import CheckPlan
 
-    if arguments.list:
-        for line in row_lines(chosen_trace_rows(arguments.only)):
-            print(line)
-        return 0
-    return _concluded(arguments, judge_file(arguments))
+    return CheckPlan(rows, versions, arguments.jobs, arguments.fail_fast, arguments.seed)
 
 
 def _concluded(arguments: argparse.Namespace, report: "CheckReport") -> int:
-    """Write the reports, and return the exit code."""
+    """Say what counts, write the reports, and return the exit code."""
+    if arguments.role != "trace":
+        report = _scored(arguments, report)
     write_reports(arguments, report)
     if not report.could_test():
         return COULD_NOT_TEST
     return 0 if report.conforms(strict=arguments.strict) else NOT_DONE
 
 
-def _check_target(arguments: argparse.Namespace) -> None:
-    if arguments.command_given is not None and arguments.url is not None:
-        raise CommandError("a URL or -- CMD, not both")
-    if arguments.command_given is None and arguments.url is None:
-        raise CommandError("which agent? Write its command after --, such as: dragoman check agent -- gemini --acp")
-    if arguments.command_given == []:
-        raise CommandError("which command? Write it after the --, such as: -- gemini --acp")
-    if arguments.trace is not None:
-        raise CommandError("check writes no --trace; --html FILE has the frames of each row")
-    if arguments.url is not None and "://" not in arguments.url:
-        raise CommandError(f"{arguments.url!r} is no address; the command of an agent stands behind --")
-    if arguments.cwd is not None and not os.path.isdir(arguments.cwd):
-        raise CommandError(f"{arguments.cwd}: there is no such folder")
+def _scored(arguments: argparse.Namespace, report: "CheckReport") -> "CheckReport":
+    from dragoman.conformance.scoring import BaselineInvalid, frozen_set, parse_baseline, revisions, scored
+
+    known = revisions()
+    revision = arguments.revision or known[-1]
+    if revision not in known:
+        raise CommandError(f"there are no rows of revision {revision}; there are those of {', '.join(known)}")
+    baseline: tuple[object, ...] = ()
+    path = arguments.expected_failures
+    try:
+        if path is not None:
+            with open(path, encoding="utf-8") as file:
+                baseline = parse_baseline(file.read())
+    except (OSError, UnicodeDecodeError, BaselineInvalid) as error:
+        raise CommandError(f"{path}: {error}") from None
+    return scored(report, frozen_set(revision), baseline)  # type: ignore[arg-type]
 
 
-def _chosen_rows(only: Sequence[str]) -> "list[Requirement]":
-    """Return the rows of `--only`, or all. Raise `CommandError` for an id that no row has."""
+def chosen_rows(role: "Role", only: Sequence[str]) -> "list[Requirement]":
+    """Return the rows of `--only`, or all. Raise `CommandError` for an id that no row of the role has."""
     from dragoman.conformance.rows import load_rows
 
-    rows = load_rows("agent")
-    wanted = [id.strip() for part in only for id in part.split(",") if id.strip()]
+    rows = load_rows(role)
+    wanted = wanted_ids(only)
     known = {row.id for row in rows}
     for id in wanted:
         if id not in known:
-            raise CommandError(f"there is no row {id}; dragoman check --list shows all of them")
+            raise CommandError(f"there is no row {id} of a {role}; dragoman check {role} --list shows all of them")
     return [row for row in rows if not wanted or row.id in wanted]
+
+
+def wanted_ids(only: Sequence[str]) -> list[str]:
+    """Return the ids of `--only`, which may be repeated and has commas."""
+    return [id.strip() for part in only for id in part.split(",") if id.strip()]
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from dragoman.cli.check_trace import chosen_trace_rows
+    from dragoman.conformance.report import row_lines
+    from dragoman.conformance.rows import ROLES, load_rows
+
+    if arguments.role == "trace":
+        rows = chosen_trace_rows(arguments.only)
+    elif arguments.role is not None:
+        rows = chosen_rows(arguments.role, arguments.only)
+    else:
+        wanted = set(wanted_ids(arguments.only))
+        everything = [row for role in ROLES for row in load_rows(role)]
+        if unknown := sorted(wanted - {row.id for row in everything}):
+            raise CommandError(f"there is no row {unknown[0]}; dragoman check --list shows all of them")
+        rows = [row for row in everything if not wanted or row.id in wanted]
+    for line in row_lines(rows):
+        print(line)
+    return 0
 
 
 def _explain(id: str) -> int:
     from dragoman.conformance.explanation import correct_exchange
     from dragoman.conformance.report import explanation_lines
+    from dragoman.conformance.rows import ROLES, load_rows
 
-    for row in _chosen_rows([id]):
+    rows = [row for role in ROLES for row in load_rows(role) if row.id == id]
+    if not rows:
+        raise CommandError(f"there is no row {id}; dragoman check --list shows all of them")
+    for row in rows:
         exchange = asyncio.run(correct_exchange(row))
         for line in explanation_lines(row, exchange):
             print(line)
     return 0
-
-
-async def _judge(arguments: argparse.Namespace, rows: "list[Requirement]", folder: str) -> "CheckReport":
-    from dragoman.conformance.connection import CheckLimits
-    from dragoman.conformance.run import CheckPlan, check
-    from dragoman.conformance.trial import DEFAULT_PROMPT, CheckSettings
-
-    cwd = os.path.realpath(arguments.cwd or folder)
-    settings = CheckSettings(
-        cwd,
-        CheckLimits(answer=arguments.timeout, turn=max(60.0, arguments.timeout)),
-        arguments.prompt or DEFAULT_PROMPT,
-        arguments.slow_prompt or "",
-        arguments.permission_prompt or "",
-        arguments.login or "",
-    )
-    versions = [] if arguments.protocol is None else [arguments.protocol]
-    plan = CheckPlan(rows, versions, arguments.jobs, arguments.fail_fast)
-    with _Counter() as counter:
-        return await check(_subject(arguments), plan, settings, counter.on_result)
-
-
-def _subject(arguments: argparse.Namespace) -> "Subject":
-    from dragoman.conformance.subject import AddressSubject, StartedSubject
-    from dragoman.errors import UsageError
-
-    if arguments.url is None:
-        # Where the user is: the command may name files from there. Sessions have the folder of `--cwd`.
-        return StartedSubject(arguments.command_given, os.getcwd(), _variables(arguments.env))
-    from dragoman.transports.remote import transport_for
-    from dragoman.transports.token import read_token
-
-    try:
-        path = arguments.token_file
-        token = os.environ.get("DRAGOMAN_TOKEN") if path is None else read_token(os.path.expanduser(path))
-        ca_file = os.path.expanduser(arguments.ca_file or "")
-        transport_for(arguments.url, token, ca_file=ca_file)  # what is wrong with it is said before anything is sent
-    except UsageError as error:
-        raise CommandError(str(error)) from None
-    if token:
-        warn_about_plain_http(arguments.url, insecure=arguments.insecure)
-    return AddressSubject(arguments.url, lambda: transport_for(arguments.url, token, ca_file=ca_file))
-
-
-def _variables(given: Sequence[str]) -> dict[str, str]:
-    """Return the variables of `--env`; one without a value has that of ours."""
-    found: dict[str, str] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
-        if not equals and name not in os.environ:
-            raise CommandError(f"--env {name}: there is no such variable; write {name}=VALUE")
-        found[name] = value if equals else os.environ[name]
-    return found
-
-
-class _Counter:
-    """One line on a terminal that counts the rows; what fails is shown above it at once."""
-
-    def __init__(self) -> None:
-        self._is_shown = sys.stderr is not None and sys.stderr.isatty()
-        self._done = 0
-        self._failed = 0
-
-    def __enter__(self) -> "_Counter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def on_result(self, result: "RowResult", total: int) -> None:
-        from dragoman.conformance.verdicts import Verdict
-
-        self._done += 1
-        is_failure = result.verdict is Verdict.FAIL
-        self._failed += is_failure
-        if not self._is_shown:
-            return
-        print("\r\x1b[K", end="", file=sys.stderr)
-        if is_failure:
-            print_notice(f"failed: {result.row.id} in version {result.version}")
-        text = f"{self._done} of {total} rows, {self._failed} failed"
-        print(text, end="", file=sys.stderr, flush=True)
 
 
 def _seconds(text: str) -> float:

@@ -33,6 +33,7 @@ def as_json(report: CheckReport, *, strict: bool = False) -> Mapping[str, Any]:
         "versions": {str(version): hello for version, hello in report.hellos.items()},
         "rows": [_row(one, strict=strict) for one in report.results],
         "ownErrors": list(report.harness_errors),
+        "stale": list(report.stale),
     }
 
 
@@ -46,6 +47,8 @@ def _row(result: RowResult, *, strict: bool) -> Mapping[str, Any]:
         "source": row.source(),
         "verdict": result.verdict.value,
         "counts": result.counts(strict=strict),
+        "expected": result.is_expected,
+        "notScored": result.not_scored,
         "reason": result.reason,
         "next": result.next_step,
         "seconds": round(result.seconds, 3),
@@ -68,6 +71,12 @@ def as_junit(report: CheckReport, *, strict: bool = False) -> str:
         suite.set("failures", str(sum(one.counts(strict=strict) for one in results)))
         for result in results:
             _add_case(suite, result, strict=strict)
+    if report.stale:
+        suite = ElementTree.SubElement(root, "testsuite", name="acp.expected", tests=str(len(report.stale)))
+        suite.set("failures", str(len(report.stale)))
+        for name in report.stale:
+            case = ElementTree.SubElement(suite, "testcase", classname="acp.expected", name=name)
+            ElementTree.SubElement(case, "failure", message="expected to fail, and does not")
     if report.obstacle or report.harness_errors:
         suite = ElementTree.SubElement(root, "testsuite", name="acp", tests="1", errors="1")
         case = ElementTree.SubElement(suite, "testcase", classname="acp", name="could not test")

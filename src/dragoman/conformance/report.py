@@ -4,7 +4,7 @@ Pure: a report in, text out. What an agent sent is made harmless where its frame
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from dragoman.conformance.frames import Frame, Sender
@@ -35,6 +35,7 @@ def report_lines(report: CheckReport, *, strict: bool = False) -> Iterator[str]:
     yield from _unjudged_lines([one for one in missing if not one.is_unadvertised], "Not tested")
     yield from _unadvertised_lines([one for one in missing if one.is_unadvertised])
     yield from _harness_lines(report)
+    yield from _uncounted_lines(report)
     for version, hello in report.hellos.items():
         yield f"version {version}: {_counts(one for one in report.results if one.version == version)}{_named(hello)}"
     yield verdict_line(report, strict=strict)
@@ -45,11 +46,14 @@ def verdict_line(report: CheckReport, *, strict: bool = False) -> str:
     if not report.could_test():
         return "COULD NOT TEST: something stands before the rows; see above"
     counted = report.failures(strict=strict)
-    if not counted:
+    if report.conforms(strict=strict):
         return "CONFORMS to every row that counts"
     failed = sum(one.verdict is Verdict.FAIL for one in counted)
     rest = len(counted) - failed
-    return f"DOES NOT CONFORM: {failed} failed" + (f", {rest} that must hold could not be judged" if rest else "")
+    parts = [f"{failed} failed"] if counted else []
+    parts += [f"{rest} that must hold could not be judged"] if rest else []
+    parts += [f"{len(report.stale)} expected to fail does not"] if report.stale else []
+    return f"DOES NOT CONFORM: {', '.join(parts)}"
 
 
 def row_lines(rows: Iterable[Requirement]) -> Iterator[str]:
@@ -65,6 +69,8 @@ def explanation_lines(row: Requirement, exchange: Iterable[Frame]) -> Iterator[s
     yield f"  tier        {row.tier}, versions {', '.join(map(str, row.versions))}"
     yield f"  source      {row.source()}"
     yield f"  transports  {', '.join(row.transports)}"
+    if row.scenario:
+        yield f"  scenario    {row.scenario}"
     if row.capability:
         yield f"  asks for    {row.capability}"
     if row.dispute:
@@ -84,9 +90,26 @@ def _with(report: CheckReport, verdict: Verdict) -> list[RowResult]:
     return [one for one in report.results if one.verdict is verdict]
 
 
+def _uncounted_lines(report: CheckReport) -> Iterator[str]:
+    """Return what does not count, and the expected failures that are none."""
+    failed = [one for one in _with(report, Verdict.FAIL) if one.not_scored]
+    for reason, results in _by(failed, lambda one: one.not_scored).items():
+        yield f"Failed and not scored: {', '.join(dict.fromkeys(one.row.id for one in results))}: {reason}"
+    for name in report.stale:
+        yield f"{name} was expected to fail, and does not: strike it out of the file of expected failures"
+
+
+def _by(results: Iterable[RowResult], key: Callable[[RowResult], str]) -> dict[str, list[RowResult]]:
+    groups: dict[str, list[RowResult]] = {}
+    for result in results:
+        groups.setdefault(key(result), []).append(result)
+    return groups
+
+
 def _failure_lines(result: RowResult) -> Iterator[str]:
     row = result.row
-    yield f"FAIL {row.id} (version {result.version}, {row.tier}): {row.sentence}"
+    mark = ", expected" if result.is_expected else ""
+    yield f"FAIL {row.id} (version {result.version}, {row.tier}{mark}): {row.sentence}"
     yield f"  {harmless_line(result.reason)}"
     yield from map(frame_line, result.frames)
     yield f"  source: {row.source()}; more: dragoman check --explain {row.id}"

@@ -1,9 +1,10 @@
 """Judge a subject by rows: which versions it speaks, then each row with connections of its own, several at a time."""
 
 import asyncio
+import random
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from dragoman.conformance import schema
 from dragoman.conformance.frames import Frame
@@ -14,6 +15,7 @@ from dragoman.conformance.trial import CheckSettings, Trial
 from dragoman.conformance.verdicts import CheckStopped, NotTested, RowBlocked, RowFailed, Verdict
 from dragoman.errors import DragomanError
 
+T = TypeVar("T")
 # A probe has several waits, each with a bound; this bounds their sum, and what hangs in us.
 _PROBE_SECONDS: Final = 300.0
 _SHOWN_FRAMES: Final = 6
@@ -37,9 +39,15 @@ class RowResult(NamedTuple):
     is_unadvertised: bool = False
     # All frames of the row, the middle of many left out: for reports that show them under it.
     exchange: tuple[Frame, ...] = ()
+    # Why the row does not count for the revision that is asked for; empty if it does.
+    not_scored: str = ""
+    # The user has said that it fails.
+    is_expected: bool = False
 
     def counts(self, *, strict: bool = False) -> bool:
         """Return whether the subject does not conform because of this: a broken must, or one that was not judged."""
+        if self.not_scored or self.is_expected:
+            return False
         if self.verdict is Verdict.FAIL:
             return self.row.tier in MUSTS or (strict and self.row.tier == "should")
         return self.row.tier == "must" and self.verdict is not Verdict.PASS and not self.is_unadvertised
@@ -55,6 +63,8 @@ class CheckReport(NamedTuple):
     obstacle: str = ""
     # Faults of ours that are no verdict: rows whose probe failed by itself.
     harness_errors: tuple[str, ...] = ()
+    # Failures that were expected, and did not come.
+    stale: tuple[str, ...] = ()
 
     def failures(self, *, strict: bool = False) -> list[RowResult]:
         """Return the rows that make a subject not conform: musts that failed, or could not be judged."""
@@ -62,14 +72,14 @@ class CheckReport(NamedTuple):
 
     def conforms(self, *, strict: bool = False) -> bool:
         """Return whether no must is broken or unjudged; `strict` takes a broken should as a broken must."""
-        return not self.failures(strict=strict)
+        return not self.failures(strict=strict) and not self.stale
 
     def could_test(self) -> bool:
         """Return whether this is a verdict: false if nothing could be asked, a wall stood before musts, or we failed.
 
         A must that is broken is a verdict, whatever could not be tested beside it.
         """
-        musts = [one for one in self.results if one.row.tier in MUSTS]
+        musts = [one for one in self.results if one.row.tier in MUSTS and not one.not_scored and not one.is_expected]
         if any(one.verdict is Verdict.FAIL for one in musts):
             return True
         is_walled = any(one.verdict is Verdict.BLOCKED for one in musts)
@@ -77,12 +87,23 @@ class CheckReport(NamedTuple):
 
 
 class CheckPlan(NamedTuple):
-    """What is judged: rows, versions (all that the subject speaks, if none is named), and how many rows at a time."""
+    """What is judged: rows, versions (all that the subject speaks, if none is named), and how many rows at a time.
+
+    A seed shuffles the order in which rows are judged; the report has the order of the rows in any case.
+    """
 
     rows: Sequence[Requirement]
     versions: Sequence[int] = ()
     jobs: int = 4
     fail_fast: bool = False
+    seed: int | None = None
+
+    def shuffled(self, items: Iterable[T]) -> list[T]:
+        """Return items in the order in which they are to be judged."""
+        found = list(items)
+        if self.seed is not None:
+            random.Random(self.seed).shuffle(found)
+        return found
 
 
 async def check(
@@ -142,8 +163,10 @@ class _Run:
     async def judge_all(self) -> CheckReport:
         pairs = [(row, version) for version in self._hellos for row in self._plan.rows if version in row.versions]
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._judge_in_turn(row, version, len(pairs))) for row, version in pairs]
-        results = tuple(result for task in tasks if (result := task.result()) is not None)
+            tasks = {
+                pair: group.create_task(self._judge_in_turn(*pair, len(pairs))) for pair in self._plan.shuffled(pairs)
+            }
+        results = tuple(result for pair in pairs if (result := tasks[pair].result()) is not None)
         return CheckReport(self._subject.name, self._hellos, results, harness_errors=tuple(self._errors))
 
     async def _judge_in_turn(self, row: Requirement, version: int, total: int) -> RowResult | None:

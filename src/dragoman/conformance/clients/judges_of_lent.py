@@ -18,8 +18,15 @@ def _expect_error(answer: Message, what: str) -> None:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
+def _expect_reading(run: ClientRun) -> None:
+    """Raise `NotTested` if the client lets our agent read nothing: then no answer is about the file."""
+    if "error" in run.answer("read"):
+        raise NotTested("the client did not read the file", "let it: --manual, or its own option for permissions")
+
+
 @judge("ACP-CLIENT-701")
 def file_is_read(run: ClientRun) -> None:
+    _expect_reading(run)
     text = result_of(run.answer("read")).get("content")
     if text != TEXT:
         raise RowFailed(f"the file is read as {text!r}")
@@ -27,6 +34,7 @@ def file_is_read(run: ClientRun) -> None:
 
 @judge("ACP-CLIENT-702")
 def part_of_a_file_is_read(run: ClientRun) -> None:
+    _expect_reading(run)
     text = result_of(run.answer("read_line")).get("content")
     if not isinstance(text, str) or text.rstrip("\n") != TEXT.splitlines()[1]:
         raise RowFailed(f"line 2, and one line, is read as {text!r}")
@@ -39,6 +47,7 @@ def missing_file_is_an_error(run: ClientRun) -> None:
 
 @judge("ACP-CLIENT-704")
 def missing_file_has_its_code(run: ClientRun) -> None:
+    _expect_reading(run)
     error = run.answer("read_missing").get("error")
     code = error.get("code") if isinstance(error, dict) else None
     if code != NOT_FOUND:

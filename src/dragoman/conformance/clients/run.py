@@ -153,7 +153,7 @@ class _ClientCheck:
         for row, version in pairs:
             groups.setdefault((version, row.scenario), []).append(row)
         async with asyncio.TaskGroup() as group:
-            for (version, scenario), rows in groups.items():
+            for (version, scenario), rows in self._plan.shuffled(groups.items()):
                 group.create_task(self._judge_in_turn(scenario, version, rows, len(pairs)))
         ordered = [self._results[version, row.id] for row, version in pairs if (version, row.id) in self._results]
         return CheckReport(self._subject.name, self._hellos, tuple(ordered), harness_errors=tuple(self._errors))

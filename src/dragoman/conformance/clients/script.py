@@ -85,7 +85,8 @@ class ScriptedAgent:
         self.lost_in_turn = False
         self.wants_interrupt: Final = asyncio.Event()
         self.cancelled: Final = asyncio.Event()
-        self.cancelled_at: int | None = None
+        # When the user stopped the turn, by the clock of frames.
+        self.stopped_at: float | None = None
         self.turn_ended: Final = asyncio.Event()
         self.ended_at: int | None = None
         self._tasks: Final[set[asyncio.Task[None]]] = set()
@@ -182,8 +183,6 @@ class ScriptedAgent:
     def _on_notification(self, message: Message) -> None:
         params = message.get("params")
         if message.get("method") == "session/cancel" and isinstance(params, dict):
-            if self.cancelled_at is None:
-                self.cancelled_at = len(self.connection.received)
             self.cancelled.set()
 
     async def _greet(self, id: Any, params: Message) -> None:

@@ -81,7 +81,7 @@ class CommandClient:
         command: Sequence[str],
         env: Mapping[str, str],
         *,
-        stop_signal: int = signal.SIGINT,
+        stop_signal: int | None = signal.SIGINT,
         stdin: str = "",
     ) -> None:
         self.name: Final = shlex.join(command)
@@ -100,7 +100,7 @@ class CommandClient:
 class _CommandRun:
     ends_by_itself = True
 
-    def __init__(self, stop_signal: int) -> None:
+    def __init__(self, stop_signal: int | None) -> None:
         self._stop_signal: Final = stop_signal
         self._output = bytearray()
         self._places: Final = contextlib.AsyncExitStack()
@@ -157,6 +157,8 @@ class _CommandRun:
 
     def interrupt(self) -> bool:
         assert self._process is not None
+        if self._stop_signal is None:
+            return False
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(self._stop_signal)
         return True

@@ -60,12 +60,19 @@ class _Stage:
         """Wait until the client ends, and do what the scenario wants done meanwhile; None if it goes on too long."""
         while (code := await running.wait(_LOOK_SECONDS)) is None:
             if self._scenario.is_interrupted and not self.was_interrupted and self._is_ready_to_stop():
-                self.was_interrupted = running.interrupt()
+                await self._stop(running)
             if self._scenario.dies and not self._has_died:
                 await self._die()
             if self._is_over(running):
                 return None
         return code
+
+    async def _stop(self, running: RunningClient) -> None:
+        """Stop the turn as a user would: when what was asked before has been read."""
+        await asyncio.sleep(self._limits.quiet)
+        for agent in self.agents:
+            agent.stopped_at = time.monotonic()
+        self.was_interrupted = running.interrupt()
 
     def _is_ready_to_stop(self) -> bool:
         return any(agent.wants_interrupt.is_set() for agent in self.agents)

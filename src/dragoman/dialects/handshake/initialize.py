@@ -311,7 +311,8 @@ def decode_agent(result: msgspec.Raw, versions: tuple[int, ...] = SPOKEN) -> Dec
         return decode_june_agent(result)
     # An agent that echoes the number 2 and has no `info` answers in version 1's shape, and is one.
     shape = 2 if number >= 2 and isinstance(body.get("info"), dict) else 1
-    if shape not in versions or number < 1 or (shape == 2 and number != 2):
+    # What is echoed is a number that we ask for: a higher one is a version of the agent's own.
+    if shape not in versions or not 1 <= number <= SPOKEN[-1]:
         raise VersionMismatch(f"the agent speaks protocol version {number}; we speak {_words(versions)}")
     return DecodedAgentHello(shape, decode_agent_1(body) if shape == 1 else _decode_agent_2(body))
 

@@ -1,0 +1,80 @@
+"""`dragoman check agent`: the agent is started for each row, or stands behind an address."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dragoman.cli.errors import CommandError, warn_about_plain_http
+
+if TYPE_CHECKING:
+    from dragoman.conformance.run import CheckPlan, CheckReport, RowResult
+    from dragoman.conformance.subject import Subject
+
+
+async def judge_agent(
+    arguments: argparse.Namespace, plan: "CheckPlan", on_result: "Callable[[RowResult, int], None]"
+) -> "CheckReport":
+    """Return the report on the agent. Raise `CommandError` for options that mean nothing."""
+    from dragoman.conformance.connection import CheckLimits
+    from dragoman.conformance.run import check
+    from dragoman.conformance.trial import DEFAULT_PROMPT, CheckSettings
+
+    _check_target(arguments)
+    with tempfile.TemporaryDirectory(prefix="dragoman-check-") as folder:
+        settings = CheckSettings(
+            os.path.realpath(arguments.cwd or folder),
+            CheckLimits(answer=arguments.timeout, turn=max(60.0, arguments.timeout)),
+            arguments.prompt or DEFAULT_PROMPT,
+            arguments.slow_prompt or "",
+            arguments.permission_prompt or "",
+            arguments.login or "",
+        )
+        return await check(subject_of(arguments), plan, settings, on_result)
+
+
+def _check_target(arguments: argparse.Namespace) -> None:
+    if arguments.command_given is not None and arguments.url is not None:
+        raise CommandError("a URL or -- CMD, not both")
+    if arguments.command_given is None and arguments.url is None:
+        raise CommandError("which agent? Write its command after --, such as: dragoman check agent -- gemini --acp")
+    if arguments.command_given == []:
+        raise CommandError("which command? Write it after the --, such as: -- gemini --acp")
+    if arguments.url is not None and "://" not in arguments.url:
+        raise CommandError(f"{arguments.url!r} is no address; the command of an agent stands behind --")
+    if arguments.cwd is not None and not os.path.isdir(arguments.cwd):
+        raise CommandError(f"{arguments.cwd}: there is no such folder")
+
+
+def subject_of(arguments: argparse.Namespace) -> "Subject":
+    from dragoman.conformance.subject import AddressSubject, StartedSubject
+    from dragoman.errors import UsageError
+
+    if arguments.url is None:
+        # Where the user is: the command may name files from there. Sessions have the folder of `--cwd`.
+        return StartedSubject(arguments.command_given, os.getcwd(), variables(arguments.env))
+    from dragoman.transports.remote import transport_for
+    from dragoman.transports.token import read_token
+
+    try:
+        path = arguments.token_file
+        token = os.environ.get("DRAGOMAN_TOKEN") if path is None else read_token(os.path.expanduser(path))
+        ca_file = os.path.expanduser(arguments.ca_file or "")
+        transport_for(arguments.url, token, ca_file=ca_file)  # what is wrong with it is said before anything is sent
+    except UsageError as error:
+        raise CommandError(str(error)) from None
+    if token:
+        warn_about_plain_http(arguments.url, insecure=arguments.insecure)
+    return AddressSubject(arguments.url, lambda: transport_for(arguments.url, token, ca_file=ca_file))
+
+
+def variables(given: Sequence[str]) -> dict[str, str]:
+    """Return the variables of `--env`; one without a value has that of ours."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals and name not in os.environ:
+            raise CommandError(f"--env {name}: there is no such variable; write {name}=VALUE")
+        found[name] = value if equals else os.environ[name]
+    return found
