@@ -46,7 +46,7 @@ ARROWS: dict[str, set[str]] = {
     # It composes nothing: a gateway asks it where sessions are, and it asks the database.
     "cluster": {"agent", "gateway", "store", "transports", "vocabulary"},
     # It judges what others speak, so it knows the versions and their types; nothing of ours that speaks them.
-    "conformance": {"host", "link", "trace"} | EDGE,
+    "conformance": {"host", "link", "sse", "trace"} | EDGE,
     # host: it composes, and the doctor looks at the machine itself
     # dialects: what `--json` prints are the updates of version 2, whichever version they were sent in
     # transports, wire: `connect` passes frames between stdin and an address, and decodes none of them

@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dragoman.cli.check_progress import RowCounter
@@ -12,7 +12,11 @@ from dragoman.cli.errors import NOT_DONE, CommandError
 
 if TYPE_CHECKING:
     from dragoman.conformance.rows import Requirement, Role
-    from dragoman.conformance.run import CheckPlan, CheckReport
+    from dragoman.conformance.run import CheckPlan, CheckReport, RowResult
+
+    Judge = Callable[
+        [argparse.Namespace, CheckPlan, Callable[[RowResult, int], None]], Coroutine[object, object, CheckReport]
+    ]
 
 COULD_NOT_TEST: Final = 3
 _USAGE: Final = """\
@@ -109,21 +113,11 @@ def run(arguments: argparse.Namespace) -> int:
         return _explain(arguments.explain)
     if arguments.list:
         return _list(arguments)
-    match arguments.role:
-        case "trace":
-            from dragoman.cli.check_trace import judge_file
+    if arguments.role == "trace":
+        from dragoman.cli.check_trace import judge_file
 
-            return _concluded(arguments, judge_file(arguments))
-        case "agent":
-            from dragoman.cli.check_agent import judge_agent as judge
-        case "client":
-            from dragoman.cli.check_client import judge_client as judge
-        case "server":
-            from dragoman.cli.check_server import judge_server as judge
-        case _:
-            raise CommandError(
-                "what is to be checked? Write: dragoman check agent -- CMD, or: dragoman check agent URL"
-            )
+        return _concluded(arguments, judge_file(arguments))
+    judge = _judge_of(arguments.role)
     if arguments.trace is not None:
         raise CommandError("check writes no --trace; --html FILE has the frames of each row")
     rows = chosen_rows(arguments.role, arguments.only)
@@ -132,6 +126,24 @@ def run(arguments: argparse.Namespace) -> int:
         plan = _plan(arguments, rows, versions)
         report = asyncio.run(judge(arguments, plan, counter.on_result))
     return _concluded(arguments, report)
+
+
+def _judge_of(role: str | None) -> "Judge":
+    """Return what judges a role. Raise `CommandError` without one."""
+    match role:
+        case "agent":
+            from dragoman.cli.check_agent import judge_agent
+
+            return judge_agent
+        case "client":
+            from dragoman.cli.check_client import judge_client
+
+            return judge_client
+        case "server":
+            from dragoman.cli.check_server import judge_server
+
+            return judge_server
+    raise CommandError("what is to be checked? Write: dragoman check agent -- CMD, or: dragoman check agent URL")
 
 
 def _plan(arguments: argparse.Namespace, rows: "list[Requirement]", versions: list[int]) -> "CheckPlan":

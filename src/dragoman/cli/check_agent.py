@@ -49,11 +49,21 @@ def _check_target(arguments: argparse.Namespace) -> None:
 
 def subject_of(arguments: argparse.Namespace) -> "Subject":
     from dragoman.conformance.subject import AddressSubject, StartedSubject
-    from dragoman.errors import UsageError
 
     if arguments.url is None:
         # Where the user is: the command may name files from there. Sessions have the folder of `--cwd`.
         return StartedSubject(arguments.command_given, os.getcwd(), variables(arguments.env))
+    from dragoman.transports.remote import transport_for
+
+    url = arguments.url
+    token = address_token(arguments, url)
+    ca_file = os.path.expanduser(arguments.ca_file or "")
+    return AddressSubject(url, lambda: transport_for(url, token, ca_file=ca_file))
+
+
+def address_token(arguments: argparse.Namespace, url: str) -> str | None:
+    """Return the token for an address, if the user has one. Raise `CommandError` for what is wrong with either."""
+    from dragoman.errors import UsageError
     from dragoman.transports.remote import transport_for
     from dragoman.transports.token import read_token
 
@@ -61,12 +71,12 @@ def subject_of(arguments: argparse.Namespace) -> "Subject":
         path = arguments.token_file
         token = os.environ.get("DRAGOMAN_TOKEN") if path is None else read_token(os.path.expanduser(path))
         ca_file = os.path.expanduser(arguments.ca_file or "")
-        transport_for(arguments.url, token, ca_file=ca_file)  # what is wrong with it is said before anything is sent
+        transport_for(url, token, ca_file=ca_file)  # what is wrong with it is said before anything is sent
     except UsageError as error:
         raise CommandError(str(error)) from None
     if token:
-        warn_about_plain_http(arguments.url, insecure=arguments.insecure)
-    return AddressSubject(arguments.url, lambda: transport_for(arguments.url, token, ca_file=ca_file))
+        warn_about_plain_http(url, insecure=arguments.insecure)
+    return token
 
 
 def variables(given: Sequence[str]) -> dict[str, str]:

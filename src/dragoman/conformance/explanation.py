@@ -1,4 +1,4 @@
-"""The frames of a correct exchange for a row: what the conforming peer of its role and the row's probe send each other."""
+"""The frames of a correct exchange for a row: what the conforming peer of its role and the probe send each other."""
 
 from dragoman.conformance.connection import CheckLimits
 from dragoman.conformance.frames import Frame
