@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 from dragoman.conformance.connection import Message
 
 if TYPE_CHECKING:
-    from dragoman.conformance.clients.script import ScriptedAgent, ScriptedPrompt
+    from dragoman.conformance.clients.script import ScenarioAgent, ScriptedPrompt
 
 TEXT: Final = "first\nsecond: ÄÖ 漢字 🙂\nthird\n"
 WRITTEN: Final = "written by the agent of dragoman check: ÄÖ 🙂\n"
 SECRET: Final = "outside of the session's folder\n"
 LIMIT_BYTES: Final = 8
 # What a command of a terminal is given, and prints.
-VARIABLE: Final = "DRAGOMAN_CHECK_VARIABLE"
+VARIABLE: Final = "LENT_BY_CHECK"
 _SLEEP: Final = "import time; print('up', flush=True); time.sleep(60)"
 
 
@@ -51,7 +51,7 @@ class LentFolder:
             self.link.symlink_to(self.linked)
 
 
-async def play_files(agent: "ScriptedAgent", prompt: "ScriptedPrompt") -> None:
+async def play_files(agent: "ScenarioAgent", prompt: "ScriptedPrompt") -> None:
     """Read and write what is in the folder of the session, and what is not."""
     folder = LentFolder(agent.sessions[prompt.session])
     folder.make()
@@ -89,7 +89,7 @@ def _text_of(file: Path) -> str | None:
         return None
 
 
-async def play_terminals(agent: "ScriptedAgent", prompt: "ScriptedPrompt") -> None:
+async def play_terminals(agent: "ScenarioAgent", prompt: "ScriptedPrompt") -> None:
     """Run commands in terminals of the client."""
     terminals = _Terminals(agent, prompt.session)
     await terminals.run(
@@ -108,7 +108,7 @@ async def play_terminals(agent: "ScriptedAgent", prompt: "ScriptedPrompt") -> No
 
 
 class _Terminals:
-    def __init__(self, agent: "ScriptedAgent", session: str) -> None:
+    def __init__(self, agent: "ScenarioAgent", session: str) -> None:
         self._agent: Final = agent
         self._session: Final = session
 

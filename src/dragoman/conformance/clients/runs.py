@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dragoman.conformance.clients.script import ScriptedAgent, ScriptedPrompt
+from dragoman.conformance.clients.script import ScenarioAgent, ScriptedPrompt
 from dragoman.conformance.connection import Message, Received
 from dragoman.conformance.frames import Frame
 from dragoman.conformance.verdicts import NotTested, RowFailed
@@ -15,7 +15,7 @@ class ClientRun(NamedTuple):
     """One run. `exit_code` is None for a client that had to be ended, or that is not ours to end."""
 
     version: int
-    agents: tuple[ScriptedAgent, ...]
+    agents: tuple[ScenarioAgent, ...]
     exit_code: int | None = None
     output: str = ""
     # It ran on although its turn was over, or its agent was gone.
@@ -27,7 +27,7 @@ class ClientRun(NamedTuple):
     ends_by_itself: bool = True
 
     @property
-    def agent(self) -> ScriptedAgent:
+    def agent(self) -> ScenarioAgent:
         """Return the connection that the scenario was played on: the last one with a prompt, or the last one."""
         if not self.agents:
             raise RowFailed("the client has not started our agent")

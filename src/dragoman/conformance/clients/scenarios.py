@@ -12,8 +12,8 @@ from dragoman.conformance.clients.script import (
     NO_ANSWER,
     OPTIONS,
     Play,
-    Script,
-    ScriptedAgent,
+    ScenarioAgent,
+    ScenarioScript,
     ScriptedPrompt,
     say_hello,
 )
@@ -33,7 +33,7 @@ class Scenario(NamedTuple):
     """One run. `manual` says what a person does where the client is not ours to start."""
 
     name: str
-    script: Script
+    script: ScenarioScript
     manual: str
     # The user stops the turn when our agent is ready for it.
     is_interrupted: bool = False
@@ -54,7 +54,7 @@ def _add(
     dies: bool = False,
     **script: Any,
 ) -> None:
-    SCENARIOS[name] = Scenario(name, Script(play, **script), manual, is_interrupted, dies)
+    SCENARIOS[name] = Scenario(name, ScenarioScript(play, **script), manual, is_interrupted, dies)
 
 
 _add("plain")
@@ -71,11 +71,11 @@ _add("no_session", refuses_sessions=INTERNAL_ERROR)
 # -- what must not end a client ----------------------------------------------------------------------------------------
 
 
-def survival(name: str) -> Callable[[Callable[[ScriptedAgent, ScriptedPrompt], None]], None]:
+def survival(name: str) -> Callable[[Callable[[ScenarioAgent, ScriptedPrompt], None]], None]:
     """Register what our agent does in a turn that the client must survive."""
 
-    def register(act: Callable[[ScriptedAgent, ScriptedPrompt], None]) -> None:
-        async def play(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+    def register(act: Callable[[ScenarioAgent, ScriptedPrompt], None]) -> None:
+        async def play(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
             act(agent, prompt)
             await agent.ping()
             return await say_hello(agent, prompt)
@@ -86,52 +86,52 @@ def survival(name: str) -> Callable[[Callable[[ScriptedAgent, ScriptedPrompt], N
 
 
 @survival("foreign_update")
-def _foreign_update(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _foreign_update(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     agent.update(prompt.session, {"sessionUpdate": "hologram", "depth": 3}, intent=_UNKNOWN)
     agent.update(prompt.session, {"sessionUpdate": "_example.org/note", "depth": 3})
 
 
 @survival("extra_fields")
-def _extra_fields(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _extra_fields(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     agent.update(prompt.session, agent.chunk("more", somethingElse={"a": [1]}), intent=_UNKNOWN)
     agent.say(prompt.session, "meta", _meta={"example.org": {"a": [1]}})
 
 
 @survival("foreign_content")
-def _foreign_content(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _foreign_content(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     update = {**agent.chunk(""), "content": {"type": "hologram", "depth": 3}}
     agent.update(prompt.session, update, intent=_UNKNOWN)
 
 
 @survival("foreign_note")
-def _foreign_note(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _foreign_note(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     agent.connection.notify("_example.org/note", {"a": 1})
     agent.connection.notify("$/does_not_exist", {"a": 1})
     agent.connection.notify("session/does_not_exist", {"a": 1}, intent=_UNKNOWN)
 
 
 @survival("foreign_answer")
-def _foreign_answer(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _foreign_answer(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     agent.connection.answer("no-such-request", {}, intent="the answer to no request")
 
 
 @survival("noise")
-def _noise(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _noise(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     agent.connection.send_bytes(b"INFO: loading the model\n", intent="no JSON")
 
 
 @survival("array")
-def _array(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _array(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     agent.connection.send_bytes(b"[]\n", intent="an array")
 
 
 @survival("blank_lines")
-def _blank_lines(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _blank_lines(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     agent.connection.write(b"\r\n\n")
 
 
 @survival("one_write")
-def _one_write(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _one_write(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     import json
 
     params = {"sessionId": prompt.session, "update": agent.chunk("two in one write")}
@@ -140,45 +140,45 @@ def _one_write(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
 
 
 @survival("large")
-def _large(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _large(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     agent.say(prompt.session, "x" * _LARGE_BYTES)
 
 
 @survival("flood")
-def _flood(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _flood(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     for number in range(_FLOOD):
         agent.say(prompt.session, f"{number} ")
 
 
 @survival("foreign_session")
-def _foreign_session(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _foreign_session(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     agent.say("no-such-session", "for another")
 
 
 @survival("unknown_call")
-def _unknown_call(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _unknown_call(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     agent.update(prompt.session, {"sessionUpdate": "tool_call_update", "toolCallId": "unheard", "status": "completed"})
 
 
 @survival("nulls")
-def _nulls(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _nulls(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     call = {"sessionUpdate": "tool_call_update", "toolCallId": "unheard", "title": None, "content": None}
     agent.update(prompt.session, {**call, "locations": None, "status": None})
 
 
 @survival("every_update")
-def _every_update(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _every_update(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     for update in EVERY_UPDATE[agent.version]:
         agent.update(prompt.session, dict(update))
 
 
 @survival("foreign_state")
-def _foreign_state(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _foreign_state(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     agent.update(prompt.session, {"sessionUpdate": "state_update", "state": "_example.org/dreaming"})
 
 
 @survival("foreign_options")
-def _foreign_options(agent: ScriptedAgent, prompt: ScriptedPrompt) -> None:
+def _foreign_options(agent: ScenarioAgent, prompt: ScriptedPrompt) -> None:
     """Do nothing more: the options came with the session."""
 
 
@@ -217,7 +217,7 @@ EVERY_UPDATE: Final[Mapping[int, tuple[Message, ...]]] = {
 }
 
 
-async def _torn(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+async def _torn(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
     import asyncio
     import json
 
@@ -236,7 +236,7 @@ async def _torn(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
 _add("torn", _torn)
 
 
-async def _late_update(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+async def _late_update(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
     # The next requests of the client, if any, are answered as ever; this only has to be read over.
     import asyncio
 
@@ -250,7 +250,7 @@ _add("late_update", _late_update)
 # -- what a client is asked --------------------------------------------------------------------------------------------
 
 
-async def _foreign_request(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+async def _foreign_request(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
     await agent.ask("unknown", "session/does_not_exist", {"sessionId": prompt.session}, intent=_UNKNOWN)
     await agent.ask("extension", "_example.org/question", {"a": 1})
     return await say_hello(agent, prompt)
@@ -260,11 +260,11 @@ _add("foreign_request", _foreign_request)
 
 
 def asking(
-    name: str, make: Callable[[ScriptedAgent, str], Message], *, intent: str = "", manual: str = _ANSWER
+    name: str, make: Callable[[ScenarioAgent, str], Message], *, intent: str = "", manual: str = _ANSWER
 ) -> None:
     """Register a scenario that asks for permission, with these params."""
 
-    async def play(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+    async def play(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
         agent.update(prompt.session, agent.call("pending"))
         params = make(agent, prompt.session)
         await agent.ask("permission", "session/request_permission", params, intent=intent, seconds=agent.limits.turn)
@@ -275,7 +275,7 @@ def asking(
     _add(name, play, manual=f"Send any prompt. {manual}")
 
 
-def _foreign_kinds(agent: ScriptedAgent, session: str) -> Message:
+def _foreign_kinds(agent: ScenarioAgent, session: str) -> Message:
     odd = {"optionId": "dream", "name": "Dream of it", "kind": "_example.org/dream"}
     return agent.question(session, options=[odd, *OPTIONS])
 
@@ -288,7 +288,7 @@ asking("asks_for_another", lambda agent, session: agent.question("no-such-sessio
 asking("asks_hostile", lambda agent, session: agent.question(session, title=_ESCAPES))
 
 
-async def _asks_twice(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+async def _asks_twice(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
     for id in ("call-1", "call-2"):
         agent.update(prompt.session, agent.call("pending", id=id))
     asked = [
@@ -305,7 +305,7 @@ async def _asks_twice(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
 _add("asks_twice", _asks_twice, manual="Send any prompt. Answer both questions.")
 
 
-async def _form(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+async def _form(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
     wanted = {"type": "object", "properties": {"name": {"type": "string", "title": "Name"}}}
     params = {"sessionId": prompt.session, "mode": "form", "message": "A name?", "requestedSchema": wanted}
     await agent.ask("form", "elicitation/create", params, seconds=agent.limits.turn)
@@ -315,8 +315,8 @@ async def _form(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
 _add("form", _form, manual="Send any prompt. Answer the form if one is shown.")
 
 
-def _lent(name: str, play: Callable[[ScriptedAgent, ScriptedPrompt], Awaitable[None]]) -> None:
-    async def whole(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+def _lent(name: str, play: Callable[[ScenarioAgent, ScriptedPrompt], Awaitable[None]]) -> None:
+    async def whole(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
         await play(agent, prompt)
         return await say_hello(agent, prompt)
 
@@ -330,7 +330,7 @@ _lent("terminals", lent.play_terminals)
 # -- ends --------------------------------------------------------------------------------------------------------------
 
 
-async def _cancelled(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+async def _cancelled(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
     agent.say(prompt.session, "working")
     await agent.until_cancelled()
     agent.say(prompt.session, "still on its way")
@@ -339,7 +339,7 @@ async def _cancelled(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
     return "cancelled"
 
 
-async def _cancelled_question(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+async def _cancelled_question(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
     agent.update(prompt.session, agent.call("pending"))
     id = agent.connection.ask("session/request_permission", agent.question(prompt.session))
     await agent.until_cancelled()
@@ -352,11 +352,11 @@ _add("cancelled", _cancelled, manual=_STOP, is_interrupted=True)
 _add("cancelled_question", _cancelled_question, manual=f"{_STOP} Leave the question open.", is_interrupted=True)
 
 
-async def _foreign_reason(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+async def _foreign_reason(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
     return "out_of_cheese"
 
 
-async def _prompt_error(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+async def _prompt_error(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
     error = {"code": INTERNAL_ERROR, "message": "The model cannot be reached"}
     if agent.version == 1:
         agent.connection.send({"jsonrpc": "2.0", "id": prompt.id, "error": error})
@@ -366,7 +366,7 @@ async def _prompt_error(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
     return NO_ANSWER
 
 
-async def _late_end(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+async def _late_end(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
     """In version 2 the prompt was answered; its turn is not over before the session is idle."""
     await agent.connection.quiet()
     await agent.connection.quiet()
@@ -374,7 +374,7 @@ async def _late_end(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
     return await say_hello(agent, prompt)
 
 
-async def _dies(agent: ScriptedAgent, prompt: ScriptedPrompt) -> str:
+async def _dies(agent: ScenarioAgent, prompt: ScriptedPrompt) -> str:
     agent.say(prompt.session, "working")
     await agent.connection.quiet()
     return NO_ANSWER

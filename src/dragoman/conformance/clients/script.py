@@ -38,16 +38,16 @@ class ScriptRefusal(Exception):
         self.message = message
 
 
-Play = Callable[["ScriptedAgent", ScriptedPrompt], Awaitable[str]]
+Play = Callable[["ScenarioAgent", ScriptedPrompt], Awaitable[str]]
 
 
-async def say_hello(agent: "ScriptedAgent", prompt: ScriptedPrompt) -> str:
+async def say_hello(agent: "ScenarioAgent", prompt: ScriptedPrompt) -> str:
     """Play a short turn."""
     agent.say(prompt.session, "Hello from the agent of dragoman check.")
     return "end_turn"
 
 
-class Script(NamedTuple):
+class ScenarioScript(NamedTuple):
     """What differs from an agent that keeps to the protocol. Fields are for the whole connection, `play` for a turn."""
 
     play: Play = say_hello
@@ -67,10 +67,10 @@ class Script(NamedTuple):
     is_stubborn: bool = False
 
 
-class ScriptedAgent:
+class ScenarioAgent:
     """One connection of a client to our agent."""
 
-    def __init__(self, transport: Transport, script: Script, version: int, limits: CheckLimits) -> None:
+    def __init__(self, transport: Transport, script: ScenarioScript, version: int, limits: CheckLimits) -> None:
         self.script: Final = script
         self.version: Final = version
         self.limits: Final = limits
@@ -97,7 +97,7 @@ class ScriptedAgent:
         self.connection.on_notification = self._on_notification
 
     def __repr__(self) -> str:
-        return f"<ScriptedAgent version={self.version} {len(self.prompts)} prompts {self.connection!r}>"
+        return f"<ScenarioAgent version={self.version} {len(self.prompts)} prompts {self.connection!r}>"
 
     # -- what a play says ----------------------------------------------------------------------------------------------
 

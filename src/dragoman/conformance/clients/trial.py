@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman.conformance.clients.runs import ClientRun
 from dragoman.conformance.clients.scenarios import Scenario
-from dragoman.conformance.clients.script import ScriptedAgent
+from dragoman.conformance.clients.script import ScenarioAgent
 from dragoman.conformance.clients.subject import ClientSubject, Lives, RunningClient
 from dragoman.conformance.connection import CheckLimits
 from dragoman.transports.contract import Transport
@@ -42,7 +42,7 @@ class _Stage:
     """The connections of one run."""
 
     def __init__(self, scenario: Scenario, version: int, limits: CheckLimits) -> None:
-        self.agents: Final[list[ScriptedAgent]] = []
+        self.agents: Final[list[ScenarioAgent]] = []
         self.was_interrupted = False
         self._lives: Final[list[Lives]] = []
         self._scenario: Final = scenario
@@ -53,7 +53,7 @@ class _Stage:
 
     def accept(self, transport: Transport, lives: Lives) -> None:
         """Play our agent on a connection."""
-        self.agents.append(ScriptedAgent(transport, self._scenario.script, self._version, self._limits))
+        self.agents.append(ScenarioAgent(transport, self._scenario.script, self._version, self._limits))
         self._lives.append(lives)
 
     async def watch(self, running: RunningClient) -> int | None:

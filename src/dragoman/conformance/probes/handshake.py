@@ -74,15 +74,15 @@ async def capabilities_are_objects(trial: Trial) -> None:
     dialogue = await trial.greeted()
     wrong = _markers(dialogue.hello.get("capabilities", {}), "capabilities")
     if wrong:
-        raise RowFailed(f"{wrong[0]} is no object")
+        raise RowFailed(f"{wrong[0]} is a boolean")
 
 
 def _markers(value: Any, path: str) -> list[str]:
-    """Return the paths of the capability markers that are neither absent nor an object."""
-    if value is None or not isinstance(value, dict):
-        return [] if value is None else [path]
-    inner = ((key, one) for key, one in value.items() if not key.startswith("_"))
-    return [wrong for key, one in inner for wrong in _markers(one, f"{path}.{key}")]
+    """Return the paths of capabilities that are booleans. Within one that is an object, numbers and texts may stand."""
+    if isinstance(value, bool):
+        return [path]
+    inner = value.items() if isinstance(value, dict) else ()
+    return [wrong for key, one in inner if not key.startswith("_") for wrong in _markers(one, f"{path}.{key}")]
 
 
 @probe("ACP-INIT-504")

@@ -12,7 +12,7 @@ class ServerReply(NamedTuple):
     body: bytes = b""
 
 
-class ServerEvent(NamedTuple):
+class StreamedEvent(NamedTuple):
     """One event of a stream; `id` is empty if it has none."""
 
     data: bytes
@@ -26,7 +26,7 @@ class EventStream(Protocol):
     def headers(self) -> Mapping[str, str]:
         """Return the headers of the answer, with names in lower case."""
 
-    async def next(self, seconds: float) -> ServerEvent | None:
+    async def next(self, seconds: float) -> StreamedEvent | None:
         """Return the next event; None at the end of the stream. Raise `TimeoutError`."""
 
     async def close(self) -> None:

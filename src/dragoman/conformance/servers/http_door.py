@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from dragoman import limits
-from dragoman.conformance.servers.doors import EventStream, ServerDoor, ServerEvent, ServerReply, ServerSocket
+from dragoman.conformance.servers.doors import EventStream, ServerDoor, ServerReply, ServerSocket, StreamedEvent
 from dragoman.errors import UsageError, how_to_install
 from dragoman.host.tls import verify_for
 from dragoman.sse import EventReader
@@ -142,7 +142,7 @@ class _AddressStream:
         self.headers: Mapping[str, str] = _lower(reply.headers)
         self._reply: Final = reply
         self._error: Final = error
-        self._events: Final[asyncio.Queue[ServerEvent | None]] = asyncio.Queue()
+        self._events: Final[asyncio.Queue[StreamedEvent | None]] = asyncio.Queue()
         self._reading: Final = asyncio.get_running_loop().create_task(self._read(reply.aiter_bytes()))
 
     async def _read(self, pieces: AsyncIterator[bytes]) -> None:
@@ -150,10 +150,10 @@ class _AddressStream:
         with contextlib.suppress(self._error):
             async for data in pieces:
                 for event in reader.feed(data):
-                    self._events.put_nowait(ServerEvent(bytes(event.data), event.id or ""))
+                    self._events.put_nowait(StreamedEvent(bytes(event.data), event.id or ""))
         self._events.put_nowait(None)
 
-    async def next(self, seconds: float) -> ServerEvent | None:
+    async def next(self, seconds: float) -> StreamedEvent | None:
         async with asyncio.timeout(seconds):
             return await self._events.get()
 

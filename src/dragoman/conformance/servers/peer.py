@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dragoman.conformance.peer.subject import PeerSubject
-from dragoman.conformance.servers.doors import ServerEvent, ServerReply
+from dragoman.conformance.servers.doors import ServerReply, StreamedEvent
 from dragoman.conformance.servers.trial import CONNECTION, LAST_EVENT, SESSION
 from dragoman.transports.contract import Transport
 from dragoman.transports.write_buffer import WriteBuffer
@@ -38,11 +38,11 @@ class PeerStream:
     """The events of a stream, those that were read too, and its one reader."""
 
     def __init__(self) -> None:
-        self.events: Final[list[ServerEvent]] = []
-        self.readers: Final[list[asyncio.Queue[ServerEvent | None]]] = []
+        self.events: Final[list[StreamedEvent]] = []
+        self.readers: Final[list[asyncio.Queue[StreamedEvent | None]]] = []
         self.unread = 0
 
-    def add(self, event: ServerEvent) -> None:
+    def add(self, event: StreamedEvent) -> None:
         """Append an event and give it to the readers."""
         self.events.append(event)
         for queue in self.readers:
@@ -135,16 +135,16 @@ class PeerLink:
         if not stream.readers and session is None and breaks("loses_early_messages"):
             return
         if breaks("answers_before_updates") and session is not None and _ends_turn(message):
-            stream.add(ServerEvent(data, id))
+            stream.add(StreamedEvent(data, id))
             said = [event.data for event in stream.events if b"agent_message" in event.data]
             data, id = said[-1], f"{id}-late"
-        stream.add(ServerEvent(data, id))
+        stream.add(StreamedEvent(data, id))
 
     def _leak(self, session: str, message: Message) -> None:
         if self.server.breaks("leaks_to_other_streams"):
             for other, stream in self.streams.items():
                 if other not in (None, session):
-                    stream.add(ServerEvent(json.dumps(message).encode(), "0"))
+                    stream.add(StreamedEvent(json.dumps(message).encode(), "0"))
         if self.server.breaks("leaks_to_other_connections"):
             for link in self.server.links.values():
                 if link is not self:
@@ -155,7 +155,7 @@ class PeerLink:
         if self.on_message is not None:
             self.on_message(message)
         else:
-            self.streams[None].add(ServerEvent(json.dumps(message).encode(), "0"))
+            self.streams[None].add(StreamedEvent(json.dumps(message).encode(), "0"))
 
     async def close(self) -> None:
         """End the agent, and the streams."""
@@ -324,7 +324,7 @@ class PeerServer:
                 self.is_dead = True
             raise PeerStop(400)
         if breaks("answers_notes") and "id" not in message:
-            link.streams[None].add(ServerEvent(b'{"jsonrpc":"2.0","id":null,"result":{}}', "0"))
+            link.streams[None].add(StreamedEvent(b'{"jsonrpc":"2.0","id":null,"result":{}}', "0"))
         if breaks("answers_in_body") and "id" in message and session is None:
             return ServerReply(200, {}, b'{"jsonrpc":"2.0","id":1,"result":{}}')
         is_repeated = "id" in message and str(message["id"]) in link.sessions
@@ -335,7 +335,7 @@ class PeerServer:
 
     # -- streams -------------------------------------------------------------------------------------------------------
 
-    def stream(self, headers: Mapping[str, str]) -> tuple[PeerStream, asyncio.Queue[ServerEvent | None]]:
+    def stream(self, headers: Mapping[str, str]) -> tuple[PeerStream, asyncio.Queue[StreamedEvent | None]]:
         """Open a stream. Raise `PeerStop`."""
         breaks = self.breaks
         self.guard(headers, "stream")
@@ -354,8 +354,8 @@ class PeerServer:
             raise PeerStop(409)
         return stream, self._reader(stream, headers.get(LAST_EVENT))
 
-    def _reader(self, stream: PeerStream, position: str | None) -> asyncio.Queue[ServerEvent | None]:
-        queue: asyncio.Queue[ServerEvent | None] = asyncio.Queue()
+    def _reader(self, stream: PeerStream, position: str | None) -> asyncio.Queue[StreamedEvent | None]:
+        queue: asyncio.Queue[StreamedEvent | None] = asyncio.Queue()
         missed = list(stream.events[stream.unread :]) if position is None else []
         if position is not None:
             ids = [event.id for event in stream.events]
@@ -370,7 +370,7 @@ class PeerServer:
         stream.readers.append(queue)
         return queue
 
-    def on_stream_left(self, stream: PeerStream, queue: asyncio.Queue[ServerEvent | None]) -> None:
+    def on_stream_left(self, stream: PeerStream, queue: asyncio.Queue[StreamedEvent | None]) -> None:
         """Forget a reader. What it did not read stays for the next."""
         if queue in stream.readers:
             stream.readers.remove(queue)

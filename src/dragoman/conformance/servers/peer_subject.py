@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dragoman.conformance.servers.doors import EventStream, ServerDoor, ServerEvent, ServerReply, ServerSocket
+from dragoman.conformance.servers.doors import EventStream, ServerDoor, ServerReply, ServerSocket, StreamedEvent
 from dragoman.conformance.servers.peer import HOST, TOKEN, PeerLink, PeerServer, PeerStop, PeerStream
 from dragoman.conformance.servers.trial import CONNECTION
 
@@ -67,7 +67,7 @@ class _PeerDoor:
 
 
 class _PeerEventStream:
-    def __init__(self, server: PeerServer, stream: PeerStream, queue: asyncio.Queue[ServerEvent | None]) -> None:
+    def __init__(self, server: PeerServer, stream: PeerStream, queue: asyncio.Queue[StreamedEvent | None]) -> None:
         kind = "application/json" if server.breaks("other_stream_type") else "text/event-stream"
         cached = {} if server.breaks("caches_streams") else {"cache-control": "no-store"}
         self.headers: Mapping[str, str] = {"content-type": kind, **cached}
@@ -75,7 +75,7 @@ class _PeerEventStream:
         self._stream: Final = stream
         self._queue: Final = queue
 
-    async def next(self, seconds: float) -> ServerEvent | None:
+    async def next(self, seconds: float) -> StreamedEvent | None:
         async with asyncio.timeout(seconds):
             # No event tells that another has read; a switch waits for it, and the time limit ends that.
             while self._server.is_held_up(self._stream):  # noqa: ASYNC110

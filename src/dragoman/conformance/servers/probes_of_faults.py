@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from dragoman.conformance.servers.probes import server_probe
-from dragoman.conformance.servers.trial import HttpConnection, ServerTrial
+from dragoman.conformance.servers.trial import PostedConnection, ServerTrial
 from dragoman.conformance.verdicts import AnswerMissing, NotTested, RowFailed
 
 
@@ -36,7 +36,7 @@ async def turn_outlives_its_stream(trial: ServerTrial) -> None:
     await _expect_turn(connection, session)
 
 
-async def _expect_turn(connection: HttpConnection, session: str) -> None:
+async def _expect_turn(connection: PostedConnection, session: str) -> None:
     try:
         await connection.play(session, id="again")
     except (RowFailed, TimeoutError) as failed:

@@ -26,6 +26,21 @@ async def socket_is_opened(trial: ServerTrial) -> None:
 @server_probe("ACP-WS-502")
 async def socket_names_its_connection(trial: ServerTrial) -> None:
     connection = await trial.socket()
+    hello = await connection.greet()
+    if not connection.socket.headers.get(CONNECTION) and not _named_in(hello):
+        raise RowFailed("neither the answer to the upgrade nor that to initialize names the connection")
+
+
+def _named_in(hello: Message) -> bool:
+    """Return whether the answer to `initialize` names the connection, in its body or its `_meta`."""
+    meta = hello.get("_meta")
+    places = [hello, meta if isinstance(meta, dict) else {}]
+    return any("connectionid" in key.lower().replace("-", "") for place in places for key in place)
+
+
+@server_probe("ACP-WS-514")
+async def upgrade_names_the_connection(trial: ServerTrial) -> None:
+    connection = await trial.socket()
     if not connection.socket.headers.get(CONNECTION):
         raise RowFailed("the answer to the upgrade has no Acp-Connection-Id")
 

@@ -45,7 +45,7 @@ class StreamEnd(NamedTuple):
         await self.stream.close()
 
 
-class HttpConnection:
+class PostedConnection:
     """One connection over HTTP: its id, and its streams by session; the stream of the connection has None."""
 
     def __init__(self, trial: "ServerTrial", door: ServerDoor, id: str, hello: Message) -> None:
@@ -310,7 +310,7 @@ class ServerTrial:
         """Return the body of `initialize`."""
         return json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": self.greeting()}).encode()
 
-    async def connect(self, door: ServerDoor | None = None) -> HttpConnection:
+    async def connect(self, door: ServerDoor | None = None) -> PostedConnection:
         """Make a connection. Raise `RowFailed` if there is none, `RowBlocked` for a version or a token."""
         door = door or self.door()
         reply = await self.request(door, "POST", JSON, self.initialize())
@@ -323,11 +323,11 @@ class ServerTrial:
             hello = self.hello_in(json.loads(reply.body))
         except ValueError:
             raise RowFailed("the answer to initialize is no JSON") from None
-        connection = HttpConnection(self, door, id, hello)
+        connection = PostedConnection(self, door, id, hello)
         await self._log_in(connection)
         return connection
 
-    async def _log_in(self, connection: HttpConnection) -> None:
+    async def _log_in(self, connection: PostedConnection) -> None:
         if self.settings.login:
             method = "authenticate" if self.version == schema.VERSIONS[0] else "auth/login"
             await connection.open()
