@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.browser.chrome import ALT, ARTIFACTS, Tab, browser, tab
+from tests.browser.chrome import ALT, ARTIFACTS, Chrome, Tab, browser, tab
 from tools.picture import ROOT, SAID, Failed, empty_folder
 
 TARGET: Final = ROOT / "docs" / "pictures" / "browser.png"
@@ -67,7 +67,7 @@ def serving(project: Path) -> Iterator[str]:
             server.stderr.close()
 
 
-async def taken(driver: str, address: str) -> None:
+async def taken(driver: Chrome, address: str) -> None:
     async with tab(driver) as page:
         await page.resize(WIDTH, HEIGHT)
         await page.go(address)

@@ -1,119 +1,119 @@
-"""A real browser, driven by the DevTools protocol: a process that tests share, and a tab with its own cookies for each.
+"""Chromium, driven by Playwright: a browser that tests share, and a tab with its own cookies for each.
 
 What a person does is done with the browser's own mouse and keyboard, so what cannot be reached cannot be clicked.
+Playwright lives on an event loop in a thread of its own, because each test has another loop.
 """
 
 import asyncio
-import base64
-import itertools
-import os
 import re
-import signal
-import subprocess
-import tempfile
-import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from websockets.asyncio.client import ClientConnection, connect
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    CDPSession,
+    Dialog,
+    Error,
+    Page,
+    Playwright,
+    async_playwright,
+)
 
 from dragoman import gateway
 
 PAGE = Path(gateway.__file__).parent / "page"
 ARTIFACTS = Path(__file__).resolve().parents[2] / "build" / "browser"
-FLAGS = [
-    *("--headless=new", "--remote-debugging-port=0", "--no-first-run", "--no-default-browser-check", "--disable-gpu"),
-    *("--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-extensions", "--no-proxy-server", "--mute-audio", "--force-prefers-reduced-motion"),
-]
-START_SECONDS = 30.0
+FLAGS = ["--disable-gpu", "--no-proxy-server"]
 WAIT_SECONDS = 30.0
 # How long a question cannot be answered yet. A test has no finger that was on its way, and does not wait for one.
 STILL = re.search(r"const STILL = (\d+);", (PAGE / "question.js").read_text())
 HURRY = """{ const wait = setTimeout;
 window.setTimeout = (work, time, ...more) => wait(work, time === %s ? 20 : time, ...more); }"""
-KEYS = {"Enter": ("Enter", 13, "\r"), "Escape": ("Escape", 27, ""), "Tab": ("Tab", 9, "")}
 CONTROL, ALT = 2, 1
+MODIFIERS = {0: "", CONTROL: "Control+", ALT: "Alt+"}
+
+T = TypeVar("T")
+
+
+class Chrome:
+    """A browser, and the loop on which Playwright speaks with it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="playwright", daemon=True)
+        self._playwright: Playwright | None = None
+        self.browser: Browser | None = None
+
+    def start(self, program: str) -> None:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._launch(program), self._loop).result()
+
+    def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """What Playwright is asked to do, from the loop of a test."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def _launch(self, program: str) -> None:
+        self._playwright = await async_playwright().start()
+        self.browser = await self._playwright.chromium.launch(executable_path=program, args=FLAGS)
+
+    async def _end(self) -> None:
+        if self.browser is not None:
+            await self.browser.close()
+        if self._playwright is not None:
+            await self._playwright.stop()
 
 
 @contextmanager
-def browser(program: str) -> Iterator[str]:
-    """A browser; the address at which it is driven."""
-    with tempfile.TemporaryDirectory(prefix="dragoman-browser-", ignore_cleanup_errors=True) as folder:
-        as_root = ["--no-sandbox"] if os.getuid() == 0 else []
-        command = [program, *FLAGS, *as_root, f"--user-data-dir={folder}", "about:blank"]
-        environment = {**os.environ, "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_CACHE_HOME": folder}
-        with (Path(folder) / "said").open("wb") as said:
-            process = subprocess.Popen(command, stdout=said, stderr=said, env=environment, start_new_session=True)
-        try:
-            yield _address(process, Path(folder))
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def _address(process: "subprocess.Popen[bytes]", folder: Path) -> str:
-    """It is in a file of the profile as soon as a client may connect."""
-    file = folder / "DevToolsActivePort"
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        lines = file.read_text().splitlines() if file.exists() else []
-        if len(lines) == 2:
-            return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
-        time.sleep(0.02)
-    raise AssertionError(f"the browser did not start: {(folder / 'said').read_bytes()[-2000:]!r}")
+def browser(program: str) -> Iterator[Chrome]:
+    chrome = Chrome()
+    try:
+        chrome.start(program)
+        yield chrome
+    finally:
+        chrome.stop()
 
 
 class Tab:
     """One page. `complaints` is what the browser had to say: errors of scripts, and what the policy forbade."""
 
-    def __init__(self, socket: ClientConnection) -> None:
+    def __init__(self, chrome: Chrome) -> None:
         self.complaints: list[str] = []
         self.dialogs: list[str] = []
-        self._socket = socket
-        self.context = ""  # whose cookies and storage these are
-        self._session = ""
-        self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self.chrome = chrome
+        self.context: BrowserContext  # whose cookies and storage these are
+        self.page: Page
+        self._protocol: CDPSession
 
     # -- what a person does ------------------------------------------------------------------------------------------
 
     async def go(self, url: str) -> None:
-        await self.call("Page.navigate", url=url)
-        await self.until("location.protocol === 'http:' && document.readyState === 'complete'")
+        await self.chrome.do(self.page.goto(url))
 
     async def reload(self) -> None:
         """What was there before is gone when this returns."""
-        await self.js("window.before = true")
-        await self.call("Page.reload")
-        await self.until("window.before === undefined && document.readyState === 'complete'")
+        await self.chrome.do(self.page.reload())
 
     async def click(self, selector: str) -> None:
-        """The middle of it, where it must be what lies on top."""
-        await self.until(f"{_find(selector)} && !{_find(selector)}.disabled")
-        x, y, hit = await self.js(
-            f"(() => {{ const e = {_find(selector)}; e.scrollIntoView({{block: 'nearest'}});"
-            " const r = e.getBoundingClientRect(); const x = r.x + r.width / 2, y = r.y + r.height / 2;"
-            " const top = document.elementFromPoint(x, y); return [x, y, e === top || e.contains(top)]; })()"
-        )
-        assert hit, f"{selector} is covered"
-        for kind in ("mousePressed", "mouseReleased"):
-            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        """The middle of the first of them, once it can be clicked: seen, at rest, enabled, and on top."""
+        await self.chrome.do(self.page.locator(selector).first.click())
 
     async def type(self, text: str) -> None:
         """Into what has the focus."""
-        await self.call("Input.insertText", text=text)
+        await self.chrome.do(self.page.keyboard.insert_text(text))
 
     async def press(self, key: str, modifiers: int = 0) -> None:
-        name, code, text = KEYS.get(key) or (key, ord(key.upper()), key)
-        physical = f"Digit{key}" if key.isdigit() else name
-        event = {"key": name, "code": physical, "windowsVirtualKeyCode": code, "modifiers": modifiers}
-        await self.call("Input.dispatchKeyEvent", type="keyDown", text="" if modifiers else text, **event)
-        await self.call("Input.dispatchKeyEvent", type="keyUp", **event)
+        await self.chrome.do(self.page.keyboard.press(MODIFIERS[modifiers] + key))
 
     async def resize(self, width: int, height: int, *, phone: bool = False) -> None:
         await self.call(
@@ -123,16 +123,13 @@ class Tab:
     async def picture(self, name: str) -> None:
         """Kept for people to look at."""
         ARTIFACTS.mkdir(parents=True, exist_ok=True)
-        shot = await self.call("Page.captureScreenshot", format="png")
-        (ARTIFACTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+        await self.chrome.do(self.page.screenshot(path=ARTIFACTS / f"{name}.png"))
 
     # -- what a test sees --------------------------------------------------------------------------------------------
 
     async def js(self, expression: str) -> Any:
         """The value of an expression; promises are waited for."""
-        answer = await self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
-        return answer["result"].get("value")
+        return await self.chrome.do(self.page.evaluate(expression))
 
     async def text(self, selector: str) -> str:
         """What can be read in the first of them; empty where there is none."""
@@ -157,77 +154,61 @@ class Tab:
     async def _is_true(self, expression: str) -> bool:
         try:
             return bool(await self.js(f"Boolean({expression})"))
-        except AssertionError:
+        except Error:
             return False  # there is no page just now, or not all of it
 
-    # -- the protocol ------------------------------------------------------------------------------------------------
+    # -- the protocol below ------------------------------------------------------------------------------------------
 
     async def call(self, method: str, **params: Any) -> Any:
-        number = next(self._numbers)
-        future = self._waiting[number] = asyncio.get_running_loop().create_future()
-        message = {"id": number, "method": method, "params": params}
-        if self._session:
-            message["sessionId"] = self._session
-        await self._socket.send(msgspec.json.encode(message).decode())
-        async with asyncio.timeout(WAIT_SECONDS):
-            return await future
+        return await self.chrome.do(self._protocol.send(method, params))
 
-    async def attach(self, context: str, *, patient: bool) -> None:
-        if not context:
-            made = await self.call("Target.createBrowserContext", disposeOnDetach=True)
-            context = made["browserContextId"]
-        self.context = context
-        target = await self.call("Target.createTarget", url="about:blank", browserContextId=context)
-        attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
-            await self.call(f"{domain}.enable")
-        await self.resize(1100, 800)
+    async def open(self, beside: "Tab | None", *, patient: bool) -> None:
+        await self.chrome.do(self._open(beside, patient))
+
+    async def close(self, *, with_context: bool) -> None:
+        await self.chrome.do(self.context.close() if with_context else self.page.close())
+
+    async def _open(self, beside: "Tab | None", patient: bool) -> None:
+        assert self.chrome.browser is not None
+        if beside is None:
+            self.context = await self.chrome.browser.new_context(
+                viewport={"width": 1100, "height": 800}, reduced_motion="reduce"
+            )
+            self.context.set_default_timeout(WAIT_SECONDS * 1000)
+        else:
+            self.context = beside.context
+        self.page = await self.context.new_page()
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", self._dismiss)
+        self._protocol = await self.context.new_cdp_session(self.page)
+        self._protocol.on("Log.entryAdded", lambda event: self._note(event["entry"]))
+        await self._protocol.send("Log.enable")
         if not patient:
             assert STILL is not None
-            await self.call("Page.addScriptToEvaluateOnNewDocument", source=HURRY % STILL[1])
+            await self.page.add_init_script(HURRY % STILL[1])
 
-    async def hear(self) -> None:
-        async for data in self._socket:
-            message = msgspec.json.decode(data)
-            if "id" in message:
-                future = self._waiting.pop(message["id"])
-                if "error" in message:
-                    future.set_exception(AssertionError(message["error"]))
-                else:
-                    future.set_result(message["result"])
-            else:
-                self._note(message["method"], message["params"])
+    def _note(self, entry: dict[str, Any]) -> None:
+        if entry["level"] == "error" and entry["source"] != "network":  # a refused request is no mistake of the page
+            self.complaints.append(entry["text"])
 
-    def _note(self, method: str, params: dict[str, Any]) -> None:
-        if method == "Runtime.exceptionThrown":
-            details = params["exceptionDetails"]
-            self.complaints.append(str(details.get("exception", {}).get("description", details["text"])))
-        elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
-            entry = params["entry"]
-            if entry["source"] != "network":  # a refused request is no mistake of the page
-                self.complaints.append(entry["text"])
-        elif method == "Page.javascriptDialogOpening":
-            self.dialogs.append(params["message"])
+    async def _dismiss(self, dialog: Dialog) -> None:
+        self.dialogs.append(dialog.message)
+        await dialog.dismiss()
 
 
 @asynccontextmanager
-async def tab(address: str, *, patient: bool = False, beside: Tab | None = None) -> AsyncIterator[Tab]:
+async def tab(chrome: Chrome, *, patient: bool = False, beside: Tab | None = None) -> AsyncIterator[Tab]:
     """A tab with cookies of its own, or with those of another tab; a patient one waits before a question can be
     answered. A page that has made the browser complain fails the test."""
-    async with connect(address, compression=None, proxy=None, max_size=None) as socket:
-        opened = Tab(socket)
-        hearing = asyncio.create_task(opened.hear())
-        try:
-            await opened.attach("" if beside is None else beside.context, patient=patient)
-            yield opened
-            assert opened.complaints == [], opened.complaints
-            assert opened.dialogs == []
-            if beside is not None:
-                await opened.call("Page.close")  # or it stays in front of the other, which is not drawn then
-        finally:
-            hearing.cancel()
-            await asyncio.gather(hearing, return_exceptions=True)
+    opened = Tab(chrome)
+    await opened.open(beside, patient=patient)
+    try:
+        yield opened
+        assert opened.complaints == [], opened.complaints
+        assert opened.dialogs == []
+    finally:
+        # One beside another is closed alone, or it stays in front of the other, which is not drawn then.
+        await opened.close(with_context=beside is None)
 
 
 def _find(selector: str) -> str:

@@ -15,20 +15,20 @@ from tests.support.gateway import Served, gateway
 from tests.support.needs import need
 from tests.support.whole_agent import ENVIRONMENT, Fixed, scripted
 
-from .chrome import Tab, browser, tab
+from .chrome import Chrome, Tab, browser, tab
 
 Steps = Sequence[dict[str, Any]]
 Serve = Callable[..., AbstractAsyncContextManager[Served]]
 
 
 @pytest.fixture(scope="session")
-def chrome() -> Iterator[str]:
-    with browser(need("chromium")) as address:
-        yield address
+def chrome() -> Iterator[Chrome]:
+    with browser(need("chromium")) as started:
+        yield started
 
 
 @pytest.fixture
-async def page(chrome: str) -> AsyncIterator[Tab]:
+async def page(chrome: Chrome) -> AsyncIterator[Tab]:
     async with tab(chrome) as opened:
         yield opened
 

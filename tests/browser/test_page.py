@@ -17,7 +17,7 @@ from tests.support.gateway import Served, counting, gateway
 from tests.support.needs import ROOT
 from tests.support.waiting import until
 
-from .chrome import ALT, Tab, tab
+from .chrome import ALT, Chrome, Tab, tab
 from .conftest import Serve
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
@@ -248,7 +248,7 @@ async def test_a_dropped_connection_loses_and_repeats_nothing(page: Tab, serve: 
 
 
 async def test_another_tab_joins_a_running_turn_and_may_answer(
-    page: Tab, chrome: str, serve: Serve, tmp_path: Path
+    page: Tab, chrome: Chrome, serve: Serve, tmp_path: Path
 ) -> None:
     (tmp_path / "work" / "a.txt").write_text("two\n")
     turns = [{"say": "Earlier."}], [{"say": "First. "}, EDIT, {"say": "Last."}]
@@ -572,7 +572,7 @@ the end"""
 
 
 @pytest.fixture(scope="module")
-async def modules(chrome: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tab]:
+async def modules(chrome: Chrome, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tab]:
     """A patient tab in which nothing is said: tests call what the page is made of."""
     async with gateway(counting(1), tmp_path_factory.mktemp("modules")) as served, tab(chrome, patient=True) as page:
         await enter(page, served)

@@ -19,7 +19,7 @@ from tests.support.gateway import free_port, http_client
 from tests.support.gateway_process import Serving, serving
 from tests.support.messages import hello
 
-from .chrome import Tab, tab
+from .chrome import Chrome, Tab, tab
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
 SCRIPT: dict[str, object] = {"turns": [{"steps": [{"say": "Heard."}]}] * 9}
@@ -104,7 +104,7 @@ async def test_another_server_of_this_machine_is_handed_the_cookie_and_refused_e
 
 
 async def test_the_page_stays_logged_in_by_a_reload_in_another_tab_and_over_restarts(
-    chrome: str, page: Tab, tmp_path: Path
+    chrome: Chrome, page: Tab, tmp_path: Path
 ) -> None:
     home, port = tmp_path / "home", free_port()
     async with serving(home, port, SCRIPT) as running:
