@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         _write_page(arguments, trace, rows)
     elif arguments.json:
         for row in rows:
-            sys.stdout.write(_json_line(row))
+            sys.stdout.write(json_line(row))
     else:
         _print_rows(rows, wire=arguments.wire)
         if trace.header.continued and not _is_filtered(arguments):
@@ -85,7 +85,8 @@ def _print_rows(rows: "Sequence[TimelineRow]", *, wire: bool) -> None:
             print(finding_text(finding))
 
 
-def _json_line(row: "TimelineRow") -> str:
+def json_line(row: "TimelineRow") -> str:
+    """Return a row as a line of JSON."""
     import json
 
     return json.dumps(_as_json(row)) + "\n"

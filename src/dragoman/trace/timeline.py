@@ -164,18 +164,21 @@ def _note_words(note: TraceNote) -> str:
 # -- for a terminal ----------------------------------------------------------------------------------------------------
 
 
-def row_text(row: TimelineRow, columns: int | None = None) -> str:
-    """Return a row as a line: when, whose connection, which way, what, and how long its response took."""
+def row_text(row: TimelineRow, columns: int | None = None, *, live: bool = False) -> str:
+    """Return a row as a line: when, whose connection, which way, what, and how long its response took.
+
+    `live`: the response to a request may still come, so how long it took stands at the response.
+    """
     start = f"{row.elapsed:9.3f} {row.connection:>2} "
     if row.note is not None:
         return _fitted(f"{start}   {row.note.kind:<10} {row.words}", columns)
     exchange = row.exchange
     assert exchange is not None
     arrow = "->" if exchange.frame.direction == TO_AGENT else "<-"
-    return _fitted(f"{start}{arrow} {label(row)}{row.words and ' '}{row.words}", columns)
+    return _fitted(f"{start}{arrow} {label(row, live=live)}{row.words and ' '}{row.words}", columns)
 
 
-def label(row: TimelineRow) -> str:
+def label(row: TimelineRow, *, live: bool = False) -> str:
     """Return the method of a row with what its place is: asked, answered after some time, or never answered."""
     exchange = row.exchange
     assert exchange is not None
@@ -184,10 +187,11 @@ def label(row: TimelineRow) -> str:
         case "request":
             took = exchange.seconds
             wait = "no answer" if took is None else _duration(took)
-            return f"{harmless_line(exchange.method[:80])} #{id} ({wait})"
+            return f"{harmless_line(exchange.method[:80])} #{id}{'' if live else f' ({wait})'}"
         case "response":
             name = harmless_line(exchange.method[:80]) or "an unknown request"
-            return f"= {name} #{id}"
+            took = exchange.seconds
+            return f"= {name} #{id}{f' ({_duration(took)})' if live and took is not None else ''}"
         case "notification":
             name = "update" if exchange.update else harmless_line(exchange.method[:80])
             return f"{name} x{row.pieces}" if row.pieces > 1 else name
