@@ -1,26 +1,35 @@
 """`./dev release-check`: what would be published, tried as a stranger gets it. Nothing is uploaded.
 
-Builds the wheel, the source distribution and the registry's package; installs them into environments that have never
-heard of this checkout, by pip and by uv; and runs the README's commands and snippets against the wheel. Needs a package
-index, as a stranger does.
+Builds the wheel, the source distribution and the registry's package, with the console in the first two; installs them
+into environments that have never heard of this checkout, by pip and by uv; and runs the README's commands and snippets
+against the wheel. Needs a package index, as a stranger does.
+
+`--out FOLDER` keeps what was built there, with `SHA256SUMS`, if all went well; `--sign KEY` signs that list with an SSH
+key.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import venv
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from tools.checksums import sign, write_checksums
 
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY_PACKAGE = ROOT / "registry" / "package"
 # A build or an install over a slow line; a run of the README.
 SECONDS = 900
 # The tests that run what README says. `dragoman` is for them the one on their own Python's path: the wheel.
+CONSOLE = "dragoman/gateway/console/"
 README_TESTS = ("tests/docs/test_readme.py",)
 # From the checkout's `pyproject.toml` pytest takes only `.` into its path, and never `src`.
 WHERE = "import dragoman, sys; sys.exit(0 if sys.argv[1] in dragoman.__file__ else f'this is {dragoman.__file__}')"
@@ -47,6 +56,18 @@ def build(folder: Path) -> Built:
     (source,) = folder.glob("dragoman-*.tar.gz")
     (registry_wheel,) = folder.glob("dragoman_acp-*.whl")
     return Built(folder, wheel, source, registry_wheel)
+
+
+def console_in_both(built: Built, work: Path) -> str:
+    """The console is in the wheel and in the source distribution: nothing is built where they are installed."""
+    with zipfile.ZipFile(built.wheel) as wheel:
+        in_wheel = {name for name in wheel.namelist() if CONSOLE in name}
+    with tarfile.open(built.source) as source:
+        in_source = {name.partition("/src/")[2] for name in source.getnames() if CONSOLE in name}
+    pages = [name for name in in_wheel if name.endswith(f"{CONSOLE}index.html")]
+    if not pages or not in_wheel <= in_source:
+        raise Broken(f"the wheel has {len(in_wheel)} files of the console, the source distribution {len(in_source)}")
+    return f"{len(in_wheel)} files"
 
 
 def bare_by_pip(built: Built, work: Path) -> str:
@@ -107,7 +128,14 @@ def readme(built: Built, work: Path) -> str:
     return said.strip().splitlines()[-1]
 
 
-CHECKS: Sequence[Callable[[Built, Path], str]] = (bare_by_pip, source_by_pip, tool_by_uv, registry_by_uv, readme)
+CHECKS: Sequence[Callable[[Built, Path], str]] = (
+    console_in_both,
+    bare_by_pip,
+    source_by_pip,
+    tool_by_uv,
+    registry_by_uv,
+    readme,
+)
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
@@ -157,8 +185,22 @@ def run(
     return done.stdout
 
 
-def main() -> int:
+def keep(built: Built, folder: Path, key: Path | None) -> str:
+    """Copy what was built into a folder, with its checksums, signed where there is a key."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [Path(shutil.copy2(file, folder)) for file in built[1:]]
+    sums = write_checksums(files, folder)
+    return f"{len(files)} files and {sums.name if key is None else sign(sums, key).name} in {folder}"
+
+
+def main(arguments: Sequence[str]) -> int:
     """Everything, whatever fails; then a report."""
+    parser = argparse.ArgumentParser(prog="./dev release-check", description="Try what would be published.")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep what was built, with SHA256SUMS")
+    parser.add_argument("--sign", type=Path, metavar="KEY", help="sign SHA256SUMS with this SSH key; needs --out")
+    options = parser.parse_args(arguments)
+    if options.sign is not None and options.out is None:
+        parser.error("--sign needs --out")
     results: list[tuple[str, bool, float, str]] = []
 
     def step(name: str, work: Callable[[], str]) -> None:
@@ -181,6 +223,8 @@ def main() -> int:
         step("build", building)
         for check in CHECKS if made else ():
             step(check.__name__.replace("_", " "), lambda check=check: check(made[0], work))  # type: ignore[misc]
+        if options.out is not None and made and all(good for _, good, _, _ in results):
+            step("keep", lambda: keep(made[0], options.out, options.sign))
     print()
     for name, good, took, said in results:
         first, *rest = said.splitlines() or [""]
@@ -191,4 +235,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -47,6 +47,8 @@ OTHERS = {
     "ollama",
     "pip",
     "printf",
+    "sha256sum",
+    "ssh-keygen",
     "uv",
     "vllm",
 }
