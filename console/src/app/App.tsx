@@ -2,11 +2,15 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { chosenAgent, draft, forget, forgetNewOptions, keepDraft, keepNext, recall } from "../state/memory";
+import { Activity } from "../state/activity";
+import { AgentLinks } from "../state/agent_links";
 import { SessionStore, type Me } from "../state/store";
 import { forgetPageKey, post } from "../wire/post";
 import { Context, type AppContext } from "./context";
 import { Frame } from "./Frame";
-import { findLogin, type Login } from "./login";
+import { notifyOf } from "./notifications";
+import { SharedFrame } from "./SharedFrame";
+import { findLogin, shareToken, type Login } from "./login";
 import { LoginForm, TwoNames } from "./LoginForm";
 import { href, navigate, parseRoute } from "./router";
 
@@ -42,7 +46,8 @@ function reloadForTokens() {
   const changed = (event: HashChangeEvent) => {
     // As it was when it changed: the page itself may have written another one since.
     const { hash } = new URL(event.newURL);
-    if (!new URLSearchParams(hash.slice(1)).get("token")) return;
+    const named = new URLSearchParams(hash.slice(1));
+    if (!named.get("token") && !named.get("share")) return;
     history.replaceState(null, "", location.pathname + hash);
     location.reload();
   };
@@ -56,17 +61,23 @@ function Inside({ me, ended }: { me: Me; ended: () => void }) {
       loggedOut: ended,
       shown: (id) => followAddress(id),
     });
-    return { me, store, logOut: () => void logOut(store) };
+    return { me, store, activity: new Activity(), links: new AgentLinks(), logOut: () => void logOut(store) };
   }, [me]);
-  const { store } = context;
+  const { store, activity, links } = context;
   useEffect(() => {
     const { screen, parts } = parseRoute(location.hash);
     store.start(screen === "session" ? parts[0] ?? null : null);
-    return () => store.close();
+    if (!me.share) activity.start();
+    return () => {
+      activity.close();
+      links.close();
+      store.close();
+    };
   }, [store]);
+  useEffect(() => notifyOf(activity, store), [activity]);
   return (
     <Context.Provider value={context}>
-      <Frame initialDraft={draft(me.name)} />
+      {me.share ? <SharedFrame /> : <Frame initialDraft={draft(me.name)} />}
     </Context.Provider>
   );
 }
@@ -74,12 +85,13 @@ function Inside({ me, ended }: { me: Me; ended: () => void }) {
 /** The address names the session that is shown, unless another screen is looked at. */
 function followAddress(id: string | null) {
   const { screen } = parseRoute(location.hash);
-  if (screen !== "" && screen !== "session") return;
+  if ((screen !== "" && screen !== "session") || shareToken()) return;
   navigate(id === null ? "#/" : href("session", id), { replace: true });
 }
 
 /** The address of the agent of this tab, on a server with several. */
 function agentPath(me: Me): string {
+  if (me.share) return me.share.agent ? `/acp/${encodeURIComponent(me.share.agent)}` : "/acp";
   const names = me.agents ?? [];
   if (names.length < 2) return "/acp";
   const name = names.includes(chosenAgent()) ? chosenAgent() : names[0]!;

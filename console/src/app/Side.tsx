@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { harmless, visible } from "../text/visible";
 import { shortPath, when } from "../text/words";
-import { useApp, useStore } from "./context";
+import { useActivity, useApp, useSettings, useStore } from "./context";
 import { Icon, Mark } from "./Icon";
 import { href, useRoute } from "./router";
 import { SCREENS } from "./screens";
@@ -28,10 +28,11 @@ export function Side({ isOpen, close }: { isOpen: boolean; close: () => void }) 
         <Icon name="plus" size={18} /> New session
       </button>
       <ul class="places">
-        {SCREENS.filter((screen) => !screen.scope || me.scopes.includes(screen.scope)).map((screen) => (
+        {SCREENS.filter((screen) => !screen.isHidden && (!screen.scope || me.scopes.includes(screen.scope))).map((screen) => (
           <li key={screen.name}>
             <a href={href(screen.name)} aria-current={screen.name === current ? "page" : undefined}>
               {screen.icon && <Icon name={screen.icon} size={18} />} {screen.title}
+              {screen.name === "inbox" && <Waiting />}
             </a>
           </li>
         ))}
@@ -47,8 +48,17 @@ export function Side({ isOpen, close }: { isOpen: boolean; close: () => void }) 
   );
 }
 
+/** How many questions wait, in all sessions. */
+function Waiting() {
+  const { waiting } = useActivity();
+  if (!waiting) return null;
+  return <span class="mark waits" id="waiting">{waiting}<span class="sr-only"> waiting</span></span>;
+}
+
 function SessionList({ close }: { close: () => void }) {
   const store = useStore();
+  const activity = useActivity();
+  useSettings();
   const shown = store.current?.state.id;
   const waiting = new Set([...store.questions.values()].map((question) => question.params.sessionId));
   return (
@@ -61,8 +71,8 @@ function SessionList({ close }: { close: () => void }) {
             <a href={href("session", sessionId)} data-session={sessionId} onClick={close}
               aria-current={sessionId === shown ? "true" : undefined}>
               <span class="name ellipsis">{harmless(title || "Untitled")}</span>
-              {waiting.has(sessionId) ? <span class="mark waits">asks</span>
-                : store.followed.get(sessionId)?.state.isRunning ? <span class="mark runs">works</span> : null}
+              {waiting.has(sessionId) || activity.of(sessionId)?.state === "waiting" ? <span class="mark waits">asks</span>
+                : store.followed.get(sessionId)?.state.isRunning || activity.of(sessionId) ? <span class="mark runs">works</span> : null}
               <span class="where ellipsis muted" title={visible(cwd)}>{visible(shortPath(cwd))}</span>
               <time class="muted" dateTime={updatedAt ?? ""}>{when(updatedAt)}</time>
             </a>

@@ -5,10 +5,10 @@
 // where the attacker can read along; so a user who is logged in is asked first. A link that says to come back from the
 // issuer, with a code of the attacker, counts only in a tab that has begun such a login.
 
-import { keepBinding, takeBinding } from "../state/memory";
+import { forget, keepBinding, takeBinding } from "../state/memory";
 import type { Me } from "../state/store";
 import { visible } from "../text/visible";
-import { keepPageKey, post } from "../wire/post";
+import { keepPageKey, post, usePageKeyOfShare } from "../wire/post";
 
 const TROUBLES: Record<number, string> = {
   401: "The server does not know this token. Check that it is whole, or ask for a new one.",
@@ -17,6 +17,7 @@ const TROUBLES: Record<number, string> = {
 const CALLBACK = "/login/oidc"; // where the issuer sends the browser back to
 const WORDS = 200; // characters of what the issuer says
 const SILENCE = "The server does not answer. Check that it runs, then try again.";
+const SHARE_OVER = "This link is over, or was never whole. Ask its sender for a new one.";
 const FAILED = "That did not work. Try again.";
 
 /** Where a login stands: what the screen shows. */
@@ -28,6 +29,8 @@ export type Login =
 
 /** Find out who is here: by the address, by what an earlier login has left, or by coming back from the issuer. */
 export async function findLogin(): Promise<Login> {
+  const shared = shareToken();
+  if (shared) return openShare(shared);
   const back = comeBack();
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (token) history.replaceState(null, "", location.pathname); // out of the address bar, and out of the history
@@ -38,6 +41,25 @@ export async function findLogin(): Promise<Login> {
   }
   if (back) return finish(back);
   return token ? logIn(token) : { is: "out", trouble: answer === null ? SILENCE : "" };
+}
+
+/** The token of the share link that this tab shows, or "". It stays in the address, which is the link. */
+export function shareToken(): string {
+  return new URLSearchParams(location.hash.slice(1)).get("share") ?? "";
+}
+
+/** Show a share link, beside whatever login this browser has: its own counts in this tab alone. */
+async function openShare(token: string): Promise<Login> {
+  forget(); // what this tab had was another one's
+  const answer = await post("/login", { Authorization: `Bearer ${token}` }).catch(() => null);
+  if (!answer?.ok) {
+    const trouble = answer === null ? SILENCE : [401, 404].includes(answer.status) ? SHARE_OVER : await reason(answer);
+    return { is: "out", trouble };
+  }
+  const { pageKey, ...me } = await answer.json();
+  if (!me.share) return { is: "out", trouble: SHARE_OVER }; // a token that is none of a link must not log in here
+  usePageKeyOfShare(pageKey);
+  return { is: "in", me: { ...me, folder: "/", version: "" } };
 }
 
 /** Log in with a token. */

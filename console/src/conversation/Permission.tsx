@@ -1,5 +1,6 @@
 // May the agent do this? The facts first, then the answers: a key each, and words for a no.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { DiffContent, PermissionOption, PermissionRequest, ToolCall } from "../state/types";
 import { visible } from "../text/visible";
@@ -24,28 +25,34 @@ interface Props {
   cwd: string;
   isAwake: boolean;
   reply: (result: unknown) => void;
+  /** What stands above the facts, inside of what is scrolled. */
+  before?: ComponentChildren;
+  /** Digits answer; not where several questions are shown at once. */
+  hasKeys?: boolean;
 }
 
-export function Permission({ params, call, cwd, isAwake, reply }: Props) {
+export function Permission({ params, call, cwd, isAwake, reply, before, hasKeys = true }: Props) {
   const why = useRef<HTMLInputElement>(null);
   const choose = (option: PermissionOption) => {
     const outcome = { outcome: { outcome: "selected", optionId: option.optionId } };
     const feedback = effectOf(option.kind) === "reject" ? why.current?.value.trim() : "";
     reply(feedback ? { ...outcome, _meta: { "dragoman/feedback": feedback } } : outcome);
   };
-  useDigits(params.options, isAwake, choose);
+  const choices = useRef<HTMLDivElement>(null);
+  useDigits(params.options, isAwake && hasKeys, choose, choices);
   const no = params.options.find((option) => effectOf(option.kind) === "reject");
   return (
     <>
       <div class="subject">
+        {before}
         {params.description && <p class="plain">{visible(params.description)}</p>}
         <Subject params={params} call={call} cwd={cwd} />
       </div>
-      <div class="choices">
+      <div class="choices" ref={choices}>
         {params.options.map((option, index) => (
           <button type="button" key={option.optionId} class={`button choice ${effectOf(option.kind)}`} data-option={option.optionId}
             disabled={!isAwake} onClick={() => choose(option)}>
-            <kbd>{index + 1}</kbd>{" "}
+            {hasKeys && <><kbd>{index + 1}</kbd>{" "}</>}
             <span title={visible(option.name)}>{SIGNS[option.kind] ?? "?"} {visible(option.name)}</span>{" "}
             {/* The name is the agent's; what the button does is said in our words. */}
             <span class="muted meaning">({MEANINGS[option.kind] ?? "something else"})</span>
@@ -64,10 +71,16 @@ export function Permission({ params, call, cwd, isAwake, reply }: Props) {
   );
 }
 
-/** The digits answer while no text is typed; with Alt always. */
-function useDigits(options: PermissionOption[], isAwake: boolean, choose: (option: PermissionOption) => void) {
+/** The digits answer while no text is typed; with Alt always. Only what is seen: another screen may stand before it. */
+function useDigits(
+  options: PermissionOption[],
+  isAwake: boolean,
+  choose: (option: PermissionOption) => void,
+  choices: { current: HTMLElement | null },
+) {
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
+      if (!choices.current?.checkVisibility()) return;
       if (!isAwake || !/^Digit[1-9]$/.test(event.code) || event.ctrlKey || event.metaKey) return;
       const isTyping = ["TEXTAREA", "INPUT", "SELECT"].includes(document.activeElement?.tagName ?? "");
       const option = options[Number(event.code.slice(5)) - 1];

@@ -1,6 +1,8 @@
 // Before a session: in which folder, with which agent, and three things to begin with.
 
+import { useRef, useState } from "preact/hooks";
 import { useStore } from "../app/context";
+import type { FolderPicker } from "../sessions/FolderPicker";
 import { chosenAgent, chooseAgent, keepNext } from "../state/memory";
 import { visible } from "../text/visible";
 import { setPrompt } from "./draft";
@@ -21,6 +23,16 @@ export function Start() {
     keepNext("", {});
     location.assign("/");
   };
+  const folder = useRef<HTMLInputElement>(null);
+  const [Picker, setPicker] = useState<typeof FolderPicker | null>(null);
+  const browse = () => import("../sessions/FolderPicker").then(
+    (module) => setPicker(() => module.FolderPicker),
+    () => store.setTrouble("The list of folders could not be fetched. Type the path of one, or load the page again."),
+  );
+  const take = (path: string) => {
+    if (folder.current) folder.current.value = path;
+    store.setWish({ folder: path });
+  };
   return (
     <section id="transcript" tabIndex={0} aria-label="New session" data-state="none">
       <div id="start">
@@ -34,11 +46,15 @@ export function Start() {
               </select>
             </label>
           )}
-          <label class="field">
-            Folder
-            <input id="folder" spellcheck={false} autocapitalize="off" autocomplete="off" required defaultValue={wish.folder}
-              disabled={!store.mayPrompt} onInput={(event) => store.setWish({ folder: event.currentTarget.value })} />
-          </label>
+          <div class="field">
+            <label for="folder">Folder</label>
+            <span class="folder-line">
+              <input id="folder" ref={folder} spellcheck={false} autocapitalize="off" autocomplete="off" required defaultValue={wish.folder}
+                disabled={!store.mayPrompt} onInput={(event) => store.setWish({ folder: event.currentTarget.value })} />
+              <button type="button" class="button" id="browse" disabled={!store.mayPrompt} onClick={() => void browse()}>Choose…</button>
+            </span>
+            {Picker && <Picker start={folder.current?.value || me.folder} pick={take} close={() => setPicker(null)} />}
+          </div>
           <label class="check">
             <input type="checkbox" id="worktree" checked={wish.inWorktree} disabled={!store.mayPrompt}
               onChange={(event) => store.setWish({ inWorktree: event.currentTarget.checked })} />

@@ -52,7 +52,7 @@ interface ItemProps {
 }
 
 /** An item is drawn again only when it is another object. */
-const ItemView = memo<ItemProps>(
+export const ItemView = memo<ItemProps>(
   ({ item, rewind }) => {
     switch (item.type) {
       case "call": return <CallCard item={item} />;

@@ -19,6 +19,11 @@ export interface Me {
   version: string;
   /** The names of the agents, where there are several. */
   agents?: string[];
+  principal?: string;
+  /** It may change tokens and see who allowed what. */
+  administers?: boolean;
+  /** It has come by a share link, which shows this session and nothing else. */
+  share?: { sessionId: string; agent: string; label: string };
 }
 
 /** A prompt that was sent and is not taken up yet. */
@@ -266,7 +271,10 @@ export class SessionStore implements WireListener {
       embeds: Boolean(session.prompt?.embeddedContext),
     });
     await this.list();
-    if (current) await this.open({ sessionId: current.id, cwd: current.cwd, title: current.title });
+    // The server knows the folder of a session that is only read.
+    const { share } = this.me;
+    if (share) await this.open({ sessionId: share.sessionId, cwd: "/", title: share.label });
+    else if (current) await this.open({ sessionId: current.id, cwd: current.cwd, title: current.title });
     else if (this.#wanted) await this.openById(this.#wanted);
     else this.showNone();
     this.#nowOpen();
@@ -285,6 +293,7 @@ export class SessionStore implements WireListener {
   // -- the list ------------------------------------------------------------------------------------------------------
 
   async list(more = false): Promise<void> {
+    if (this.me.share) return;
     const page = await this.tried(this.request("session/list", more && this.#cursor ? { cursor: this.#cursor } : {}));
     if (!page) return;
     if (!more) this.listed.clear();
@@ -311,18 +320,25 @@ export class SessionStore implements WireListener {
   /** Show the session with this id, if this user may. */
   async openById(id: string): Promise<void> {
     if (this.current?.state.id === id) return;
-    const known = this.followed.has(id) ? { sessionId: id, cwd: "" } : this.listed.get(id);
+    const known = this.followed.has(id) ? { sessionId: id, cwd: "" } : await this.find(id);
     if (known) return this.open(known);
+    this.setTrouble("There is no such session here. Choose one from the list, or begin a new one.");
+    this.showNone();
+  }
+
+  /** A session of the list, by its id; null where this user has none such. */
+  async find(id: string): Promise<SessionInfo | null> {
+    const listed = this.listed.get(id);
+    if (listed) return listed;
     let cursor: string | undefined;
     for (let page = 0; page < PAGES; page += 1) {
       const found = await this.tried(this.request("session/list", cursor ? { cursor } : {}));
       const session = found?.sessions.find((one: SessionInfo) => one.sessionId === id);
-      if (session) return this.open(session);
+      if (session) return session;
       cursor = found?.nextCursor;
       if (!cursor) break;
     }
-    this.setTrouble("There is no such session here. Choose one from the list, or begin a new one.");
-    this.showNone();
+    return null;
   }
 
   /** Show a session: what this tab follows already as it stands, another by having it told. */
@@ -335,6 +351,17 @@ export class SessionStore implements WireListener {
     followed.from = Infinity;
     this.#show(followed);
     return this.#reopen(followed);
+  }
+
+  /** Follow a session without showing it: what it asks is asked here. */
+  async attend({ sessionId, cwd, title }: SessionInfo): Promise<void> {
+    await this.#opened;
+    if (this.followed.has(sessionId) || !this.#wire) return;
+    const followed = this.#follow(sessionId);
+    followed.state.cwd = cwd;
+    followed.state.title = title ?? "";
+    followed.from = Infinity;
+    await this.#reopen(followed);
   }
 
   /** Show no session: the next prompt makes one. */
@@ -564,6 +591,16 @@ export class SessionStore implements WireListener {
   /** Stop the turn of the session that is shown. */
   stop(): void {
     if (this.current?.state.isRunning) this.#wire?.notify("session/cancel", { sessionId: this.current.state.id });
+  }
+
+  /** Send a prompt to a session that is followed, shown or not; its failure is for the caller to tell. */
+  async promptIn(sessionId: string, text: string): Promise<void> {
+    await this.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
+  }
+
+  /** Stop the turn of a session. */
+  stopIn(sessionId: string): void {
+    this.#wire?.notify("session/cancel", { sessionId });
   }
 
   /** Answer a question; false where it is not open any more. */

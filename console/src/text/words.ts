@@ -1,5 +1,7 @@
 // Numbers, times and paths as a person reads them.
 
+import { locales } from "../state/settings";
+
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
@@ -7,9 +9,22 @@ const DAY = 24 * 60 * MINUTE;
 export function when(text: string | null | undefined, now = new Date()): string {
   const time = new Date(text ?? "");
   if (Number.isNaN(time.getTime())) return "";
-  if (time.toDateString() === now.toDateString()) return time.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  if (now.getTime() - time.getTime() < 6 * DAY) return time.toLocaleDateString([], { weekday: "short" });
-  return time.toLocaleDateString([], { day: "numeric", month: "short" });
+  if (time.toDateString() === now.toDateString()) return time.toLocaleTimeString(locales(), { hour: "2-digit", minute: "2-digit" });
+  if (now.getTime() - time.getTime() < 6 * DAY) return time.toLocaleDateString(locales(), { weekday: "short" });
+  return time.toLocaleDateString(locales(), { day: "numeric", month: "short" });
+}
+
+/** A date and a time, in full; of seconds since 1970. */
+export function fullDate(seconds: number): string {
+  return new Date(seconds * 1000).toLocaleString(locales(), { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** How long something waits or runs, roughly. */
+export function roughly(seconds: number): string {
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} days`;
 }
 
 /** How long something took. */

@@ -83,7 +83,7 @@ class SessionAccess:
         await self.directory.load((session_id,))
         is_limited = bool(self.ceilings.identity(token_identity).workspaces)
         # Only for a token with a list of folders: for the others it would be a look into the store for nothing.
-        if is_limited and self._folder_of is not None and not self._folder(session_id):
+        if is_limited and self._folder_of is not None and not self.folder(session_id):
             self._remember_folder(session_id, await self._folder_of(session_id))
 
     async def exists(self, session_id: str, token_identity: TokenIdentity) -> bool:
@@ -138,11 +138,12 @@ class SessionAccess:
         # No list of folders, no limit; and no need to know the session's.
         if not identity.workspaces:
             return True
-        made_in = self._folder(session_id)
+        made_in = self.folder(session_id)
         folders = [made_in, *self._added_folders(session_id)]
         return bool(made_in) and all(identity.may_open(os.path.realpath(folder)) for folder in folders)
 
-    def _folder(self, session_id: str) -> str:
+    def folder(self, session_id: str) -> str:
+        """Return the folder a session was made in, as far as that is known without looking it up; else empty."""
         shared = self._sessions.get(session_id)
         opened = shared.resume_request.cwd if shared is not None and shared.resume_request is not None else ""
         # The directory first: a client that resumes a session may name another folder than the one it was made in.

@@ -67,7 +67,7 @@ def _busy(name: str, hub: Hub, session_id: str, questions: list[WaitingQuestion]
         agent=name,
         session_id=session_id,
         state="waiting" if questions else "running",
-        cwd=hub.access.directory.cwd(session_id),
+        cwd=hub.access.folder(session_id),
         seconds=0 if shared is None else round(shared.turn_seconds, 1),
         questions=[
             {"id": one.id, "kind": one.kind, "seconds": round(max(time.time() - one.began, 0), 1)} for one in questions
