@@ -16,6 +16,7 @@ from tests.support.needs import need
 from tests.support.whole_agent import ENVIRONMENT, Fixed, scripted
 
 from .chrome import Chrome, Tab, browser, tab
+from .gallery import build, served
 
 Steps = Sequence[dict[str, Any]]
 Serve = Callable[..., AbstractAsyncContextManager[Served]]
@@ -31,6 +32,13 @@ def chrome() -> Iterator[Chrome]:
 async def page(chrome: Chrome) -> AsyncIterator[Tab]:
     async with tab(chrome) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def gallery() -> Iterator[str]:
+    """The address of the gallery of components; what is behind its `#` is the page."""
+    with served(build()) as address:
+        yield address
 
 
 @pytest.fixture

@@ -8,7 +8,21 @@ import { Changes, Code, Commands, Prose } from "./content";
 import { Overlays, Plots, Searches } from "./controls";
 import { Streaming, Transcript } from "./transcript";
 
+/** What is not clicked, on one page. */
+function All() {
+  return (
+    <>
+      <Prose />
+      <Code />
+      <Changes />
+      <Commands />
+      <Plots />
+    </>
+  );
+}
+
 const PAGES: Record<string, ComponentType> = {
+  all: All,
   prose: Prose,
   code: Code,
   changes: Changes,

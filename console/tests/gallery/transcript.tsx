@@ -65,7 +65,7 @@ export function Streaming() {
     let text = ""; // of the last message, which goes on where it was
     window.start = async (updates, seconds) => {
       const begun = performance.now();
-      const words = PROSE.split(/(?<= )/);
+      const words = `${WORDS.repeat(5)}\n\n`.split(/(?<= )/); // marks that close would make the text shorter
       for (let sent = 0; sent < updates; sent++) {
         text += words[sent % words.length]!;
         const open = { id: "open", text, isOpen: true };
