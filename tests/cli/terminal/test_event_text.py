@@ -11,7 +11,16 @@ from dragoman.cli.terminal.event_text import REMEMBERED, EventText, StyledText
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.options import PlanEntry, PlanItems
-from dragoman.vocabulary.tools import ContentItem, Diff, ExitStatus, TerminalItem, TerminalOutput, ToolContent
+from dragoman.vocabulary.tools import (
+    ContentItem,
+    Diff,
+    ExitStatus,
+    FileChange,
+    Patch,
+    TerminalItem,
+    TerminalOutput,
+    ToolContent,
+)
 
 
 def told(*happened: events.AnyEvent) -> list[StyledText]:
@@ -166,6 +175,17 @@ def test_a_terminal_that_has_ended_before_its_call_prints_no_more() -> None:
     call, first, over = in_background()
     shown = told(call, first, ended, over, ended)
     assert [piece.text for piece in shown] == ["make watch", "tick 0"]
+
+
+def test_the_lines_of_git_above_a_diff_are_one_line() -> None:
+    path = "/w/a"
+    patch = f"diff --git {path} {path}\n--- {path}\n+++ {path}\n@@ -1 +1 @@\n-1\n+2\n"
+    change = Diff([FileChange("modify", path)], Patch("git_patch", patch))
+    shown = [piece.text for piece in told(events.ToolCallUpdate("c1", title="Edit", content=[change]))]
+    assert shown == ["Edit", "modify /w/a", "@@ -1 +1 @@", "-1", "+2"]
+    mode = patch.replace("\n---", "\nold mode 100644\nnew mode 100755\n---")
+    change = Diff([FileChange("modify", path)], Patch("git_patch", mode))
+    assert "new mode 100755" in [piece.text for piece in told(events.ToolCallUpdate("c1", content=[change]))]
 
 
 def test_a_diff_is_shown_once_though_it_is_told_with_every_update() -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.cli.terminal.command_output import Outputs
+from dragoman.cli.terminal.request_lines import plain_header
 from dragoman.cli.terminal.sanitize import SanitizingStream, sanitize, sanitize_line
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Content, text_of
@@ -21,7 +22,7 @@ from dragoman.vocabulary.options import PlanFile, PlanItems, PlanMarkdown
 from dragoman.vocabulary.services import RequestPermission, ToolCallSubject
 from dragoman.vocabulary.state import CompactionState
 from dragoman.vocabulary.tool_call_state import ToolCallState
-from dragoman.vocabulary.tools import ContentItem, Diff, TerminalItem, ToolContent
+from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, TerminalItem, ToolContent
 
 # `answer` and `thought` are text as it comes, to be put together; the others are whole lines.
 Form = Literal["answer", "thought", "tool", "failed", "output", "diff", "plan", "notice", "break"]
@@ -324,7 +325,10 @@ class EventText:
             text = diff_text(item)
             if hash(text) not in call.diffs | self._asked:
                 call.diffs.add(hash(text))
-                for line in first_lines(text.rstrip("\n").split("\n"), DIFF_LINES):
+                lines = text.rstrip("\n").split("\n")
+                if length := plain_header(item):  # the lines of git say no more than these two words
+                    yield StyledText("output", sanitize_line(" ".join(named_change(item))))
+                for line in first_lines(lines[length:], DIFF_LINES):
                     yield StyledText("diff", line)
 
     def _screens(self, call: _ShownCall) -> list[str]:
@@ -379,6 +383,13 @@ def cost_text(cost: events.Cost) -> str:
 def title(text: str) -> str:
     """Return a title on one line."""
     return _cut(sanitize_line(text[: 4 * TITLE_LENGTH]), TITLE_LENGTH)
+
+
+def named_change(diff: Diff) -> Iterator[str]:
+    """Yield what is done to the file of a diff that has one, and its path."""
+    for change in diff.changes:
+        if isinstance(change, FileChange):
+            yield from (change.operation, change.path)
 
 
 def diff_text(diff: Diff) -> str:

@@ -175,12 +175,12 @@ def _place_of(content: Content) -> Iterator[str]:
 def _named_changes(diff: Diff) -> set[str]:
     """Return the files of a diff that have a line of their own: a patch beside them may name others."""
     changes = [change for change in diff.changes if isinstance(change, FileChange)]
-    if _plain_header(diff):
+    if plain_header(diff):
         return {change.path for change in changes}
     return {change.path for change in changes if isinstance(diff.patch, Patch) or isinstance(change.old_path, str)}
 
 
-def _plain_header(diff: Diff) -> int:
+def plain_header(diff: Diff) -> int:
     """Return how many lines at the head of a patch say no more than the line `Change: …`; 0 for any other patch."""
     from dragoman.dialects.event_json import patch_text  # the second version's words, which many turns never need
 
@@ -211,7 +211,7 @@ def _diff(diff: Diff, show: Callable[[str], Iterator[str]]) -> Iterator[str]:
             yield f"It is: {spell_out_line(change.file_type)}"
         if isinstance(change, UnknownChange) and isinstance(diff.patch, Patch):
             yield f"Change: {spell_out_line(change.kind)}"
-    for line in islice(show(patch_text(diff)), _plain_header(diff), None):
+    for line in islice(show(patch_text(diff)), plain_header(diff), None):
         yield line if isinstance(line, CutLine) else ChangedLine(line)
 
 
