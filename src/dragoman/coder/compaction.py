@@ -77,6 +77,10 @@ COMPACTIONS_A_CALL: Final = 3
 SUMMARY_TRIES: Final = 12
 _WITHOUT_SUMMARY: Final = "[The beginning of the conversation was left out here; no summary of it could be made.]"
 PLAN: Final = "plan"
+# What a provider has counted is believed from half the estimate up to four times it, and so far apart: tokens of code
+# and of other scripts differ from the average by less, and what is smaller does no harm.
+_FEWER: Final = (2, 8_000)
+_MORE: Final = (4, 20_000)
 # A summary of more is no summary.
 _SUMMARY_CHARACTERS: Final = 40_000
 
@@ -118,6 +122,12 @@ class LargestPrompt(NamedTuple):
 
     tokens: int
     message_id: str
+
+
+def is_believable(reported: int, estimated: int) -> bool:
+    """Return whether a provider can have counted so many tokens where the estimate is this."""
+    fewest = (estimated - _FEWER[1]) / _FEWER[0]
+    return max(fewest, 1) <= reported <= estimated * _MORE[0] + _MORE[1]
 
 
 class ContextBudget:
@@ -175,11 +185,17 @@ class ContextBudget:
         self._setting_tokens = 0 if window is not None and tokens >= window else tokens
 
     def accept(self, used: UsageReported | None) -> None:
-        """Record that the model has answered, and how many tokens the provider has counted for the items of now."""
+        """Record that the model has answered, and how many tokens the provider has counted for the items of now.
+
+        A count that is far from the estimate is not believed: servers are known to count what they have left after
+        they cut a conversation, or all that was sent in a day. What was reported before it, with the estimate of what
+        came since, is nearer.
+        """
         self._in_a_row = 0
-        if used is not None:
+        estimated = tokens_of(self._context.items)
+        if used is not None and is_believable(used.input, estimated + self._setting_tokens):
             self._reported = used.input + used.output
-            self._estimated = tokens_of(self._context.items)
+            self._estimated = estimated
 
     def reset(self) -> None:
         """Forget what the provider has counted: the items are others."""

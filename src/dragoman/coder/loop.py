@@ -242,11 +242,20 @@ class _Turn:
         return 0 if self.budget is None else self.budget.tokens()
 
     def _usage_now(self, response: "_Response") -> UsageChanged | None:
-        """Return how full the window is after a response, and the cost so far; None where that is not known."""
-        if response.reported is None or not response.reported.input or self._model.window is None:
+        """Return how full the window is after a response, and the cost so far; None where that is not known.
+
+        Where the provider has counted nothing that can be believed, it is about so full.
+        """
+        reported, window = response.reported, self._model.window
+        if window is None or (reported is None and response.failure is not None):
             return None
-        tokens_in_window = response.reported.input + response.reported.output
-        return UsageChanged(tokens_in_window, self._model.window, self.calls.spending.cost())
+        if self.budget is not None:
+            tokens = self.budget.tokens()
+        elif reported is not None and reported.input:
+            tokens = reported.input + reported.output
+        else:
+            return None
+        return UsageChanged(tokens, window, self.calls.spending.cost())
 
     async def _brief(self, *, is_new_turn: bool) -> None:
         """Add to the context what the model has to be told of the session before its next request."""

@@ -36,6 +36,7 @@ from dragoman.coder.models.wires.conversation import Media, ModelTurn, ToolOutpu
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, anthropic_error, error_fields
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
+from dragoman.coder.models.wires.token_counts import count_of, usage_of
 
 _PATH: Final = "/v1/messages"
 _VERSION: Final = "2026-10-21"
@@ -222,20 +223,20 @@ def _answered(parts: Sequence[StoredPart]) -> list[dict[str, Any]]:
 
 
 class _ServerToolUse(msgspec.Struct):
-    web_search_requests: int | None = None
+    web_search_requests: Any = None
 
 
 class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    server_tool_use: _ServerToolUse | None = None
+    input_tokens: Any = None
+    output_tokens: Any = None
+    cache_read_input_tokens: Any = None
+    cache_creation_input_tokens: Any = None
+    server_tool_use: Any = None
 
 
 class _Message(msgspec.Struct):
     model: str | None = None
-    usage: _Usage | None = None
+    usage: Any = None
 
 
 class _Block(msgspec.Struct):
@@ -275,7 +276,7 @@ class _Event(msgspec.Struct):
     message: _Message | None = None
     content_block: _Block | None = None
     delta: _BlockDelta | None = None
-    usage: _Usage | None = None
+    usage: Any = None
     error: Any = None
 
 
@@ -351,10 +352,10 @@ class _MessageDecoder:
         """Return the response; a message without a reason for its end has broken off."""
         if not self._stop:
             raise BrokenOff
-        read, written = self._used.cache_read_input_tokens or 0, self._used.cache_creation_input_tokens or 0
+        used = self._used
+        read, written = count_of(used.cache_read_input_tokens), count_of(used.cache_creation_input_tokens)
         # Anthropic counts beside each other what others count together.
-        given = (self._used.input_tokens or 0) + read + written
-        tokens = TokenCounts(given, self._used.output_tokens or 0, read, written)
+        tokens = TokenCounts(count_of(used.input_tokens) + read + written, count_of(used.output_tokens), read, written)
         parts = [part for _, block in sorted(self._blocks.items()) if (part := block.stored()) is not None]
         return FullResponse(parts, _STOPS.get(self._stop, ""), tokens, self._model, search=self._search())
 
@@ -380,13 +381,13 @@ class _MessageDecoder:
 
     def _search(self) -> SearchReport:
         """Return the pages that the answer cites, or else all that were found."""
-        used = self._used.server_tool_use
+        used = usage_of(self._used.server_tool_use, _ServerToolUse)
         sources = tuple(dict.fromkeys(self._cited or self._found))
-        return SearchReport((used.web_search_requests if used else None) or 0, sources, self._search_failure)
+        return SearchReport(count_of(used.web_search_requests if used else None), sources, self._search_failure)
 
-    def _count(self, usage: _Usage | None) -> None:
+    def _count(self, reported: object) -> None:
         """Take the counts of an event: a later one replaces what it names, and only that."""
-        if usage is not None:
+        if (usage := usage_of(reported, _Usage)) is not None:
             changed = {name: count for name, count in msgspec.structs.asdict(usage).items() if count is not None}
             self._used = msgspec.structs.replace(self._used, **changed)
 

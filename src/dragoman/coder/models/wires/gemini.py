@@ -26,6 +26,7 @@ from dragoman.coder.models.wires.conversation import Media, ModelTurn, ToolOutpu
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, google_error
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
+from dragoman.coder.models.wires.token_counts import count_of, usage_of
 
 _SIGNATURE: Final = "thought_signature"
 # Stands for the signature of a call that Gemini has not made: "skip_thought_signature_validator" in base64.
@@ -215,16 +216,16 @@ class _PromptFeedback(msgspec.Struct, rename="camel"):
 
 
 class _UsageMetadata(msgspec.Struct, rename="camel"):
-    prompt_token_count: int | None = None
-    candidates_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    cached_content_token_count: int | None = None
-    tool_use_prompt_token_count: int | None = None
+    prompt_token_count: Any = None
+    candidates_token_count: Any = None
+    thoughts_token_count: Any = None
+    cached_content_token_count: Any = None
+    tool_use_prompt_token_count: Any = None
 
 
 class _GeminiChunk(msgspec.Struct, rename="camel"):
     candidates: list[_Candidate] | None = None
-    usage_metadata: _UsageMetadata | None = None
+    usage_metadata: Any = None
     prompt_feedback: _PromptFeedback | None = None
     model_version: str | None = None
     error: Any = None
@@ -253,8 +254,8 @@ class _ContentDecoder:
         if chunk.error:
             raise google_error(0, {"error": chunk.error}, in_stream=True)
         self._model = chunk.model_version or self._model
-        if chunk.usage_metadata is not None:
-            self._count(chunk.usage_metadata)
+        if (usage := usage_of(chunk.usage_metadata, _UsageMetadata)) is not None:
+            self._count(usage)
         if not chunk.candidates:
             if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason:
                 self._finish = "SAFETY"
@@ -306,6 +307,6 @@ class _ContentDecoder:
             self._parts.append(kind(content=text, provider_details=details))
 
     def _count(self, usage: _UsageMetadata) -> None:
-        given = (usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0)
-        made = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
-        self._tokens = TokenCounts(given, made, usage.cached_content_token_count or 0)
+        given = count_of(usage.prompt_token_count) + count_of(usage.tool_use_prompt_token_count)
+        made = count_of(usage.candidates_token_count) + count_of(usage.thoughts_token_count)
+        self._tokens = TokenCounts(given, made, count_of(usage.cached_content_token_count))

@@ -18,6 +18,7 @@ from dragoman.coder.models.wires.conversation import Media, ModelTurn, ToolOutpu
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, openai_error
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
+from dragoman.coder.models.wires.token_counts import count_of, usage_of
 
 _PATH: Final = "/chat/completions"
 _DONE: Final = b"[DONE]"
@@ -209,18 +210,18 @@ class _Choice(msgspec.Struct):
 
 
 class _PromptDetails(msgspec.Struct):
-    cached_tokens: int | None = None
+    cached_tokens: Any = None
 
 
 class _ChatUsage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _PromptDetails | None = None
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+    prompt_tokens_details: Any = None
 
 
 class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
-    usage: _ChatUsage | None = None
+    usage: Any = None
     model: str | None = None
     service_tier: str | None = None
     error: Any = None
@@ -275,8 +276,8 @@ class _ChatDecoder:
         chunk = decode_json(_chunks, data)
         if chunk.error:
             raise openai_error(0, chunk.error, in_stream=True)
-        if chunk.usage is not None:
-            self._count(chunk.usage)
+        if (usage := usage_of(chunk.usage, _ChatUsage)) is not None:
+            self._count(usage)
         self._model = chunk.model or self._model
         self._tier = chunk.service_tier or self._tier
         if not chunk.choices:
@@ -342,5 +343,6 @@ class _ChatDecoder:
             call.add(delta.function)
 
     def _count(self, usage: _ChatUsage) -> None:
-        cached = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else None
-        self._tokens = TokenCounts(usage.prompt_tokens or 0, usage.completion_tokens or 0, cached or 0)
+        details = usage_of(usage.prompt_tokens_details, _PromptDetails)
+        cached = count_of(details.cached_tokens if details else None)
+        self._tokens = TokenCounts(count_of(usage.prompt_tokens), count_of(usage.completion_tokens), cached)

@@ -35,6 +35,7 @@ from dragoman.coder.models.wires.conversation import Media, ModelTurn, ToolOutpu
 from dragoman.coder.models.wires.errors import BrokenOff, ProviderError, openai_error
 from dragoman.coder.models.wires.json_text import decode_json
 from dragoman.coder.models.wires.stored import StoredCall, StoredPart, StoredText, StoredThought
+from dragoman.coder.models.wires.token_counts import count_of, usage_of
 
 _PATH: Final = "/responses"
 _SEALED: Final = "reasoning.encrypted_content"
@@ -263,13 +264,13 @@ class _OutputItem(msgspec.Struct):
 
 
 class _InputDetails(msgspec.Struct):
-    cached_tokens: int | None = None
+    cached_tokens: Any = None
 
 
 class _ResponseUsage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    input_tokens_details: _InputDetails | None = None
+    input_tokens: Any = None
+    output_tokens: Any = None
+    input_tokens_details: Any = None
 
 
 class _Incomplete(msgspec.Struct):
@@ -285,7 +286,7 @@ class _Response(msgspec.Struct):
     status: str | None = None
     model: str | None = None
     service_tier: str | None = None
-    usage: _ResponseUsage | None = None
+    usage: Any = None
     incomplete_details: _Incomplete | None = None
     error: _ResponseError | None = None
 
@@ -457,8 +458,10 @@ def _in_stream(error: _ResponseError) -> ProviderError:
     return openai_error(0, fields, in_stream=True, message=message)
 
 
-def _tokens(usage: _ResponseUsage | None) -> TokenCounts:
+def _tokens(reported: object) -> TokenCounts:
+    usage = usage_of(reported, _ResponseUsage)
     if usage is None:
         return TokenCounts(0, 0)
-    cached = usage.input_tokens_details.cached_tokens if usage.input_tokens_details else None
-    return TokenCounts(usage.input_tokens or 0, usage.output_tokens or 0, cached or 0)
+    details = usage_of(usage.input_tokens_details, _InputDetails)
+    cached = count_of(details.cached_tokens if details else None)
+    return TokenCounts(count_of(usage.input_tokens), count_of(usage.output_tokens), cached)
