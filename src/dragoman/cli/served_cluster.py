@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dragoman.cluster.shared_sessions import OrderedWork
     from dragoman.cluster.shared_tokens import PostgresTokens
     from dragoman.cluster.shared_traffic import PostgresPositions
+    from dragoman.gateway.monitor import Monitor
     from dragoman.gateway.places import SessionPlaces
     from dragoman.gateway.shared_state import SharedAgentState, SharedState
     from dragoman.store.postgres.node_lease import LeaseState
@@ -166,6 +167,13 @@ class ServedCluster:
             PostgresOperations(database, background),
             PostgresQuestions(database, agent, lambda: self.store.lease, background),
         )
+
+    def measure(self, monitor: "Monitor") -> None:
+        """Have the metrics of the server tell about this node."""
+        if self.member is not None:
+            from dragoman.cluster.metrics import ClusterMetrics
+
+            monitor.metrics.registry.register(ClusterMetrics(self.member))
 
     async def start(self) -> None:
         """Become the node. Wait for the database; raise `CommandError` if that does not answer, or has the node."""

@@ -279,6 +279,7 @@ async def serve(prepared: PreparedGateway, tokens: "TokenStore", arguments: argp
     server = prepared.server()
     if prepared.cluster is not None:
         prepared.cluster.on_drain = stop.set
+        prepared.cluster.measure(server.hub.monitor)
     server.hub.monitor.traces = traces_of(os.environ, print_warning)
     if prepared.cluster is not None:
         await prepared.cluster.start()

@@ -18,7 +18,7 @@ from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.gateway.places import HERE, NodePlace
 from dragoman.store.contract import StoreFailed
 from dragoman.store.postgres.node_lease import LeaseState, NodeRuns
-from dragoman.store.postgres.nodes import NodeRow, find_place, list_nodes
+from dragoman.store.postgres.nodes import NodeRow, find_place, list_nodes, list_standbys
 from dragoman.store.postgres.store import PostgresStore
 
 _log = logging.getLogger(__name__)
@@ -26,6 +26,9 @@ _log = logging.getLogger(__name__)
 # A node that was stopped without a word holds its name until its lease ends.
 _START_LEASES: Final = 2.0
 _AGAIN_SECONDS: Final = 0.2
+# How often the standbys are counted, and which a commit waits for.
+_STANDBYS_SECONDS: Final = 10.0
+_SYNCHRONOUS: Final = ("sync", "quorum")
 
 
 class ClusterMember:
@@ -42,6 +45,8 @@ class ClusterMember:
         self.bus: Final[Bus] = bus or PostgresBus(store.database, name)
         self.nodes: dict[str, NodeRow] = {}
         self.looked_at = 0.0  # the loop time of the last look that succeeded
+        self.synchronous_standbys = 0  # those that commits wait for, as of a moment ago
+        self._counted_at = float("-inf")
         self._on_drain = on_drain
         self._is_draining = False
         self._callbacks: list[Callable[[], None]] = []
@@ -139,12 +144,19 @@ class ClusterMember:
             await self.bus.wait(POLL_SECONDS)
             try:
                 await self.look()
+                await self._count_standbys()
                 if self.is_fenced:
                     await self.store.join()
                     _log.warning("node %s has joined again: %r", self.name, self.store.lease)
                     await self.bus.wake(*self._others())
             except StoreFailed as error:
                 _log.debug("node %s could not look at the others: %s", self.name, error)
+
+    async def _count_standbys(self) -> None:
+        if self.looked_at - self._counted_at >= _STANDBYS_SECONDS:
+            self._counted_at = self.looked_at
+            standbys = await list_standbys(self.store.database)
+            self.synchronous_standbys = sum(one.sync in _SYNCHRONOUS for one in standbys)
 
     def _others(self) -> list[str]:
         return [row.name for row in self.nodes.values() if row.is_alive and row.name != self.name]

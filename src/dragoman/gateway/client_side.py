@@ -469,6 +469,7 @@ class ClientSide:
 
     async def _repeat(self, operation: PromptOperation, request: requests.PromptRequest | requests.SteerTurn) -> Reply:
         """Answer a prompt that was sent before, with what the first one of its operation got."""
+        self._monitor.counts["prompts_repeated"] += 1
         reply = await operation.reply()
         shared = self._shared_sessions.get(request.session_id)  # it may have been closed meanwhile
         if shared is not None:

@@ -154,6 +154,7 @@ class NodeAgentSide(AgentSide):
         note = ExtensionNote(_MISSED, {"sessionId": shared.id, "missed": 0})
         for subscriber in list(shared.subscribers):
             if shared.is_running:
+                self._monitor.counts["gaps_told"] += 1
                 subscriber.send_notification(note)
             subscriber.remember_lost(shared)
         shared.end(_LOST)

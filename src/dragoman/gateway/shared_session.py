@@ -298,6 +298,7 @@ class SharedSession:
             if self._turn_buffer.missing or self._has_earlier_turns or self._turns > 1:
                 missed = {"sessionId": self.id, "missed": self._turn_buffer.missing}
                 client_side.send_notification(ExtensionNote("_gateway/missed", missed))
+                self._monitor.counts["gaps_told"] += 1
             for event in self._turn_buffer.snapshot():
                 client_side.send_event(self.id, event)
         client_side.send_event(self.id, self.state)
@@ -411,6 +412,7 @@ class SharedSession:
     def interrupt(self, why: str) -> None:
         """End the running turn with the error `why`, and cancel the open questions: the agent's process is gone."""
         if self.is_running or self._is_accepted:
+            self._monitor.counts["turns_interrupted"] += 1
             self.receive(Idle("error", Failure(INTERNAL_ERROR, why)))
         for question in list(self._questions):
             question.cancel()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from dragoman.limits import MIB
 from dragoman.store.contract import StoreFailed
 from dragoman.store.postgres.database import Database, OwnConnection, is_refusal, reason_of
+from dragoman.store.postgres.figures import StoreFigures
 from dragoman.store.postgres.node_lease import LeaseState, NodeLease
 
 if TYPE_CHECKING:
@@ -73,8 +74,9 @@ class LogPart(NamedTuple):
 class GroupCommit:
     """Commits for one lease. `now` returns microseconds since 1970."""
 
-    def __init__(self, database: Database, lease: NodeLease, now: Callable[[], int]) -> None:
+    def __init__(self, database: Database, lease: NodeLease, now: Callable[[], int], figures: StoreFigures) -> None:
         self._lease = lease
+        self._figures = figures
         self._now = now
         # Logs with something to write, in the order in which they asked; a log is in it once.
         self._ready: dict[PostgresLog, None] = {}
@@ -164,6 +166,7 @@ class GroupCommit:
                 if is_refusal(error):
                     return await self._apart(parts, error)
                 is_unsure = True
+                self._figures.tried_again += 1
                 _log.warning("the database is away: %s", reason_of(error) or type(error).__name__)
             finally:
                 self._try = None
@@ -198,6 +201,9 @@ class GroupCommit:
         written = {row["id"] for row in moved}
         # A session that is not ours any more, or whose log has another end, was left out; the others are written.
         lost = [part.log.meta.id for part in parts if part.log.meta.id not in written]
+        self._figures.groups += 1
+        self._figures.entries += sum(len(part.rows) for part in parts if part.log.meta.id in written)
+        self._figures.fenced += len(lost)
         if lost and not written and not await self._is_ours():
             self._lease.lose()
         return {session_id: _over() for session_id in lost}

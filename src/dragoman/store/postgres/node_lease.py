@@ -91,6 +91,8 @@ class NodeLease:
     ) -> None:
         self.name: Final = name
         self.incarnation = 0
+        # Whether it ended because it was given back.
+        self.is_released = False
         self.seconds: Final = seconds
         self._url: Final = url
         self._database = database
@@ -141,6 +143,7 @@ class NodeLease:
             with suppress(asyncio.CancelledError):
                 await self._task
         if self._state is not LeaseState.LOST:
+            self.is_released = True
             self._change(LeaseState.LOST)
             with suppress(StoreFailed, TimeoutError):  # it expires by itself
                 async with asyncio.timeout(self.seconds), self._database.transaction() as connection:

@@ -28,6 +28,7 @@ from dragoman.store.entries import Batch, Entry, UnwritableEntry, encode_entry
 from dragoman.store.log import log_batches, retrieve_exception
 from dragoman.store.postgres import ownership
 from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.figures import StoreFigures
 from dragoman.store.postgres.group_commit import GroupCommit
 from dragoman.store.postgres.listing import count_activity, count_move, count_restored, page, storable_title
 from dragoman.store.postgres.log import PostgresLog
@@ -115,6 +116,7 @@ class PostgresStore:
         # The fences of sessions that may have been taken for nothing.
         self._unsure: dict[str, int] = {}
         self._is_closed = False
+        self.figures: Final = StoreFigures()
 
     def __repr__(self) -> str:
         return f"<PostgresStore {self._database!r} {self._lease!r} logs={len(self._logs)} opening={len(self._opening)}>"
@@ -288,6 +290,11 @@ class PostgresStore:
         return self._lease
 
     @property
+    def owned(self) -> int:
+        """Return how many sessions are open for writing here."""
+        return len(self._logs)
+
+    @property
     def database(self) -> Database:
         """Return the connections that the sessions share, for questions about nodes."""
         return self._database
@@ -421,6 +428,8 @@ class PostgresStore:
                 self._unsure[session_id] = seen.fence + 1  # it may be ours all the same: the answer got lost
                 raise
             if last is not None:
+                # One that was given back has no owner.
+                self.figures.taken_over += seen.owner is not None
                 return _Taken(await self._listed(seen), last, seen.fence + 1, writer)
         raise _busy()
 
@@ -458,12 +467,14 @@ class PostgresStore:
                 # The writer of the lost lease has failed what it had; nothing waits in it.
                 if self._writer is not None:
                     await self._writer.close()
-                self._lease, self._writer = lease, GroupCommit(self._database, lease, self._now)
+                self._lease, self._writer = lease, GroupCommit(self._database, lease, self._now, self.figures)
             return self._lease, self._writer
 
     def _on_lease_change(self, state: LeaseState) -> None:
+        self.figures.leases_late += state is LeaseState.LATE
         # Their entries are refused by the database from now on; readers and writers of them learn it at once.
         if state is LeaseState.LOST:
+            self.figures.leases_lost += self._lease is not None and not self._lease.is_released
             if self._writer is not None:
                 self._writer.stop_trying()
             for log in list(self._logs.values()):
