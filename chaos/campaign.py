@@ -154,6 +154,19 @@ class Campaign:
             await connection.close()
         return {Path(one["cwd"]).name: Log(rows.get(one["id"], []), one["last_sequence"]) for one in sessions}
 
+    def long_outages(self, away: Sequence[tuple[float, float]]) -> list[str]:
+        """Return what went wrong in outages that were longer than promised."""
+        found: list[str] = []
+        for one in self.prompters:
+            for begin, end in one.outages:
+                if (
+                    end - begin - sum(_overlap(begin, end, *gone) for gone in away)
+                    > self.machines.lease + SERVE_SECONDS
+                ):
+                    found.append(f"not served for {end - begin:.1f} s:")
+                    found += [f"    +{at - begin:.1f} s {what}" for at, what in one.troubles if begin <= at <= end]
+        return found
+
     def outages(self, away: Sequence[tuple[float, float]]) -> list[float]:
         """Return how long sessions were not served, without what the database was away."""
         found = [outage for one in self.prompters for outage in one.outages]
@@ -189,6 +202,8 @@ async def run(
                 break
             served = time.monotonic() - healed_at
             say(f"{counts.total():4} {name}: lasted {healed_at - injected_at:.1f} s, all served {served:.1f} s later")
+        for line in campaign.long_outages(nemesis.away):
+            say(line)
         await campaign.end()
         history = await campaign.history()
         found = [*([stuck] if stuck else []), *violations(history)]

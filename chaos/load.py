@@ -158,6 +158,8 @@ class Prompter:
         # From the last word before something went wrong to the first one after it.
         self.outages: Final[list[tuple[float, float]]] = []
         self.served_at = 0.0
+        # What went wrong, and when, for a look into a long outage.
+        self.troubles: Final[list[tuple[float, str]]] = []
         self.session_id = ""
         self.name = ""
         self.is_stopping = False
@@ -216,13 +218,13 @@ class Prompter:
                 client = await self._opened()
                 params = {"sessionId": self.session_id, "prompt": [prompt]}
                 reply = await client.ask("session/prompt", {**params, "_meta": {"dragoman/operationId": operation}})
-            except Silent:
-                self._note_trouble()
+            except Silent as silent:
+                self._note_trouble(f"silent: {silent.__cause__!r}")
                 self.drop()
                 self._at += 1
                 await asyncio.sleep(_PAUSE)
-            except Refused:
-                self._note_trouble()
+            except Refused as refused:
+                self._note_trouble(f"refused: {refused}")
                 # An open session stays so: a client does not open it again for an error.
                 tries += bool(self.session_id)
                 await asyncio.sleep(_PAUSE)
@@ -273,7 +275,8 @@ class Prompter:
             self.outages.append((self._trouble_since, self.served_at))
             self._trouble_since = None
 
-    def _note_trouble(self) -> None:
+    def _note_trouble(self, what: str) -> None:
+        self.troubles.append((time.monotonic(), f"{self.name} at {self._nodes.host(self._at)}: {what}"))
         if self._trouble_since is None:
             self._trouble_since = self.served_at or time.monotonic()
 

@@ -90,7 +90,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "gateway": {"granian", "httpx2", "jwt", "opentelemetry", "prometheus_client", "starlette", "websockets"},
     "cli": {"prompt_toolkit", "rich", "tomlkit", "jsonschema", "referencing"},
     "store": {"asyncpg"},
-    "cluster": {"asyncpg"},  # the type of a connection
+    "cluster": {"asyncpg", "prometheus_client"},  # the type of a connection; the form of a metric
     "conformance": {"httpx2", "websockets", "pytest"},
     "testing": {"pytest"},
 }

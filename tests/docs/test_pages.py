@@ -43,6 +43,7 @@ OTHERS = {
     "iac-code",
     "llama-server",
     "mkdir",
+    "openssl",
     "npx",
     "ollama",
     "pip",
