@@ -11,6 +11,7 @@ from dragoman.cli.common_options import Commands, add_command, add_trust, keep_c
 from dragoman.cli.errors import NOT_DONE, CommandError
 
 if TYPE_CHECKING:
+    from dragoman.conformance.identities import IdentityRole
     from dragoman.conformance.rows import Requirement, Role
     from dragoman.conformance.run import CheckPlan, CheckReport, RowResult
 
@@ -97,6 +98,9 @@ def _add_subject(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_client(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--as", metavar="NAME", help="pass for this editor, or for this agent where a client is checked"
+    )
     client = parser.add_argument_group("a client")
     client.add_argument("--manual", action="store_true", help="a person drives the client, and is told what to click")
     client.add_argument(
@@ -123,9 +127,20 @@ def run(arguments: argparse.Namespace) -> int:
     rows = chosen_rows(arguments.role, arguments.only)
     versions = [] if arguments.protocol is None else [arguments.protocol]
     with RowCounter() as counter:
-        plan = _plan(arguments, rows, versions)
+        plan = _plan(arguments, rows, versions or _versions_of(arguments))
         report = asyncio.run(judge(arguments, plan, counter.on_result))
     return _concluded(arguments, report)
+
+
+def _versions_of(arguments: argparse.Namespace) -> list[int]:
+    """Return the versions that the editor or agent speaks that `check` passes for; none: all."""
+    from dragoman.conformance.identities import find_identities
+
+    name = getattr(arguments, "as")
+    if name is None or arguments.role == "server":
+        return []
+    role: IdentityRole = "agent" if arguments.role == "client" else "client"
+    return [one.version for one in find_identities(name, role)]
 
 
 def _judge_of(role: str | None) -> "Judge":

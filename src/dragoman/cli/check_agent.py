@@ -6,9 +6,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.cli.errors import CommandError, warn_about_plain_http
+from dragoman.cli.errors import CommandError, print_notice, warn_about_plain_http
 
 if TYPE_CHECKING:
+    from dragoman.conformance.identities import Identity, IdentityRole
     from dragoman.conformance.run import CheckPlan, CheckReport, RowResult
     from dragoman.conformance.subject import Subject
 
@@ -30,8 +31,27 @@ async def judge_agent(
             arguments.slow_prompt or "",
             arguments.permission_prompt or "",
             arguments.login or "",
+            identities_of(arguments, "client"),
         )
         return await check(subject_of(arguments), plan, settings, on_result)
+
+
+def identities_of(arguments: argparse.Namespace, role: "IdentityRole") -> "tuple[Identity, ...]":
+    """Return whom `check` passes for. Raise `CommandError` for a name that it does not have."""
+    from dragoman.conformance.identities import find_identities, names_of
+
+    name = getattr(arguments, "as")
+    if name is None:
+        return ()
+    found = find_identities(name, role)
+    if not found:
+        raise CommandError(f"--as {name}: there is no such {role}; there are {', '.join(names_of(role))}")
+    wanted = arguments.protocol
+    if wanted is not None and all(one.version != wanted for one in found):
+        raise CommandError(f"--as {name}: it speaks version {found[0].version}, not {wanted}")
+    for one in found:
+        print_notice(f"passes for {name} in version {one.version}, {one.origin}: {one.source}")
+    return found
 
 
 def _check_target(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.check_agent import variables
+from dragoman.cli.check_agent import identities_of, variables
 from dragoman.cli.errors import CommandError
 from dragoman.host.text import harmless_line
 
@@ -31,7 +31,8 @@ async def judge_client(
     limits = CheckLimits(answer=arguments.timeout, turn=turn)
     if arguments.manual:
         plan = plan._replace(jobs=1)
-    return await check_client(subject, plan, limits, on_result)
+    hellos = {one.version: one.params for one in identities_of(arguments, "agent")}
+    return await check_client(subject, plan, limits, on_result, hellos)
 
 
 def _subject(arguments: argparse.Namespace) -> "ClientSubject":

@@ -167,6 +167,14 @@ class CheckConnection:
         if not self.is_lost:
             await asyncio.sleep(self._limits.quiet)
 
+    def pause_reading(self) -> None:
+        """Read nothing more, as a client that is busy."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read on."""
+        self._transport.resume_reading()
+
     async def close(self) -> None:
         """End the connection, and the process behind it."""
         await self._transport.close()

@@ -4,14 +4,17 @@ A dialogue is one connection with the state that a client holds about it. It tak
 raises `RowFailed` only where a probe could not go on: whether a frame is right is judged elsewhere.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from dragoman.conformance import schema
 from dragoman.conformance.connection import CheckConnection, CheckLimits, Message, Received, refuse_request
+from dragoman.conformance.identities import Identity
+from dragoman.conformance.lent_services import LentServices, ServiceRefused
 from dragoman.conformance.subject import OpenedSubject
 from dragoman.conformance.verdicts import NotTested, RowBlocked, RowFailed
-from dragoman.errors import AUTH_REQUIRED
+from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR
 from dragoman.version import VERSION
 
 Update = Mapping[str, Any]
@@ -62,18 +65,32 @@ class CheckedTurn(NamedTuple):
 class Dialogue:
     """One connection, and what was said on it."""
 
-    def __init__(self, opened: OpenedSubject, limits: CheckLimits, version: int, cwd: str, login: str = "") -> None:
+    def __init__(
+        self,
+        opened: OpenedSubject,
+        limits: CheckLimits,
+        version: int,
+        cwd: str,
+        login: str = "",
+        identity: Identity | None = None,
+    ) -> None:
         self.opened: Final = opened
         self.limits: Final = limits
         self.version: Final = version
         self.cwd: Final = cwd
         self.login: Final = login
+        # Whom this client passes for; None: it is `check`, and lends nothing.
+        self.identity: Final = identity
         self.connection: Final = CheckConnection(opened.transport, limits, opened.stderr_tail)
         self.connection.on_request = self._on_request
         self.hello: Mapping[str, Any] = {}
         # Chooses the outcome for a permission request; None leaves the request open.
         self.choose: Callable[[Message], Message | None] = reject
         self._held: Final[dict[Any, Any]] = {}
+        # What the greeting has offered, and what serves it.
+        self._offered: Mapping[str, Any] = {}
+        self._lent: Final = LentServices(cwd)
+        self._tasks: Final[set[asyncio.Task[None]]] = set()
 
     def __repr__(self) -> str:
         return f"<Dialogue version={self.version} {self.connection!r}>"
@@ -81,7 +98,9 @@ class Dialogue:
     # -- greeting ------------------------------------------------------------------------------------------------------
 
     def greeting(self, version: int | None = None, capabilities: Mapping[str, Any] | None = None) -> Message:
-        """Return the params of an `initialize` that lends nothing, or just `capabilities`."""
+        """Return the params of an `initialize`: of the identity, or with just these capabilities."""
+        if capabilities is None and self.identity is not None:
+            return {**self.identity.params, "protocolVersion": self.version if version is None else version}
         info = {"name": CLIENT_NAME, "version": VERSION}
         asked = self.version if version is None else version
         if self.version == schema.VERSIONS[0]:
@@ -90,7 +109,10 @@ class Dialogue:
 
     async def initialize(self, params: Message | None = None, *, intent: str = "") -> Mapping[str, Any]:
         """Send `initialize`, return its result. Raise `RowFailed` for an error, `RowBlocked` for another version."""
-        reply = await self.connection.call("initialize", params or self.greeting(), intent=intent)
+        params = params or self.greeting()
+        offered = params.get("clientCapabilities" if self.version == schema.VERSIONS[0] else "capabilities")
+        self._offered = offered if isinstance(offered, dict) else {}
+        reply = await self.connection.call("initialize", params, intent=intent)
         if not isinstance(reply.get("result"), dict):
             raise RowFailed("initialize is not answered with a result")
         self.hello = reply["result"]
@@ -230,6 +252,13 @@ class Dialogue:
         return found
 
     def _on_request(self, message: Message) -> Message | None:
+        if self._offers(str(message["method"])):
+            task = asyncio.get_running_loop().create_task(self._serve(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return None
+        if message["method"] == "elicitation/create" and self._offered.get("elicitation") is not None:
+            return {"result": {"action": "decline"}}
         if message["method"] != "session/request_permission":
             return refuse_request(message)
         outcome = self.choose(message)
@@ -238,6 +267,35 @@ class Dialogue:
             self._held[message["id"]] = params.get("sessionId") if isinstance(params, dict) else None
             return None
         return {"result": {"outcome": outcome}}
+
+    def _offers(self, method: str) -> bool:
+        """Return whether a method of files or terminals was offered."""
+        files = self._offered.get("fs")
+        names = {"fs/read_text_file": "readTextFile", "fs/write_text_file": "writeTextFile"}
+        if method in names:
+            return isinstance(files, dict) and files.get(names[method]) is True
+        return method.startswith("terminal/") and self._offered.get("terminal") is True
+
+    async def _serve(self, message: Message) -> None:
+        params = message.get("params")
+        try:
+            result = await self._lent.serve(message["method"], params if isinstance(params, dict) else {})
+        except ServiceRefused as refused:
+            error = {"code": refused.code, "message": refused.message}
+            self.connection.send({"jsonrpc": "2.0", "id": message["id"], "error": error})
+        except (OSError, KeyError, ValueError) as error:
+            failed = {"code": INTERNAL_ERROR, "message": type(error).__name__}
+            self.connection.send({"jsonrpc": "2.0", "id": message["id"], "error": failed})
+        else:
+            self.connection.answer(message["id"], result)
+
+    async def close(self) -> None:
+        """End the connection, and the commands of terminals."""
+        await self.connection.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._lent.close()
 
 
 def advertises(hello: Mapping[str, Any], version: int, capability: str) -> bool:

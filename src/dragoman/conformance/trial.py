@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from dragoman.conformance.connection import CheckLimits
 from dragoman.conformance.dialogue import CheckedEnd, CheckedTurn, Dialogue, advertises, hold
 from dragoman.conformance.frames import Frame
+from dragoman.conformance.identities import Identity
 from dragoman.conformance.subject import Subject
 from dragoman.conformance.verdicts import NotTested, RowFailed
 
@@ -24,6 +25,7 @@ class CheckSettings(NamedTuple):
     slow_prompt: str = ""
     permission_prompt: str = ""
     login: str = ""
+    identities: tuple[Identity, ...] = ()
 
 
 class Trial:
@@ -48,20 +50,23 @@ class Trial:
         """Open a connection on which nothing was said."""
         limits = self.settings.limits
         opened = await self.subject.open()
-        dialogue = Dialogue(opened, limits, self.version, self.settings.cwd, self.settings.login)
+        settings = self.settings
+        identity = next((one for one in settings.identities if one.version == self.version), None)
+        dialogue = Dialogue(opened, limits, self.version, settings.cwd, settings.login, identity)
         self.dialogues.append(dialogue)
         return dialogue
 
-    async def greeted(self) -> Dialogue:
-        """Open a connection and greet; log in if the user named a login."""
+    async def greeted(self, capabilities: Mapping[str, Any] | None = None) -> Dialogue:
+        """Open a connection and greet, offering just these capabilities if any are given; log in if the user named a
+        login."""
         dialogue = await self.connect()
-        await dialogue.initialize()
+        await dialogue.initialize(dialogue.greeting(capabilities=capabilities))
         await dialogue.log_in()
         return dialogue
 
-    async def session(self) -> tuple[Dialogue, str]:
+    async def session(self, capabilities: Mapping[str, Any] | None = None) -> tuple[Dialogue, str]:
         """Open a connection with one session."""
-        dialogue = await self.greeted()
+        dialogue = await self.greeted(capabilities)
         return dialogue, (await dialogue.open_session())["sessionId"]
 
     async def played(self) -> tuple[Dialogue, str, CheckedEnd]:
@@ -105,4 +110,4 @@ class Trial:
     async def close(self) -> None:
         """End what the probe has opened."""
         for dialogue in self.dialogues:
-            await dialogue.connection.close()
+            await dialogue.close()

@@ -1,14 +1,14 @@
 """A client that keeps to the protocol, over memory, and breaks one row when a switch is set: what proves the judges.
 
-It greets, opens one session, sends one prompt, answers what our agent asks, and ends. `peer_lent` has its files and
-terminals.
+It greets, opens one session, sends one prompt, answers what our agent asks, and ends. `lent_services` has its files
+and terminals.
 """
 
 import asyncio
 import json
 from typing import Any, Final
 
-from dragoman.conformance.clients.peer_lent import PeerLent, PeerRefused
+from dragoman.conformance.lent_services import LentServices, ServiceRefused
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 from dragoman.transports.contract import Transport
 from dragoman.transports.write_buffer import WriteBuffer
@@ -42,7 +42,7 @@ class PeerClient:
         self.holds_questions = False
         self._reason: Any = None
         self.output = ""
-        self.lent: Final = PeerLent(folder, switch)
+        self.lent: Final = LentServices(folder, switch)
         self.interrupted: Final = asyncio.Event()
         self._transport: Final = transport
         self._unsent: Final = WriteBuffer(transport)
@@ -340,7 +340,8 @@ class PeerClient:
         ):
             self._spawn(self._serve(message))
         elif self._serves(method, "elicitation/", "forms"):
-            action = "perhaps" if self.breaks("foreign_form_action") else "decline"
+            actions = {"foreign_form_action": "perhaps", "serves_unadvertised_forms": "accept"}
+            action = actions.get(self.switch, "decline")
             self._send({"id": message["id"], "result": {"action": action}})
         elif method.startswith("_") and self.breaks("silent_to_extensions") and "question" in method:
             return
@@ -395,9 +396,9 @@ class PeerClient:
         params = message["params"]
         try:
             if params.get("sessionId") != self._session and not self.breaks("reads_for_any_session"):
-                raise PeerRefused(INVALID_PARAMS, "There is no such session")
+                raise ServiceRefused(INVALID_PARAMS, "There is no such session")
             result = await self.lent.serve(message["method"], params)
-        except PeerRefused as refused:
+        except ServiceRefused as refused:
             self._send({"id": message["id"], "error": {"code": refused.code, "message": refused.message}})
         else:
             self._send({"id": message["id"], "result": result})

@@ -36,13 +36,17 @@ async def check_client(
     plan: CheckPlan,
     limits: CheckLimits,
     on_result: Callable[[RowResult, int], None] = lambda result, total: None,
+    passes_for: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> CheckReport:
-    """Judge a client; `on_result` is called with each result and the number of all rows."""
+    """Judge a client; `on_result` is called with each result and the number of all rows.
+
+    `passes_for` has what our agent says of itself in place of what it is, by version.
+    """
     hellos: dict[int, Mapping[str, Any]] = {}
     obstacles: list[str] = []
     for version in plan.versions or schema.VERSIONS:
         try:
-            run = await played(subject, "plain", version, limits)
+            run = await played(subject, "plain", version, limits, (passes_for or {}).get(version))
         except DragomanError as error:
             obstacles.append(str(error))
             continue
@@ -53,7 +57,7 @@ async def check_client(
             hellos[version] = run.agent.hello
     if not hellos:
         return CheckReport(subject.name, {}, (), obstacle=obstacles[0])
-    return await _ClientCheck(subject, plan, limits, hellos, on_result).judge_all()
+    return await _ClientCheck(subject, plan, limits, hellos, on_result, passes_for or {}).judge_all()
 
 
 def obstacle_of(run: ClientRun, version: int) -> str:
@@ -71,12 +75,25 @@ def obstacle_of(run: ClientRun, version: int) -> str:
     return ""
 
 
-async def played(subject: ClientSubject, scenario: str, version: int, limits: CheckLimits) -> ClientRun:
-    """Play a scenario in a folder of its own. Raise a `DragomanError` if the client cannot be started."""
+async def played(
+    subject: ClientSubject,
+    scenario: str,
+    version: int,
+    limits: CheckLimits,
+    hello: Mapping[str, Any] | None = None,
+) -> ClientRun:
+    """Play a scenario in a folder of its own. Raise a `DragomanError` if the client cannot be started.
+
+    `hello` is what our agent says of itself, except in scenarios that are about that.
+    """
+    chosen = SCENARIOS[scenario]
+    if hello is not None and chosen.script.takes_other_hello:
+        said = {key: value for key, value in hello.items() if key != "protocolVersion"}
+        chosen = chosen._replace(script=chosen.script._replace(hello=said))
     with tempfile.TemporaryDirectory(prefix="dragoman-check-") as place:
         folder = os.path.join(os.path.realpath(place), "project")
         os.mkdir(folder)
-        return await play(subject, SCENARIOS[scenario], version, limits, folder)
+        return await play(subject, chosen, version, limits, folder)
 
 
 def judged(row: Requirement, run: ClientRun) -> RowResult:
@@ -86,9 +103,11 @@ def judged(row: Requirement, run: ClientRun) -> RowResult:
     try:
         if not lends(row.capability, run):
             raise NotTested(f"the client does not have {row.capability!r}", is_unadvertised=True)
+        for agent in run.agents:
+            agent.judged.clear()
         JUDGES[row.id](run)
     except RowFailed as failed:
-        frames = failed.frames or shown_frames(frames_of(run))
+        frames = failed.frames or _frames_of_answer(run) or shown_frames(frames_of(run))
         return found._replace(verdict=Verdict.FAIL, reason=failed.reason, frames=frames)
     except NotTested as missing:
         found = found._replace(verdict=Verdict.NOT_TESTED, reason=missing.reason, next_step=missing.next_step)
@@ -101,6 +120,14 @@ def judged(row: Requirement, run: ClientRun) -> RowResult:
 def frames_of(run: ClientRun) -> list[Frame]:
     """Return the frames of all connections of a run."""
     return [frame for agent in run.agents for frame in agent.connection.recording.frames]
+
+
+def _frames_of_answer(run: ClientRun) -> tuple[Frame, ...]:
+    """Return the question and the answer that a judge has looked at last."""
+    for agent in run.agents:
+        for name in reversed(agent.judged):
+            return agent.frames_of_answers.get(name, ())
+    return ()
 
 
 def _own_faults(run: ClientRun) -> Iterable[Frame]:
@@ -136,7 +163,9 @@ class _ClientCheck:
         limits: CheckLimits,
         hellos: Mapping[int, Mapping[str, Any]],
         on_result: Callable[[RowResult, int], None],
+        passes_for: Mapping[int, Mapping[str, Any]],
     ) -> None:
+        self._passes_for: Final = passes_for
         self._subject: Final = subject
         self._plan: Final = plan
         self._limits: Final = limits
@@ -164,7 +193,7 @@ class _ClientCheck:
                 return
             started = time.monotonic()
             try:
-                run = await played(self._subject, scenario, version, self._limits)
+                run = await played(self._subject, scenario, version, self._limits, self._passes_for.get(version))
             except Exception as error:  # a fault of ours must be no verdict on the client
                 self._errors.append(f"scenario {scenario} in version {version}: {type(error).__name__}: {error}")
                 return

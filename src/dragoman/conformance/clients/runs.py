@@ -65,6 +65,7 @@ class ClientRun(NamedTuple):
         self.expect_prompt()
         if name not in self.agent.answers:
             raise NotTested("the play did not come so far", "see what failed before")
+        self.agent.judged.append(name)
         answer = self.agent.answers[name]
         if answer is None:
             raise RowFailed("the client has not answered")

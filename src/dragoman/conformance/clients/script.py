@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from dragoman.conformance import schema
 from dragoman.conformance.connection import CheckConnection, CheckLimits, Message
+from dragoman.conformance.frames import Frame
 from dragoman.conformance.verdicts import AnswerMissing, RowFailed, SubjectGone
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND
 from dragoman.transports.contract import Transport
@@ -66,6 +67,11 @@ class ScenarioScript(NamedTuple):
     # Stays when its input ends, and when it is told to end.
     is_stubborn: bool = False
 
+    @property
+    def takes_other_hello(self) -> bool:
+        """Return whether the scenario is played as well by an agent that says something else of itself."""
+        return self.hello is None and not (self.is_bare or self.answered_version or self.refuses_sessions)
+
 
 class ScenarioAgent:
     """One connection of a client to our agent."""
@@ -81,6 +87,9 @@ class ScenarioAgent:
         self.refused_sessions = 0
         # Answers to what the play has asked, by a name that its judge knows; None: none came.
         self.answers: Final[dict[str, Message | None]] = {}
+        # The names of the answers that were judged last, and the frames behind each.
+        self.judged: list[str] = []
+        self.frames_of_answers: Final[dict[str, tuple[Frame, ...]]] = {}
         self.is_alive: bool | None = None
         self.lost_in_turn = False
         self.wants_interrupt: Final = asyncio.Event()
@@ -141,8 +150,11 @@ class ScenarioAgent:
 
     async def await_answer(self, name: str, id: Any, *, seconds: float = 0) -> Message | None:
         """Wait for an answer and keep it under a name; None if none came."""
+        asked = [one for one in self.connection.recording.frames if one.sender == "check"][-1:]
         try:
             self.answers[name] = await self.connection.response(id, seconds=seconds)
+            came = [one.frame for one in self.connection.received if one.message is self.answers[name]]
+            self.frames_of_answers[name] = (*asked, *came)
         except (AnswerMissing, SubjectGone):
             self.answers[name] = None
         return self.answers[name]

@@ -18,6 +18,9 @@ from dragoman.errors import (
 
 _OTHER_CODE: Final = -32099
 _MODES: Final = ("ask", "code")
+# More of a kind in one connection is too many for the peer that has a switch for it.
+_MANY: Final = 50
+_CONTENT: Final = ("text", "image", "audio", "resource", "resource_link")
 
 
 class PeerRefusal(Exception):
@@ -54,6 +57,11 @@ class PeerAgent:
             "session/set_mode": self._set_mode,
             "session/set_config_option": self._set_option,
         }
+        wire.is_busy = lambda: bool(self.turns)
+        self._opened: Final[set[str]] = set()
+        self._hidden: Final[set[str]] = set()
+        self._seen: Final[set[str]] = set()
+        self._counted = 0
         wire.on_message, wire.on_noise, wire.on_end = self._on_message, self._on_noise, self.turns.clear
 
     def breaks(self, switch: str) -> bool:
@@ -74,6 +82,10 @@ class PeerAgent:
         """Lose what a process loses that keeps its sessions in memory."""
         if self.breaks("forgets_at_kill"):
             self.disk.sessions.clear()
+        for turn in self.turns.values():
+            if self.breaks("loses_turn_at_kill"):
+                turn.session.history.clear()
+            turn.session.is_dead = turn.session.is_dead or self.breaks("dead_after_kill")
 
     # -- messages ------------------------------------------------------------------------------------------------------
 
@@ -118,13 +130,23 @@ class PeerAgent:
                 self._error(None, METHOD_NOT_FOUND, "Method not found")
         if method == "$/cancel_request" and self.breaks("answers_cancel_request"):
             self._error(None, INVALID_PARAMS, "No such request")
+        if method == "$/cancel_request" and not self.breaks("ignores_cancel_request"):
+            for turn in [one for one in self.turns.values() if one.id == params.get("requestId") and self.is_first]:
+                turn.end("cancelled")
         if method == "session/cancel":
             self._cancel(params)
+            self._counted += 1
+            if self.breaks("ends_at_many_cancels") and self._counted > _MANY:
+                self.wire.end()
 
     def _on_request(self, message: Message) -> None:
         id, method, params = message["id"], message["method"], message.get("params", {})
         if id is None and self.breaks("silent_to_null_id"):
             return
+        if self.breaks("ends_at_same_ids") and str(id) in self._seen:
+            self.wire.end()
+            return
+        self._seen.add(str(id))
         if method == "session/prompt":
             self._prompt(id, params)
             return
@@ -140,6 +162,9 @@ class PeerAgent:
             self._replay(params, is_late=True)
 
     def _unknown(self, id: Any, method: str) -> None:
+        self._counted += 1
+        if self.breaks("drops_floods") and self._counted > _MANY:
+            return
         if method.startswith("_") and self.breaks("silent_to_extensions"):
             return
         if self.breaks("result_for_unknown_method"):
@@ -241,6 +266,7 @@ class PeerAgent:
         if lacks_servers or ("_meta" in params and self.breaks("refuses_session_meta")):
             raise PeerRefusal(INVALID_PARAMS, "Invalid params")
         session = self.disk.open(str(cwd or "/"), id="same" if self.breaks("same_session_id") else "")
+        self._opened.add(session.id)
         id = "" if self.breaks("empty_session_id") else session.id
         return {"sessionId": id, **self._settings(session)}
 
@@ -275,7 +301,13 @@ class PeerAgent:
             return {}
         session = self.session_of(params)
         self._replay(params)
-        session.is_dead = self.breaks("loaded_session_is_dead")
+        if self.breaks("grows_at_load"):
+            session.history.extend(list(session.history))
+        if self.breaks("keeps_last_process_only"):
+            session.history.clear()
+        if self.breaks("forgets_options_at_restart"):
+            session.mode = _MODES[0]
+        session.is_dead = session.is_dead or self.breaks("loaded_session_is_dead")
         return self._settings(session)
 
     def _resume(self, params: Message) -> Message:
@@ -298,6 +330,10 @@ class PeerAgent:
         session = self.disk.sessions.get(str(params.get("sessionId")))
         if session is None or self.breaks("loads_nothing"):
             return
+        if self.breaks("mixes_sessions_at_load"):
+            for other in self.disk.sessions.values():
+                for update in other.history if other is not session else ():
+                    self.update(session.id, update)
         history = session.history[::-1] if self.breaks("replays_backwards") else session.history
         for update in history:
             renamed = self.breaks("new_ids_in_replay") and "messageId" in update
@@ -308,6 +344,9 @@ class PeerAgent:
             raise PeerRefusal(INVALID_PARAMS, "The cursor is not valid")
         folder = None if self.breaks("ignores_folder_of_list") else params.get("cwd")
         found = [one for one in self.disk.sessions.values() if folder in (None, one.cwd)]
+        found = [one for one in found if one.id not in self._hidden]
+        if self.breaks("forgets_list_at_restart"):
+            found = [one for one in found if one.id in self._opened]
         relative = self.breaks("relative_folder_in_list")
         listed: Any = [{"sessionId": one.id, "cwd": one.cwd.lstrip("/") if relative else one.cwd} for one in found]
         if self.breaks("ignores_folder_of_list"):
@@ -330,7 +369,9 @@ class PeerAgent:
         is_known = id in self.disk.sessions
         if self.breaks("delete_fails") or (not is_known and self.breaks("unknown_delete_fails")):
             raise PeerRefusal(INTERNAL_ERROR, "Internal error")
-        if not self.breaks("lists_deleted"):
+        if self.breaks("restores_deleted"):
+            self._hidden.add(id)
+        elif not self.breaks("lists_deleted"):
             self.disk.sessions.pop(id, None)
         return {}
 
@@ -363,12 +404,25 @@ class PeerAgent:
             if self.breaks("ends_at_invalid_params") and refusal.code == INVALID_PARAMS:
                 self.wire.end()
             return
+        if self._is_ignored(session, params):
+            return
         if session is None:
             self.reply(id, {"stopReason": "end_turn"} if self.is_first else {"messageId": "message-0"})
             return
         turn = PeerTurn(self, session, id, params["prompt"])
         self.turns[session.id] = turn
         turn.run(is_cancelled=session.id in self._cancelled_while_idle)
+
+    def _is_ignored(self, session: PeerSession | None, params: Message) -> bool:
+        """Return whether a switch lets a prompt go without an answer."""
+        blocks = params.get("prompt")
+        if self.breaks("ends_at_foreign_content") and any(one.get("type") not in _CONTENT for one in blocks or []):
+            self.wire.end()
+            return True
+        newest = next(reversed(self.disk.sessions.values()), None)
+        if self.breaks("serves_last_session_only") and session is not newest:
+            return True
+        return self.breaks("silent_to_empty_prompts") and blocks == []
 
     def _prompted(self, params: Message) -> PeerSession | None:
         """Return the session to run in, None to answer at once as a switch wants it. Raise `PeerRefusal`."""

@@ -14,6 +14,12 @@ _OPTIONS: Final = (
 )
 
 
+def _address(session: str) -> Message:
+    """Return the params of a question that shows an address."""
+    shown = {"url": "https://example.org/login", "elicitationId": "e1", "message": "Log in"}
+    return {"sessionId": session, "mode": "url", **shown}
+
+
 class PeerTurn:
     """One turn: `run` plays it up to where it waits, `cancel` and the answer to its question end it."""
 
@@ -107,7 +113,10 @@ class PeerTurn:
     def _ask(self) -> None:
         breaks = self.agent.breaks
         kind = "tool_call" if self.agent.is_first and not breaks("updates_unknown_call") else "tool_call_update"
-        self._tell({"sessionUpdate": kind, "toolCallId": _CALL, "title": "Write a file", "status": "pending"})
+        announced = {"sessionUpdate": kind, "toolCallId": _CALL, "title": "Write a file", "status": "pending"}
+        self._tell(announced)
+        if breaks("replays_open_calls"):
+            self._keep(announced, is_sent=False)
         options: list[Message] = [] if breaks("question_without_options") else [dict(one) for one in _OPTIONS]
         if breaks("same_option_ids"):
             options = [{**one, "optionId": "same"} for one in options]
@@ -161,6 +170,8 @@ class PeerTurn:
         breaks, session = self.agent.breaks, self.session.id
         asked: dict[str, tuple[str, Message]] = {
             "uses_files": ("fs/read_text_file", {"sessionId": session, "path": "/etc/hostname"}),
+            "writes_files": ("fs/write_text_file", {"sessionId": session, "path": "/nowhere/a", "content": "a"}),
+            "shows_addresses": ("elicitation/create", _address(session)),
             "uses_terminals": ("terminal/create", {"sessionId": session, "command": "true"}),
             "uses_forms": ("elicitation/create", {"sessionId": session, "message": "Name?", "mode": "form"}),
             "foreign_method": ("session/guess", {"sessionId": session}),

@@ -1,5 +1,6 @@
 """The bytes of the peer: lines in both directions, and what its switches do to them."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any, Final
@@ -9,6 +10,16 @@ from dragoman.transports.write_buffer import WriteBuffer
 
 Message = dict[str, Any]
 _SMALL_BYTES: Final = 64 * 1024
+_LARGE_BYTES: Final = 4 * 1024 * 1024
+# Lines with these end the peer that has the switch.
+_FATAL: Final = {
+    "ends_at_binary": b"\x00",
+    "ends_at_bad_utf8": b"\xff",
+    "ends_at_nesting": b"[" * 1000,
+    "ends_at_surrogates": b"\\ud800",
+    "ends_at_large_numbers": b"1e400",
+    "ends_at_carriage_returns": b"\r",
+}
 
 
 class PeerWire:
@@ -20,8 +31,10 @@ class PeerWire:
         self.on_message: Callable[[Any], None] = lambda _: None
         self.on_noise: Callable[[], None] = lambda: None
         self.on_end: Callable[[], None] = lambda: None
+        # Whether a turn runs.
+        self.is_busy: Callable[[], bool] = lambda: False
         self._transport: Final = transport
-        self._part = b""
+        self._part = bytearray()
         self._unsent: Final = WriteBuffer(transport)
         self._is_ended = False
 
@@ -40,6 +53,8 @@ class PeerWire:
 
     def send_line(self, data: bytes) -> None:
         """Send a line as it is."""
+        if self.switch == "drops_unread_answers" and self._unsent.size:
+            return
         self._unsent.write(data + b"\n")
 
     def end(self) -> None:
@@ -52,9 +67,19 @@ class PeerWire:
     def data_received(self, data: bytes) -> None:
         if self.switch == "loses_torn_characters":
             data = data.decode(errors="ignore").encode()
-        *lines, self._part = (self._part + data).split(b"\n")
+        self._part += data
+        lines: list[bytes] = []
+        if b"\n" in data:
+            *whole, rest = bytes(self._part).split(b"\n")
+            lines, self._part = whole, bytearray(rest)
         if self.switch == "ends_at_large_messages" and len(self._part) > _SMALL_BYTES:
             self.end()
+        if self.switch == "ends_at_8_mib" and len(self._part) > _LARGE_BYTES:
+            self.end()
+        if self.switch == "loses_last_requests":
+            for line in lines:
+                asyncio.get_running_loop().call_later(0.005, self._on_line, line)
+            return
         if self.switch == "reads_one_message_a_read":
             lines = lines[:1]
         for line in lines:
@@ -64,11 +89,15 @@ class PeerWire:
         self._unsent.writable()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self.switch != "outlives_stdin":
+        is_torn = self.switch == "waits_for_line_end" and self._part
+        if self.switch != "outlives_stdin" and not is_torn and not (self.switch == "outlives_turns" and self.is_busy()):
             self.end()
 
     def _on_line(self, line: bytes) -> None:
         if self._is_ended:
+            return
+        if self.switch in _FATAL and _FATAL[self.switch] in line:
+            self.end()
             return
         if not line.strip():
             if self.switch == "ends_at_blank_lines":
@@ -76,7 +105,7 @@ class PeerWire:
             return
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             self.on_noise()
             return
         self.on_message(message)

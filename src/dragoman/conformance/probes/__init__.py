@@ -2,6 +2,8 @@
 
 from dragoman.conformance.probes import (
     cancelling,
+    durability,
+    faults,
     handshake,
     history,
     json_rpc,
@@ -17,6 +19,8 @@ from dragoman.conformance.probes.registry import PROBES
 __all__ = [
     "PROBES",
     "cancelling",
+    "durability",
+    "faults",
     "handshake",
     "history",
     "json_rpc",

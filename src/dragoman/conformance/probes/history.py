@@ -7,15 +7,17 @@ from dragoman.conformance.schema import VERSIONS
 from dragoman.conformance.trial import Trial
 from dragoman.conformance.verdicts import RowFailed
 
-_OF_USER = ("user_message_chunk", "user_message")
-_OF_AGENT = ("agent_message_chunk", "agent_message")
-_HISTORY = (*_OF_USER, *_OF_AGENT, "agent_thought_chunk", "agent_thought", "tool_call", "tool_call_update")
+OF_USER = ("user_message_chunk", "user_message")
+OF_AGENT = ("agent_message_chunk", "agent_message")
+_HISTORY = (*OF_USER, *OF_AGENT, "agent_thought_chunk", "agent_thought", "tool_call", "tool_call_update")
 
 
-class _Replay:
+class Replay:
     """A session that was opened again: the updates before the answer and after it."""
 
     def __init__(self, dialogue: Dialogue, session: str, since: int, answered_at: int) -> None:
+        result = dialogue.connection.received[answered_at].message.get("result")
+        self.answer: Message = result if isinstance(result, dict) else {}
         before = dialogue.connection.received[since:answered_at]
         after = dialogue.connection.received[answered_at + 1 :]
         self.dialogue = dialogue
@@ -34,7 +36,8 @@ def _loading(trial: Trial, session: str, *, replays: bool) -> tuple[str, Message
     return "session/resume", {**params, "replayFrom": {"type": "start"}} if replays else params
 
 
-async def _open_again(trial: Trial, dialogue: Dialogue, session: str, *, replays: bool = True) -> _Replay:
+async def open_again(trial: Trial, dialogue: Dialogue, session: str, *, replays: bool = True) -> Replay:
+    """Load or resume a session. Raise `RowFailed` if that fails."""
     method, params = _loading(trial, session, replays=replays)
     since = len(dialogue.connection.received)
     id = dialogue.connection.ask(method, params)
@@ -44,10 +47,10 @@ async def _open_again(trial: Trial, dialogue: Dialogue, session: str, *, replays
         raise RowFailed(f"{method} fails: {error.get('message')} ({error.get('code')})")
     answered_at = next(at for at, one in enumerate(dialogue.connection.received) if one.message is reply)
     await dialogue.connection.quiet()
-    return _Replay(dialogue, session, since, answered_at)
+    return Replay(dialogue, session, since, answered_at)
 
 
-async def _left(trial: Trial, *, is_killed: bool = False) -> str:
+async def leave(trial: Trial, *, is_killed: bool = False) -> str:
     """Play a turn in a process that then ends, and return its session."""
     dialogue, session, _ = await trial.played()
     if is_killed:
@@ -58,14 +61,14 @@ async def _left(trial: Trial, *, is_killed: bool = False) -> str:
     return session
 
 
-async def _replayed(trial: Trial) -> _Replay:
-    session = await _left(trial)
-    return await _open_again(trial, await trial.greeted(), session)
+async def _replayed(trial: Trial) -> Replay:
+    session = await leave(trial)
+    return await open_again(trial, await trial.greeted(), session)
 
 
-def _expect_history(replay: _Replay, what: str) -> None:
+def _expect_history(replay: Replay, what: str) -> None:
     kinds = replay.kinds()
-    if not any(one in _OF_USER for one in kinds) or not any(one in _OF_AGENT for one in kinds):
+    if not any(one in OF_USER for one in kinds) or not any(one in OF_AGENT for one in kinds):
         raise RowFailed(f"{what} without the conversation: {', '.join(kinds) or 'no update'} before the answer")
 
 
@@ -84,23 +87,23 @@ async def nothing_is_replayed_after_the_answer(trial: Trial) -> None:
 
 @probe("ACP-LOAD-503")
 async def replay_is_in_order(trial: Trial) -> None:
-    kinds = [one for one in (await _replayed(trial)).kinds() if one in _OF_USER + _OF_AGENT]
-    if not kinds or kinds[0] not in _OF_USER:
+    kinds = [one for one in (await _replayed(trial)).kinds() if one in OF_USER + OF_AGENT]
+    if not kinds or kinds[0] not in OF_USER:
         raise RowFailed(f"the replay begins with {kinds[0] if kinds else 'nothing'}, not with the user's message")
 
 
 @probe("ACP-LOAD-504")
 async def loaded_session_takes_prompts(trial: Trial) -> None:
-    session = await _left(trial)
+    session = await leave(trial)
     dialogue = await trial.greeted()
-    await _open_again(trial, dialogue, session)
+    await open_again(trial, dialogue, session)
     await dialogue.finish(dialogue.prompt(session, trial.settings.prompt))
 
 
 @probe("ACP-LOAD-505")
 async def session_survives_a_kill(trial: Trial) -> None:
-    session = await _left(trial, is_killed=True)
-    _expect_history(await _open_again(trial, await trial.greeted(), session), "the session of a killed agent is loaded")
+    session = await leave(trial, is_killed=True)
+    _expect_history(await open_again(trial, await trial.greeted(), session), "the session of a killed agent is loaded")
 
 
 @probe("ACP-LOAD-506")
@@ -113,23 +116,23 @@ async def unknown_session_is_not_loaded(trial: Trial) -> None:
 
 @probe("ACP-RESUME-201", "ACP-RESUME-501")
 async def session_is_resumed(trial: Trial) -> None:
-    session = await _left(trial)
-    await _open_again(trial, await trial.greeted(), session, replays=False)
+    session = await leave(trial)
+    await open_again(trial, await trial.greeted(), session, replays=False)
 
 
 @probe("ACP-RESUME-203", "ACP-RESUME-502")
 async def resuming_replays_nothing(trial: Trial) -> None:
-    session = await _left(trial)
-    replay = await _open_again(trial, await trial.greeted(), session, replays=False)
+    session = await leave(trial)
+    replay = await open_again(trial, await trial.greeted(), session, replays=False)
     if replay.kinds():
         raise RowFailed(f"the session is resumed, and a {replay.kinds()[0]} is replayed before the answer")
 
 
 @probe("ACP-RESUME-503")
 async def resumed_session_takes_prompts(trial: Trial) -> None:
-    session = await _left(trial)
+    session = await leave(trial)
     dialogue = await trial.greeted()
-    await _open_again(trial, dialogue, session, replays=False)
+    await open_again(trial, dialogue, session, replays=False)
     await dialogue.finish(dialogue.prompt(session, trial.settings.prompt))
 
 
@@ -141,7 +144,7 @@ async def replayed_messages_have_their_ids(trial: Trial) -> None:
     given = ((dialogue.connection.find_response(turn.id) or {}).get("result") or {}).get("messageId")
     dialogue.connection.close_writing()
     await dialogue.connection.close()
-    replay = await _open_again(trial, await trial.greeted(), session)
-    ids = [one.get("messageId") for one in replay.before if one.get("sessionUpdate") in _OF_USER]
+    replay = await open_again(trial, await trial.greeted(), session)
+    ids = [one.get("messageId") for one in replay.before if one.get("sessionUpdate") in OF_USER]
     if ids and given not in ids:
         raise RowFailed(f"the message {given!r} is replayed as {ids[0]!r}")

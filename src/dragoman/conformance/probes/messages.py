@@ -1,6 +1,7 @@
 """What an agent sends in an ordinary conversation, held against the schema and against what the client has offered."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from dragoman.conformance.connection import Message
 from dragoman.conformance.probes.registry import probe
@@ -42,9 +43,9 @@ def _metas(value: Any) -> list[Any]:
     return own + [one for key, inner in value.items() if key != "_meta" for one in _metas(inner)]
 
 
-async def _expect_unasked(trial: Trial, *prefixes: str) -> None:
-    """Play a turn as a client that has offered nothing, and look for requests that begin so."""
-    dialogue, session = await trial.session()
+async def _expect_unasked(trial: Trial, *prefixes: str, offered: Mapping[str, Any] | None = None) -> None:
+    """Play a turn as a client that has offered nothing, or just this, and look for requests that begin so."""
+    dialogue, session = await trial.session(offered or {})
     await dialogue.end_of(dialogue.prompt(session, trial.settings.prompt))
     turn = await trial.asking_turn(dialogue, session)
     await dialogue.end_of(turn)
@@ -70,6 +71,42 @@ async def terminals_are_not_asked_for(trial: Trial) -> None:
 @probe("ACP-CLIENTCAP-003", "ACP-CLIENTCAP-201")
 async def forms_are_not_asked_for(trial: Trial) -> None:
     await _expect_unasked(trial, "elicitation/")
+
+
+_READ: Final = {"readTextFile": True, "writeTextFile": False}
+_WRITE: Final = {"readTextFile": False, "writeTextFile": True}
+_FILES: Final = {"readTextFile": True, "writeTextFile": True}
+
+
+@probe("ACP-CLIENTCAP-510")
+async def files_are_not_written_where_they_may_be_read(trial: Trial) -> None:
+    await _expect_unasked(trial, "fs/write_text_file", offered={"fs": _READ, "terminal": True})
+
+
+@probe("ACP-CLIENTCAP-511")
+async def files_are_not_read_where_they_may_be_written(trial: Trial) -> None:
+    await _expect_unasked(trial, "fs/read_text_file", offered={"fs": _WRITE, "terminal": True})
+
+
+@probe("ACP-CLIENTCAP-512")
+async def terminals_are_not_used_where_files_are(trial: Trial) -> None:
+    await _expect_unasked(trial, "terminal/", offered={"fs": _FILES, "terminal": False})
+
+
+@probe("ACP-CLIENTCAP-513")
+async def forms_are_not_used_where_files_are(trial: Trial) -> None:
+    await _expect_unasked(trial, "elicitation/", offered={"fs": _FILES, "terminal": True})
+
+
+@probe("ACP-CLIENTCAP-514")
+async def addresses_are_not_shown_where_forms_are(trial: Trial) -> None:
+    dialogue, session = await trial.session({"elicitation": {"form": {}}})
+    await dialogue.end_of(dialogue.prompt(session, trial.settings.prompt))
+    await dialogue.end_of(await trial.asking_turn(dialogue, session))
+    for message, frame in dialogue.connection.received:
+        params = message.get("params")
+        if message.get("method") == "elicitation/create" and isinstance(params, dict) and params.get("mode") == "url":
+            raise RowFailed("an address is shown, and the client has offered forms only", [frame])
 
 
 @probe("ACP-CLIENTCAP-202", "ACP-CLIENTCAP-501")

@@ -1,4 +1,7 @@
-"""The files and terminals of the client that proves the judges, with its switches."""
+"""The files and terminals that `check` lends an agent, and that the client lends which proves the judges.
+
+A switch breaks one row; without one everything is served as the protocol has it, inside one folder.
+"""
 
 import asyncio
 import os
@@ -12,7 +15,7 @@ Message = dict[str, Any]
 _OTHER_CODE: Final = -32099
 
 
-class PeerRefused(Exception):
+class ServiceRefused(Exception):
     """A request is answered with an error."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -21,7 +24,7 @@ class PeerRefused(Exception):
         self.message = message
 
 
-class _PeerTerminal:
+class _LentTerminal:
     def __init__(self, process: asyncio.subprocess.Process, limit: int | None) -> None:
         self.process: Final = process
         self.limit: Final = limit
@@ -34,17 +37,17 @@ class _PeerTerminal:
             self.output += data
 
 
-class PeerLent:
-    """What one run of the client lends."""
+class LentServices:
+    """What one connection is lent."""
 
-    def __init__(self, folder: str, switch: str) -> None:
+    def __init__(self, folder: str, switch: str = "") -> None:
         self._folder: Final = Path(folder)
         self._switch: Final = switch
-        self._terminals: Final[dict[str, _PeerTerminal]] = {}
-        self._all: Final[list[_PeerTerminal]] = []
+        self._terminals: Final[dict[str, _LentTerminal]] = {}
+        self._all: Final[list[_LentTerminal]] = []
 
     async def serve(self, method: str, params: Message) -> Message:
-        """Serve one request. Raise `PeerRefused`."""
+        """Serve one request. Raise `ServiceRefused`."""
         match method:
             case "fs/read_text_file":
                 return self._read(params)
@@ -56,7 +59,7 @@ class PeerLent:
         if terminal is None:
             if self._switch == "serves_unknown_terminals" and method == "terminal/output":
                 return {"output": "", "truncated": False}
-            raise PeerRefused(INVALID_PARAMS, "There is no such terminal")
+            raise ServiceRefused(INVALID_PARAMS, "There is no such terminal")
         return await self._serve_terminal(method, params, terminal)
 
     async def close(self) -> None:
@@ -74,12 +77,12 @@ class PeerLent:
         path = Path(str(params.get("path")))
         if not path.is_absolute():
             if self._switch != "reads_relative":
-                raise PeerRefused(INVALID_PARAMS, "The path is not absolute")
+                raise ServiceRefused(INVALID_PARAMS, "The path is not absolute")
             path = self._folder / path
         is_link = path.is_symlink() and self._switch == "follows_links"
         inside = path.resolve().is_relative_to(self._folder.resolve())
         if not inside and not is_link and self._switch != leaves:
-            raise PeerRefused(INVALID_PARAMS, "Outside of the folder")
+            raise ServiceRefused(INVALID_PARAMS, "Outside of the folder")
         return path
 
     def _read(self, params: Message) -> Message:
@@ -90,7 +93,7 @@ class PeerLent:
             if self._switch == "empty_for_missing":
                 return {"content": ""}
             code = _OTHER_CODE if self._switch == "other_code_for_missing" else NOT_FOUND
-            raise PeerRefused(code, "There is no such file") from None
+            raise ServiceRefused(code, "There is no such file") from None
         line, limit = params.get("line"), params.get("limit")
         if (line or limit) and self._switch != "ignores_line":
             lines = text.splitlines(keepends=True)[(line or 1) - 1 :]
@@ -122,7 +125,7 @@ class PeerLent:
             stderr=asyncio.subprocess.STDOUT,
             **place,
         )
-        terminal = _PeerTerminal(process, params.get("outputByteLimit"))
+        terminal = _LentTerminal(process, params.get("outputByteLimit"))
         id = "terminal" if self._switch == "same_terminal_ids" else f"terminal-{len(self._all) + 1}"
         self._all.append(terminal)
         self._terminals[id] = terminal
@@ -130,7 +133,7 @@ class PeerLent:
             await process.wait()
         return {"terminalId": id}
 
-    async def _serve_terminal(self, method: str, params: Message, terminal: _PeerTerminal) -> Message:
+    async def _serve_terminal(self, method: str, params: Message, terminal: _LentTerminal) -> Message:
         match method:
             case "terminal/output":
                 return self._output(terminal)
@@ -149,11 +152,11 @@ class PeerLent:
             self._terminals.pop(str(params["terminalId"]))
         return {}
 
-    def _kill(self, terminal: _PeerTerminal) -> None:
+    def _kill(self, terminal: _LentTerminal) -> None:
         if terminal.process.returncode is None:
             terminal.process.kill()
 
-    def _output(self, terminal: _PeerTerminal) -> Message:
+    def _output(self, terminal: _LentTerminal) -> Message:
         data, limit = terminal.output, terminal.limit
         if self._switch == "loses_output":
             data = b""
@@ -166,7 +169,7 @@ class PeerLent:
             status = {"exitStatus": self._status(terminal)}
         return {"output": text, "truncated": truncated, **status}
 
-    def _status(self, terminal: _PeerTerminal) -> Message:
+    def _status(self, terminal: _LentTerminal) -> Message:
         code = terminal.process.returncode
         if code is not None and code < 0:
             return {"signal": "SIGKILL"}
