@@ -22,11 +22,9 @@ from dragoman.gateway.webhook_file import FileWebhooks
 from dragoman.gateway.webhooks import WebhookSender
 from dragoman.host.address import UrlRefused
 from dragoman.host.bounded_body import FetchFailed
-from tests.support.console_api import ConsoleApi
+from tests.support.console_api import ConsoleApi, asking
 from tests.support.gateway import gateway, raw_http
 from tests.support.waiting import until
-
-from .console_api.conftest import asking
 
 pytestmark = pytest.mark.anyio
 

@@ -3,7 +3,7 @@
 // The server says which sessions wait. Those of the agent of this tab are followed in its own connection, those of others
 // in one each; what is asked comes there, if this user may answer it.
 
-import { useEffect, useReducer } from "preact/hooks";
+import { useEffect, useReducer, useRef } from "preact/hooks";
 import { useActivity, useApp, useStore } from "../app/context";
 import type { BusySession } from "../state/activity";
 import type { AgentLink } from "../state/agent_links";
@@ -36,6 +36,8 @@ export function useInbox(): InboxItem[] {
   const activity = useActivity();
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   useEffect(() => links.subscribe(() => redraw(undefined)), [links]);
+  // What was answered here and the server still lists, because it was asked before.
+  const settled = useRef(new Set<string>()).current;
   const own = currentAgent(me);
   const waiting = activity.sessions.filter((session) => session.questions.length > 0);
   const names = waiting.map(({ sessionId }) => sessionId).join(" ");
@@ -43,8 +45,13 @@ export function useInbox(): InboxItem[] {
     if (!store.mayPrompt) return; // a question is put to those who may answer
     for (const session of waiting) void attend(session, session.agent === own ? store : links.to(session.agent));
   }, [names, store.link.is]);
+  const settle = (session: BusySession) => {
+    for (const { id } of session.questions) settled.add(id);
+    void activity.look();
+  };
   return waiting
-    .flatMap((session) => itemsOf(session, session.agent === own ? ofStore(store) : ofLink(links.to(session.agent))))
+    .flatMap((session) => itemsOf(session, session.agent === own ? ofStore(store) : ofLink(links.to(session.agent)), settle))
+    .filter(({ question, session }) => question !== null || !session.questions.every(({ id }) => settled.has(id)))
     .sort((one, other) => oldest(other) - oldest(one));
 }
 
@@ -78,7 +85,7 @@ function ofLink(link: AgentLink): Source {
   };
 }
 
-function itemsOf(session: BusySession, source: Source): InboxItem[] {
+function itemsOf(session: BusySession, source: Source, settle: (session: BusySession) => void): InboxItem[] {
   const asked = [...source.questions.values()].filter(({ params }) => params.sessionId === session.sessionId);
   const state = source.state(session.sessionId);
   const base = {
@@ -91,7 +98,10 @@ function itemsOf(session: BusySession, source: Source): InboxItem[] {
     ...base,
     key: `${session.agent} ${session.sessionId} ${question.id}`,
     question,
-    answer: (result: unknown) => source.answer(question.id, result),
+    answer: (result: unknown) => {
+      source.answer(question.id, result);
+      if (asked.length === 1) settle(session);
+    },
   }));
   if (found.length) return found;
   return [{ ...base, key: `${session.agent} ${session.sessionId}`, question: null, answer: () => {} }];

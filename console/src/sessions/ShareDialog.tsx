@@ -20,7 +20,7 @@ interface Props {
 
 export function ShareDialog({ sessionId, agent, title, close }: Props) {
   const [span, setSpan] = useState(7 * DAY);
-  const [label, setLabel] = useState("");
+  const [label, setLabel] = useState(title.slice(0, LABEL));
   const [made, setMade] = useState<{ token: string; expires: number } | null>(null);
   const [shares, setShares] = useState<Share[]>([]);
   const [trouble, setTrouble] = useState("");
@@ -49,7 +49,7 @@ export function ShareDialog({ sessionId, agent, title, close }: Props) {
           </select>
         </label>
         <label class="field">
-          For whom (a note for you; the reader sees it too)
+          What it is called (readers see that)
           <input maxLength={LABEL} value={label} onInput={(event) => setLabel(event.currentTarget.value)} />
         </label>
         {trouble && <p role="alert" class="failure">{trouble}</p>}

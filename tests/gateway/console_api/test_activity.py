@@ -9,11 +9,9 @@ import pytest
 from dragoman.client.connect import connect
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.support.console_api import ConsoleApi
+from tests.support.console_api import ConsoleApi, asking
 from tests.support.gateway import RawHttp, Served, counting, gateway, raw_http
 from tests.support.waiting import until
-
-from .conftest import asking
 
 pytestmark = pytest.mark.anyio
 
