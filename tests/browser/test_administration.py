@@ -41,7 +41,9 @@ async def test_the_server_its_agents_and_its_measurements_are_shown(page: Tab, t
         assert "second" in await page.text("main:not([hidden]) table")
         await show(page, "admin/metrics")
         await page.until("document.querySelectorAll('.plot').length === 10")
-        await page.until("[...document.querySelectorAll('.plot')].some((one) => /Connections\\s+1/.test(one.innerText))")
+        await page.until(
+            "[...document.querySelectorAll('.plot')].some((one) => /Connections\\s+1/.test(one.innerText))"
+        )
         await show(page, "admin/decisions")
         await page.until_text("main:not([hidden])", "No decisions are recorded yet")
 

@@ -1,7 +1,7 @@
 // What was done last, with a way back for some seconds. What cannot be taken back is done when they are over: not before,
 // and also when the screen is left; not where the page is closed before that.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Toast } from "../components/overlay/Toast";
 
 export interface Undoable {
@@ -18,7 +18,7 @@ export function Undo({ undoable, end }: { undoable: Undoable | null; end: () => 
     if (open.current && open.current !== undoable) open.current.commit?.();
     open.current = undoable;
   }, [undoable]);
-  useEffect(() => () => open.current?.commit?.(), []);
+  useLayoutEffect(() => () => open.current?.commit?.(), []);
   if (!undoable) return null;
   const settle = (step: "undo" | "commit") => {
     open.current = null;
