@@ -64,7 +64,7 @@ async def test_every_screen_meets_wcag_and_fits(page: Tab, tmp_path: Path, theme
             assert (screen, await wcag_violations(page)) == (screen, [])
 
 
-@pytest.mark.parametrize("theme", ("light", pytest.param("dark", marks=pytest.mark.slow)))
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_what_is_opened_on_a_screen_meets_wcag(page: Tab, tmp_path: Path, theme: str) -> None:
     async with two_agents(tmp_path) as served, asked(served, "main", tmp_path):
         await set_theme(page, theme)
