@@ -100,6 +100,16 @@ def test_a_run_says_where_it_worked_and_finish_merges_it(tmp_path: Path) -> None
     assert git(project, "worktree", "list").count("\n") == 1
 
 
+def test_files_of_options_are_named_from_where_the_user_is(tmp_path: Path) -> None:
+    project = repository(tmp_path / "shop")
+    (tmp_path / "script.json").write_text(json.dumps(turns(WRITES)))
+    (tmp_path / "words.md").write_text("Be brief.")
+    files = ["--model", "script:../script.json", "--system-prompt-file", "../words.md"]
+    for place in (["--worktree=fix"], ["--cwd", str(tmp_path)]):
+        ran = call("run", *files, "--mode", "full-access", *place, "go", cwd=project, forks=True)
+        assert (ran.code, ran.out) == (0, "Done.\n"), ran.error
+
+
 def test_the_list_of_a_folder_has_the_sessions_in_its_worktrees(tmp_path: Path) -> None:
     project = repository(tmp_path / "shop")
     run(tmp_path, "run", *script(tmp_path), "--worktree=fix", "go")

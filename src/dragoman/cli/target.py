@@ -189,13 +189,22 @@ def _own_target(arguments: argparse.Namespace) -> Target:
     command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp"]
     for name in ("model", "mode", "max_cost", "max_turns", "system_prompt_file"):
         if (value := getattr(arguments, name, None)) is not None:
-            command += [f"--{name.replace('_', '-')}", str(value)]
+            command += [f"--{name.replace('_', '-')}", _from_here(name, str(value))]
     if (arguments.model or "").lower() == "offline":
         from dragoman.cli.builtin_agent import warn_of_former_name
 
         warn_of_former_name()  # what the agent writes to stderr is not shown
     # It is ourselves, so it may have our keys.
     return Target("dragoman", command, env=dict(os.environ), ours=True)
+
+
+def _from_here(option: str, value: str) -> str:
+    """Return the value of an option; a file is named from where the user is, and the agent starts in its folder."""
+    if option == "system_prompt_file":
+        return os.path.abspath(value)
+    kind, colon, file = value.partition(":")
+    is_script = option == "model" and colon and file and kind.lower() == "script"
+    return f"{kind}:{os.path.abspath(file)}" if is_script else value
 
 
 def _command_target(command: list[str], cwd: str | None) -> Target:
