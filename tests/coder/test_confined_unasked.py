@@ -131,6 +131,19 @@ async def test_what_the_model_wants_to_run_unconfined_asks_with_the_reason(tmp_p
     assert ((tmp_path / "made").exists(), (tmp_path / "y").exists(), (work / "x").exists()) == (False, True, True)
 
 
+async def test_what_the_confinement_has_stopped_is_told_how_to_ask_for_more(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "AGENTS.md").write_text("notes")
+    commands = (
+        "touch /usr/made",
+        "rm AGENTS.md",
+        "python3 -c 'import urllib.request as u; u.urlopen(\"http://a.test\")'",
+    )
+    results = await unasked(work, tmp_path / "home", *commands, "echo mine; exit 1", "touch /usr/made; true")
+    assert ["call it again and say in `unconfined` why" in result for result in results] == [True] * 3 + [False] * 2
+
+
 async def test_a_never_holds_for_confined_commands_too(tmp_path: Path) -> None:
     home = tmp_path / "data"
     KeptRules(home).add("", [PermissionRule("reject", tool="bash", subject="touch x …")])

@@ -6,6 +6,7 @@ It is dead when it should be: at its limit, when it is stopped, or with the sess
 import asyncio
 import json
 import os
+import re
 import shlex
 import signal
 from collections.abc import Sequence
@@ -51,6 +52,18 @@ _PURPOSE: Final = (
     "file tools. Each call is a new shell in the working folder, or in cwd: cd and variables do not last. There is no "
     "terminal and no input: pass -y, --no-pager and the like. A command is ended at its time limit with all that it "
     f"started, {DEADLINE_SECONDS} seconds unless timeout says more. "
+)
+# What programs say where the confinement stops them, and how much of their output is looked at for it.
+_FAILED_CONFINED: Final = re.compile(
+    r"read-only file system|device or resource busy|operation not permitted|network is unreachable|could not resolve"
+    r"|(temporary failure in|failure in) name resolution|name or service not known|\b(EROFS|ENETUNREACH|EAI_AGAIN)\b",
+    re.IGNORECASE,
+)
+_LOOKED_AT: Final = 16_384
+_HINT: Final = (
+    "[It ran confined: no network, nothing written outside of the workspace, and protected files, such as notes for "
+    "agents and settings, cannot be changed. If it needs more, call it again and say in `unconfined` why: the user is "
+    "asked then. Files are written by write_file and edit_file.]"
 )
 _FOREGROUND: Final = "Nothing goes on in the background. "
 _BACKGROUND: Final = (
@@ -158,6 +171,8 @@ class Bash:
         notes: Sequence[str] = ()
         try:
             outcome = await self._here(line, start, seconds, shown, context)
+            if is_unasked:
+                outcome = _with_hint(outcome)
         finally:
             notes = await close_start(start)
             for note in notes:
@@ -274,6 +289,13 @@ async def _in_the_background(
         raise
     outcome = outcome_of(command)
     return outcome._replace(failed=command.has_failed) if command.has_ended else outcome
+
+
+def _with_hint(outcome: ToolOutcome) -> ToolOutcome:
+    """Return the outcome of a confined command, with a hint where it seems to have failed for that."""
+    if not (outcome.failed and _FAILED_CONFINED.search(outcome.text[-_LOOKED_AT:])):
+        return outcome
+    return outcome._replace(text=f"{outcome.text}\n{_HINT}")
 
 
 def _ended(text: str, code: int, signal_name: str | None) -> ToolOutcome:
