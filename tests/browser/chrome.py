@@ -24,14 +24,12 @@ from playwright.async_api import (
     async_playwright,
 )
 
-from dragoman import gateway
-
-PAGE = Path(gateway.__file__).parent / "page"
+CONSOLE = Path(__file__).resolve().parents[2] / "console"
 ARTIFACTS = Path(__file__).resolve().parents[2] / "build" / "browser"
 FLAGS = ["--disable-gpu", "--no-proxy-server"]
 WAIT_SECONDS = 30.0
 # How long a question cannot be answered yet. A test has no finger that was on its way, and does not wait for one.
-STILL = re.search(r"const STILL = (\d+);", (PAGE / "question.js").read_text())
+STILL = re.search(r"const STILL = (\d+);", (CONSOLE / "src" / "conversation" / "Question.tsx").read_text())
 HURRY = """{ const wait = setTimeout;
 window.setTimeout = (work, time, ...more) => wait(work, time === %s ? 20 : time, ...more); }"""
 CONTROL, ALT = 2, 1
@@ -111,6 +109,12 @@ class Tab:
     async def type(self, text: str) -> None:
         """Into what has the focus."""
         await self.chrome.do(self.page.keyboard.insert_text(text))
+
+    async def fill(self, selector: str, text: str) -> None:
+        """In the place of what stands in a field."""
+        await self.click(selector)
+        await self.js(f"{_find(selector)}.select()")
+        await self.type(text)
 
     async def press(self, key: str, modifiers: int = 0) -> None:
         await self.chrome.do(self.page.keyboard.press(MODIFIERS[modifiers] + key))

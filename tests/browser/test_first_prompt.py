@@ -36,7 +36,7 @@ async def test_looking_writing_and_choosing_make_no_session(page: Tab, serve: Se
         await page.reload()
         await page.until("document.querySelector('#prompt').value === '/a long prompt'")
         assert await stored(served) == []
-        await page.js(f"document.querySelector('#folder').value = {str(tmp_path / 'other')!r}")
+        await page.fill("#folder", str(tmp_path / 'other'))
         await page.click("#make")
         await page.until("document.querySelector('[data-option=mode]')")
         await page.js(CHOOSE.format("mode", "read-only"))
@@ -94,7 +94,7 @@ async def test_a_choice_that_a_new_session_does_not_offer_any_more_sends_nothing
 async def test_a_folder_that_is_not_there_keeps_the_prompt(page: Tab, serve: Serve) -> None:
     async with serve([{"say": "Heard."}]) as served:
         await enter(page, served)
-        await page.js("document.querySelector('#folder').value = '/no/such/folder'")
+        await page.fill("#folder", "/no/such/folder")
         await prompt(page, "go on")
         await page.until("!document.querySelector('#trouble').hidden")
         assert await page.js("document.querySelector('#prompt').value") == "go on"
@@ -118,10 +118,12 @@ async def test_a_session_can_begin_in_a_worktree_of_its_own(page: Tab, serve: Se
     project = repository(tmp_path / "shop")
     async with serve([{"say": "Heard."}]) as served:
         await enter(page, served)
-        await page.js(f"document.querySelector('#folder').value = {str(project)!r}")
+        await page.fill("#folder", str(project))
         await page.click("#worktree")
         await prompt(page, "/mode")
         await page.until_text(".message.agent", "The mode is")
         (session,) = await stored(served)
         assert session.cwd == f"{project}.worktrees/task-1"
+        await page.click("#make")
+        await page.until("document.querySelector('#worktree')")
         assert await page.js("document.querySelector('#worktree').checked") is False

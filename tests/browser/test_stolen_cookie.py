@@ -116,7 +116,7 @@ async def test_the_page_stays_logged_in_by_a_reload_in_another_tab_and_over_rest
         async with tab(chrome, beside=page) as second:
             await second.go(f"http://127.0.0.1:{port}/")
             await second.until("!document.querySelector('#app').hidden")
-            await second.click("#list li button")
+            await second.click("#list li a")
             await second.until("document.querySelectorAll('.message.agent').length === 2")
             await prompt(second, 3)
             await page.until("document.querySelectorAll('.message.agent').length === 3")

@@ -24,7 +24,7 @@ export function ScreenView({ screen, route }: { screen: Screen; route: Route }) 
   }, [screen]);
   const isAllowed = screen.scope === undefined || me.scopes.includes(screen.scope);
   return (
-    <main class="screen" aria-label={screen.title}>
+    <main class="app-screen" aria-label={screen.title}>
       {!isAllowed ? (
         <p>
           This screen needs a login with the scope <code>{screen.scope}</code>. <a href={href("")}>Back to the sessions</a>

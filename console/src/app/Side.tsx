@@ -1,6 +1,7 @@
 // The side: what can be gone to, and the last sessions.
 
 import { useEffect, useRef } from "preact/hooks";
+import type { SessionInfo } from "../state/types";
 import { harmless, visible } from "../text/visible";
 import { shortPath, when } from "../text/words";
 import { useActivity, useApp, useSettings, useStore } from "./context";
@@ -13,7 +14,7 @@ export function Side({ isOpen, close }: { isOpen: boolean; close: () => void }) 
   const { screen: current } = useRoute();
   const element = useRef<HTMLElement>(null);
   useEffect(() => {
-    if (isOpen) element.current?.querySelector<HTMLElement>("#list a, #make")?.focus();
+    if (isOpen) (element.current?.querySelector<HTMLElement>("#list a") ?? element.current?.querySelector<HTMLElement>("#make"))?.focus();
   }, [isOpen]);
   const makeNew = () => {
     close();
@@ -55,6 +56,12 @@ function Waiting() {
   return <span class="mark waits" id="waiting">{waiting}<span class="sr-only"> waiting</span></span>;
 }
 
+/** Where a session works: its folder, or the worktree that was made for it. */
+function place({ cwd, _meta }: SessionInfo): string {
+  const worktree = (_meta?.["dragoman/worktree"] as { name?: string } | undefined)?.name;
+  return worktree ? `worktree ${harmless(worktree)}` : visible(shortPath(cwd));
+}
+
 function SessionList({ close }: { close: () => void }) {
   const store = useStore();
   const activity = useActivity();
@@ -66,15 +73,15 @@ function SessionList({ close }: { close: () => void }) {
       <h2 class="small muted" id="list-title">Sessions</h2>
       {store.isListed && store.sessions.length === 0 && <p class="muted small">None yet. What you begin is listed here.</p>}
       <ol id="list" aria-labelledby="list-title">
-        {store.sessions.map(({ sessionId, title, cwd, updatedAt }) => (
-          <li key={sessionId}>
-            <a href={href("session", sessionId)} data-session={sessionId} onClick={close}
-              aria-current={sessionId === shown ? "true" : undefined}>
-              <span class="name ellipsis">{harmless(title || "Untitled")}</span>
-              {waiting.has(sessionId) || activity.of(sessionId)?.state === "waiting" ? <span class="mark waits">asks</span>
-                : store.followed.get(sessionId)?.state.isRunning || activity.of(sessionId) ? <span class="mark runs">works</span> : null}
-              <span class="where ellipsis muted" title={visible(cwd)}>{visible(shortPath(cwd))}</span>
-              <time class="muted" dateTime={updatedAt ?? ""}>{when(updatedAt)}</time>
+        {store.sessions.map((session) => (
+          <li key={session.sessionId}>
+            <a href={href("session", session.sessionId)} data-session={session.sessionId} onClick={close}
+              aria-current={session.sessionId === shown ? "true" : undefined}>
+              <span class="name ellipsis">{harmless(session.title || "Untitled")}</span>
+              {waiting.has(session.sessionId) || activity.of(session.sessionId)?.state === "waiting" ? <span class="mark waits">asks</span>
+                : store.followed.get(session.sessionId)?.state.isRunning || activity.of(session.sessionId) ? <span class="mark runs">works</span> : null}
+              <span class="where ellipsis muted" title={visible(session.cwd)}>{place(session)}</span>
+              <time class="muted" dateTime={session.updatedAt ?? ""}>{when(session.updatedAt)}</time>
             </a>
           </li>
         ))}

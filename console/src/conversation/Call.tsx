@@ -23,11 +23,12 @@ const ICONS: Record<string, IconName> = {
   read: "read", edit: "edit", delete: "delete", move: "move", search: "search", execute: "execute", think: "think", fetch: "fetch",
 };
 
-export function CallCard({ item }: { item: CallItem }) {
+/** `isAsked`: a question about it is open, which shows the same. */
+export function CallCard({ item, isAsked }: { item: CallItem; isAsked: boolean }) {
   const { call } = item;
   const kind = call.kind ?? "other";
   const status = call.status ?? "";
-  const { isOpen, toggle } = useFold(OPEN_KINDS.has(kind) || status === "failed");
+  const { isOpen, toggle } = useFold((OPEN_KINDS.has(kind) && !isAsked) || status === "failed");
   const contents = call.content ?? [];
   const took = item.startedAt !== null && item.endedAt !== null ? item.endedAt - item.startedAt : null;
   return (
@@ -52,20 +53,21 @@ export function CallCard({ item }: { item: CallItem }) {
 function CallContentView({ content, item }: { content: CallContent; item: CallItem }) {
   switch (content.type) {
     case "diff": return <DiffView diff={content} />;
-    case "terminal": return <TerminalView terminal={item.terminals.get(content.terminalId)!} />;
+    case "terminal": return <TerminalView terminal={item.terminals.get(content.terminalId)!} title={item.call.title} />;
     case "content": return <ContentView block={content.content} />;
     default: return <JsonView value={content} />;
   }
 }
 
-export function TerminalView({ terminal }: { terminal: Terminal }) {
+/** `title`: what stands above it already. */
+export function TerminalView({ terminal, title }: { terminal: Terminal; title?: string | null | undefined }) {
   const { store } = useApp();
   const { command, exit, canCancel, terminalId } = terminal;
   const cancel = () =>
     void store.tried(store.request("terminal/cancel", { sessionId: store.current!.state.id, terminalId }));
   return (
     <div class="terminal">
-      {command && <div class="command">$ {visible(command)}</div>}
+      {command && command !== title && <div class="command">$ {visible(command)}</div>}
       <OutputView text={terminal.text} isCut={terminal.isCut} isRunning={exit === null} />
       {exitText(exit) && <div class="exit">{exitText(exit)}</div>}
       {canCancel && exit === null && (

@@ -1,6 +1,6 @@
 // The prompt: text, pictures and files, the options of the session, and the buttons that send and stop.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { focusPrompt } from "../app/Frame";
 import { Icon } from "../app/Icon";
 import { useStore } from "../app/context";
@@ -26,11 +26,11 @@ export function Composer({ initialDraft }: { initialDraft: string }) {
   const history = useHistory(store);
   const { me, mayPrompt, trouble, current } = store;
   const isRunning = current?.state.isRunning ?? false;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (initialDraft) setPrompt(me.name, initialDraft);
     focusPrompt();
   }, []);
-  useEffect(() => focusPrompt(), [store.jumps]);
+  useLayoutEffect(() => focusPrompt(), [store.jumps]);
   useKeysOfThePage(stop);
 
   async function send() {
@@ -115,10 +115,10 @@ export function Composer({ initialDraft }: { initialDraft: string }) {
         <textarea id="prompt" ref={field} rows={1} disabled={!mayPrompt} onKeyDown={pressed} onPaste={pasted}
           onInput={(event) => (keepDraft(me.name, event.currentTarget.value), completion.look())} onClick={completion.look} onBlur={completion.close}
           aria-label="Prompt" aria-describedby="prompt-help" aria-autocomplete="list" aria-controls="completion" {...completion.attributes}
-          placeholder={!mayPrompt ? "You can read here, and not write." : isRunning ? "Say more: it is taken up while the agent works." : "Say what to do."} />
+          placeholder={!mayPrompt ? "You can read here, and not write." : isRunning ? "Say more: it is taken up while the agent works." : "Say what to do. / has commands, @ names files."} />
         <span id="prompt-help" class="sr-only">Enter sends, Shift and Enter begins a new line, Escape stops.</span>
         <div id="controls">
-          <button type="button" class="button quiet icon" aria-label="Attach files" title="Attach files" disabled={!mayPrompt}
+          <button type="button" class="button quiet icon attach" aria-label="Attach files" title="Attach files" disabled={!mayPrompt}
             onClick={() => files.current!.click()}>
             <Icon name="attach" />
           </button>

@@ -24,7 +24,7 @@ export function Conversation({ initialDraft }: { initialDraft: string }) {
         <Start />
       )}
       <div id="bottom">
-        {current && <PlanStrip state={current.state} />}
+        {current && <PlanStrip state={current.state} isAsked={store.questions.size > 0} />}
         <RewindPanel request={open} close={() => (setRewind(null), focusPrompt())} />
         <QuestionPanel />
         <Composer initialDraft={initialDraft} />

@@ -1,7 +1,7 @@
 // The options of a session: model, mode, and whatever else the agent offers. Lists of the browser's own, since these work
 // with every finger, key and screen reader.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { focusPrompt } from "../app/Frame";
 import { useStore } from "../app/context";
 import type { Choice, ChoiceGroup, Option } from "../state/types";
@@ -40,8 +40,13 @@ function Select({ option, label }: { option: Option; label: string }) {
   const store = useStore();
   const list = useRef<HTMLSelectElement>(null);
   const [isNaming, setNaming] = useState(false);
+  const isBack = useRef(false); // the list has just come back, and gets the focus that the field had
+  useLayoutEffect(() => {
+    if (isBack.current) list.current?.focus();
+    isBack.current = false;
+  }, [isNaming]);
   // What was refused is not shown as chosen: the list says what the session has, whatever was clicked.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (list.current && document.activeElement !== list.current) list.current.value = String(option.currentValue);
   });
   const choose = async (value: string) => {
@@ -51,8 +56,10 @@ function Select({ option, label }: { option: Option; label: string }) {
   if (isNaming) {
     const done = (name: string) => {
       setNaming(false);
-      if (name) void choose(name).then(focusPrompt);
-      else setTimeout(() => list.current?.focus());
+      if (name) {
+        focusPrompt();
+        void choose(name);
+      } else isBack.current = true;
     };
     return <ModelName option={option} label={label} done={done} leave={() => setNaming(false)} />;
   }
@@ -92,7 +99,7 @@ interface NameProps {
 /** A field in the place of the list, for a model that is not in it: Enter takes the name, leaving brings the list back. */
 function ModelName({ option, label, done, leave }: NameProps) {
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   return (
     <input ref={field} class="option" placeholder="provider/name" aria-label={label} data-named={option.configId} onBlur={leave}
       onKeyDown={(event) => {

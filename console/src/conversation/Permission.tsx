@@ -11,6 +11,8 @@ import { DiffView, PathIn, pathsOf } from "./rich";
 const TEXTS = /^(?:old|new|file|content|text|insert|replace|search)?_?-?(?:string|str|text|contents?|source|path|name|file|patch|diff|with)?$/i;
 // Those of them that hold a path: it is told where a diff is of that file, and not where a line mentions it.
 const PATHS = /(?:path|file|name)$/i;
+// Those of them that hold a text which is replaced, or what replaces it: it may be a part of a line.
+const REPLACED = /^(?:old|new)_?(?:string|str|text)$/i;
 // Fields of a call that are shown in their own way, or that are for the transcript.
 const KNOWN = new Set(["sessionUpdate", "type", "toolCallId", "title", "kind", "status", "content", "locations", "rawInput",
   "rawOutput", "name", "capabilities", "_meta"]);
@@ -53,7 +55,7 @@ export function Permission({ params, call, cwd, isAwake, reply, before, hasKeys 
           <button type="button" key={option.optionId} class={`button choice ${effectOf(option.kind)}`} data-option={option.optionId}
             disabled={!isAwake} onClick={() => choose(option)}>
             {hasKeys && <><kbd>{index + 1}</kbd>{" "}</>}
-            <span title={visible(option.name)}>{SIGNS[option.kind] ?? "?"} {visible(option.name)}</span>{" "}
+            <span>{SIGNS[option.kind] ?? "?"} <WithCode text={visible(option.name)} /></span>{" "}
             {/* The name is the agent's; what the button does is said in our words. */}
             <span class="muted meaning">({MEANINGS[option.kind] ?? "something else"})</span>
           </button>
@@ -140,14 +142,24 @@ function CallFacts({ call, said, cwd }: { call: ToolCall; said: Record<string, u
 export function untold(input: unknown, diffs: DiffContent[]): unknown {
   if (!diffs.length || typeof input !== "object" || input === null || Array.isArray(input)) return input;
   const paths = diffs.flatMap(pathsOf);
-  const lines = new Set(diffs.flatMap((diff) => (diff.patch?.text ?? "").split("\n").map((line) => line.slice(1))));
+  const patches = diffs.flatMap((diff) => (diff.patch?.text ?? "").split("\n"));
+  const lines = new Set(patches.map((line) => line.slice(1)));
+  const changed = patches.filter((line) => /^[+-]/.test(line)).map((line) => line.slice(1));
   const isTold = ([name, value]: [string, unknown]) => {
     if (value === null || typeof value === "boolean" || typeof value === "number") return true;
     if (typeof value !== "string" || !TEXTS.test(name)) return false;
-    if (PATHS.test(name)) return paths.includes(value);
+    if (PATHS.test(name)) return paths.some((path) => path === value || path.endsWith(`/${value}`));
+    if (REPLACED.test(name) && changed.some((line) => line.includes(value))) return true;
     return value.split("\n").every((line) => lines.has(line));
   };
   return Object.fromEntries(Object.entries(input).filter((field) => !isTold(field)));
+}
+
+/** Text in which what stands between backticks is code. */
+function WithCode({ text }: { text: string }) {
+  const parts = text.split("`");
+  if (parts.length % 2 === 0) return <>{text}</>;
+  return <>{parts.map((part, index) => (index % 2 ? <code key={index}>{part}</code> : part))}</>;
 }
 
 function Exact({ text }: { text: unknown }) {

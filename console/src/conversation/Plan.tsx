@@ -9,13 +9,14 @@ import { Markdown } from "./rich";
 
 const STEPS = new Set(["pending", "in_progress", "completed", "cancelled"]); // classes of ours, and none that the agent chooses
 
-export function PlanStrip({ state }: { state: SessionState }) {
+/** `isAsked`: a question is open, which needs the room. */
+export function PlanStrip({ state, isAsked }: { state: SessionState; isAsked: boolean }) {
   const [chosen, choose] = useState<boolean | null>(null);
   const plans = [...state.plans.values()];
   const entries = plans.flatMap((plan) => ("entries" in plan ? plan.entries : []));
   const done = entries.filter((entry) => entry.status === "completed").length;
   const isOver = !state.isRunning && entries.length > 0 && done === entries.length;
-  const isOpen = chosen ?? (state.isRunning && !matchMedia("(max-width: 46rem), (max-height: 40rem)").matches);
+  const isOpen = chosen ?? (state.isRunning && !isAsked && !matchMedia("(max-width: 46rem), (max-height: 40rem)").matches);
   const now = entries.find((entry) => entry.status === "in_progress");
   return (
     <details id="plan" open={isOpen} hidden={plans.length === 0 || isOver}>

@@ -1,7 +1,7 @@
 // What the agent asks of a person, one at a time, in a place of its own: the transcript is a box that nothing in it can
 // leave, so whatever the agent says there, it cannot look like this. What is to be judged is shown to the last character.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { focusPrompt } from "../app/Frame";
 import { useStore } from "../app/context";
 import type { Question } from "../state/store";
@@ -60,10 +60,12 @@ function useWaking(): boolean {
   const [isAwake, setAwake] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setAwake(true), STILL);
+    return () => clearTimeout(timer);
+  }, []);
+  useLayoutEffect(() => {
     const { activeElement } = document;
     const isWriting = activeElement instanceof HTMLTextAreaElement && activeElement.value !== "";
     if (!isWriting) document.getElementById("question")?.focus({ preventScroll: true });
-    return () => clearTimeout(timer);
   }, []);
   return isAwake;
 }
@@ -71,7 +73,8 @@ function useWaking(): boolean {
 /** When nothing is left to answer, and what had the focus is gone, the prompt gets it. */
 function useFocusAfterwards(box: { current: HTMLElement | null }, isAsked: boolean) {
   const wasAsked = useRef(false);
-  useEffect(() => {
+  // Before the browser draws: the next key may come at any time.
+  useLayoutEffect(() => {
     const { activeElement } = document;
     const isLost = activeElement === null || activeElement === document.body || box.current?.contains(activeElement);
     if (wasAsked.current && !isAsked && isLost) focusPrompt();

@@ -24,13 +24,14 @@ export function Transcript({ followed, rewind }: Props) {
   const box = useRef<HTMLElement>(null);
   const { isFollowing, jump } = useFollowing(box, store.jumps);
   const mayRewind = store.abilities.rewinds && store.mayPrompt && !state.isRunning;
+  const asked = new Set([...store.questions.values()].map(({ params }) => params.subject?.toolCall?.toolCallId));
   return (
     <div class="transcript-frame">
       <section id="transcript" ref={box} tabIndex={0} role="log" aria-label="Conversation" aria-live="off" data-state={state.state}>
         <div class="story" data-session={state.id} key={state.id}>
           {state.isShortened && <p class="muted small">Earlier messages are not shown.</p>}
           {state.items.map((item) => (
-            <ItemView key={item.key} item={item} rewind={mayRewind ? rewind : null} />
+            <ItemView key={item.key} item={item} isAsked={item.type === "call" && asked.has(item.call.toolCallId)} rewind={mayRewind ? rewind : null} />
           ))}
           {queue.map((prompt) => <Queued key={prompt.key} prompt={prompt} />)}
           <Working state={state} />
@@ -48,19 +49,20 @@ export function Transcript({ followed, rewind }: Props) {
 
 interface ItemProps {
   item: Item;
+  isAsked: boolean;
   rewind: Props["rewind"] | null;
 }
 
 /** An item is drawn again only when it is another object. */
 export const ItemView = memo<ItemProps>(
-  ({ item, rewind }) => {
+  ({ item, isAsked, rewind }) => {
     switch (item.type) {
-      case "call": return <CallCard item={item} />;
+      case "call": return <CallCard item={item} isAsked={isAsked} />;
       case "notice": return <NoticeLine item={item} />;
       default: return <MessageView item={item} rewind={rewind} />;
     }
   },
-  (before, after) => before.item === after.item && (before.rewind === null) === (after.rewind === null),
+  (before, after) => before.item === after.item && before.isAsked === after.isAsked && (before.rewind === null) === (after.rewind === null),
 );
 
 function Queued({ prompt }: { prompt: QueuedPrompt }) {

@@ -379,7 +379,8 @@ export class SessionStore implements WireListener {
     this.trouble = "";
     this.#chosen = {};
     this.showNone();
-    if (this.#offered.length || !this.abilities.deletes) return;
+    await this.#opened; // before that it is not known what the agent can do
+    if (this.current || this.#offered.length || !this.abilities.deletes) return;
     // What can be chosen is known of a session alone: of one that is deleted as soon as it has said so.
     const made = await this.tried(this.request("session/new", { cwd: this.#folder(), mcpServers: [] }));
     if (!made) return;

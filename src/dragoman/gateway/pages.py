@@ -1,8 +1,8 @@
-"""The page for people, at `/`: its files, and how a token becomes a login.
+"""The console for people, at `/`: its files, and how a token becomes a login.
 
 | request | answer |
 |---|---|
-| GET `/`, `/page/NAME` | 200, a file; without a login, since it holds no data |
+| GET `/`, `/console/NAME` | 200, a file; without a login, since it holds no data |
 | POST `/login` with a token | 200, who it is; one half of the login is the cookie, the other one `pageKey` |
 | POST `/me` with both halves | 200, who it is |
 | POST `/logout` with both halves | 204; the login is over, and so are its connections; what they began goes on |
@@ -11,9 +11,12 @@
 when they are on disk. The page itself is a client like any other: it speaks ACP at `/acp`.
 """
 
+import gzip
 import hashlib
 import os
+import re
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -65,10 +68,17 @@ _SAFE: Final = [
 ]
 
 
+# What Vite names by its content: such a file never changes.
+_HASHED: Final = re.compile(r"-[\w-]{8}\.\w+$")
+_NOT_BUILT: Final = b"""<!doctype html><html lang="en"><title>Dragoman</title>
+<p>The console is not built. In a checkout, <code>./dev setup</code> builds it; agents are served all the same."""
+
+
 class _File(NamedTuple):
     body: bytes
     kind: bytes
     tag: bytes
+    cache_control: bytes
 
 
 class Pages:
@@ -88,7 +98,7 @@ class Pages:
         self._guard = guard
         self._folder = os.getcwd() if folder is None else folder
         # Read once, at the start: no path of a request ever reaches the file system.
-        self._files = _read_files()
+        self._files = dict(_read_files())
         self._issuer = IssuerPages(issuer, next(iter(hubs.values())).monitor, self._log_in)
         if issuer is not None:
             self._files[CALLBACK] = self._files["/"]
@@ -111,15 +121,20 @@ class Pages:
         file = self._files[scope["path"]]
         headers = [
             (b"etag", file.tag),
-            (b"cache-control", b"no-cache"),
+            (b"cache-control", file.cache_control),
+            (b"vary", b"accept-encoding"),
             *_SAFE,
             (b"x-content-type-options", b"nosniff"),
         ]
         status, body = 304, b""
         # The tag is the hash of the content, so a page of an older release is never mixed with files of a newer one.
         if value_of(scope["headers"], b"if-none-match") != file.tag.decode():
-            status, body = 200, file.body if scope["method"] == "GET" else b""
-            headers += [(b"content-type", file.kind), (b"content-length", b"%d" % len(file.body))]
+            content = file.body
+            if "gzip" in (value_of(scope["headers"], b"accept-encoding") or ""):
+                content = _packed(content)
+                headers.append((b"content-encoding", b"gzip"))
+            status, body = 200, content if scope["method"] == "GET" else b""
+            headers += [(b"content-type", file.kind), (b"content-length", b"%d" % len(content))]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
@@ -191,23 +206,30 @@ def _of_our_page(handle: Handle) -> Handle:
     return checked
 
 
+@cache
 def _read_files() -> dict[str, _File]:
-    """Return every file of the page and of the console, by its path on the server."""
+    """Return every file of the console, by its path on the server."""
     found: dict[str, _File] = {}
-    console = files("dragoman.gateway").joinpath("console")
-    for file in console.iterdir() if console.is_dir() else ():
+    folder = files("dragoman.gateway").joinpath("console")
+    for file in folder.iterdir() if folder.is_dir() else ():
         kind = _KINDS.get(file.name.rpartition(".")[2])
         if kind is not None:
-            body = file.read_bytes()
-            path = "/console/" if file.name == "index.html" else f"/console/{file.name}"
-            found[path] = _File(body, kind, b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode())
-    for file in files("dragoman.gateway").joinpath("page").iterdir():
-        kind = _KINDS.get(file.name.rpartition(".")[2])
-        if kind is not None:
-            body = file.read_bytes()
-            path = "/" if file.name == "index.html" else f"/page/{file.name}"
-            found[path] = _File(body, kind, b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode())
+            path = "/" if file.name == "index.html" else f"/console/{file.name}"
+            found[path] = _file_of(file.read_bytes(), kind, is_hashed=_HASHED.search(file.name) is not None)
+    if "/" not in found:
+        found["/"] = _file_of(_NOT_BUILT, _KINDS["html"], is_hashed=False)
     return found
+
+
+def _file_of(body: bytes, kind: bytes, *, is_hashed: bool) -> _File:
+    cache_control = b"public, max-age=31536000, immutable" if is_hashed else b"no-cache"
+    return _File(body, kind, b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode(), cache_control)
+
+
+@cache
+def _packed(body: bytes) -> bytes:
+    """Return the same by gzip: when it is first asked for, since most files of a console are fetched by few."""
+    return gzip.compress(body, 9, mtime=0)
 
 
 def _is_secure(scope: "Scope") -> bool:
