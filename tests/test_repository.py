@@ -27,7 +27,7 @@ GENERATED = {
     "requirements/runtime.txt": "./dev lock",
     "docs/compatibility.md": "tools.compatibility",
     "docs/losses.md": "tools.compatibility",
-    "src/dragoman/gateway/page/hidden.js": "tools.hidden_characters",
+    "console/src/text/hidden.ts": "tools.hidden_characters",
 }
 
 

@@ -1,4 +1,4 @@
-"""Writes the browser page's table of hidden characters from the one of `dragoman.host.text`.
+"""Writes the console's table of hidden characters from the one of `dragoman.host.text`.
 
     python -m tools.hidden_characters [--out FILE]
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from dragoman.host import text
 
 ROOT = Path(__file__).resolve().parent.parent
-FILE = ROOT / "src" / "dragoman" / "gateway" / "page" / "hidden.js"
+FILE = ROOT / "console" / "src" / "text" / "hidden.ts"
 
 
 def script() -> str:

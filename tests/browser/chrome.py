@@ -5,6 +5,7 @@ Playwright lives on an event loop in a thread of its own, because each test has 
 """
 
 import asyncio
+import base64
 import re
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -127,7 +128,9 @@ class Tab:
     async def picture(self, name: str) -> None:
         """Kept for people to look at."""
         ARTIFACTS.mkdir(parents=True, exist_ok=True)
-        await self.chrome.do(self.page.screenshot(path=ARTIFACTS / f"{name}.png"))
+        # By the protocol itself: Playwright's own way gives the page another size.
+        shot = await self.call("Page.captureScreenshot", format="png")
+        (ARTIFACTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
 
     # -- what a test sees --------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ async def test_looking_writing_and_choosing_make_no_session(page: Tab, serve: Se
         await page.reload()
         await page.until("document.querySelector('#prompt').value === '/a long prompt'")
         assert await stored(served) == []
-        await page.fill("#folder", str(tmp_path / 'other'))
+        await page.fill("#folder", str(tmp_path / "other"))
         await page.click("#make")
         await page.until("document.querySelector('[data-option=mode]')")
         await page.js(CHOOSE.format("mode", "read-only"))

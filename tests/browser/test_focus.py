@@ -120,7 +120,7 @@ async def test_an_option_that_was_chosen_keeps_the_focus(page: Tab, serve: Serve
         await page.js("document.querySelector('[data-option=mode]').focus()")
         await page.js("document.activeElement.value = 'plan'")
         await page.js("document.activeElement.dispatchEvent(new Event('change'))")
-        await page.until("sessionStorage.dragoman.includes('\"currentValue\":\"plan\"')")  # it was accepted
+        await page.until('sessionStorage.dragoman.includes(\'"currentValue":"plan"\')')  # it was accepted
         await page.js("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
         assert await page.js("document.activeElement.dataset.option") == "mode"
         await page.js(ANOTHER)

@@ -6,11 +6,9 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from msgspec.json import encode
 
 from dragoman.gateway import hub
 from tests.support.gateway import Served, counting, gateway
@@ -75,7 +73,7 @@ async def test_login_and_a_turn_that_edits_and_runs(page: Tab, serve: Serve, tmp
         await prompt(page, "please go on")
         await page.until_text(".message.user", "please go on")
         await page.until("document.querySelector('.message.agent strong')?.innerText === 'plan'")
-        assert await page.js("document.querySelector('.thought .text').textContent") == "Let me look. "
+        assert await page.js("document.querySelector('.thought .text').textContent") == "Let me look."
         await page.until_text("#plan", "Plan 0/2")
         assert await page.js("[...document.querySelectorAll('.step')].map((step) => step.className)") == [
             "step in_progress",
@@ -181,6 +179,7 @@ async def test_a_question_spells_out_a_file_that_looks_like_another(page: Tab, s
         )
         assert options == ["allow_once", "reject_once"]
         assert await page.text("#title") == "run test⟨U+FE0F⟩.sh"
+        await page.click("#plan summary")  # folded while there is a question
         await page.until_text("#plan li", twin[-3:])
         assert await page.text("#plan li") == "Run test\\ufe0f.sh \N{HEAVY CHECK MARK}\ufe0f"
         await page.click("#question [data-option=reject_once]")
@@ -196,7 +195,8 @@ async def test_a_question_of_the_agent_is_a_form(page: Tab, serve: Serve) -> Non
         await page.js("document.querySelector('#question select').value = 'blue'")
         await page.click("#question .choice.allow")
         await page.until_text(".message.agent", "Thank you.")
-        assert "blue" in await page.js("document.querySelector('.call').textContent")
+        await page.click(".call summary")
+        await page.until_text(".call", "blue")
 
 
 async def test_a_reload_finds_the_turn_and_its_question_again(page: Tab, serve: Serve, tmp_path: Path) -> None:
@@ -291,6 +291,10 @@ HOSTILE = """<img src=x onerror="window.pwned = 1"> </script><script>window.pwne
 """
 
 
+# One that the console has not made.
+BUTTON = "button:not(.button, .copy-button)"
+
+
 async def test_hostile_text_stays_text(page: Tab, serve: Serve) -> None:
     sly = "echo safe \u202e; rm -rf /\u202c \x1b[2K\x1b[1A# <img src=x onerror='window.pwned = 8'>"
     steps = [
@@ -311,7 +315,7 @@ async def test_hostile_text_stays_text(page: Tab, serve: Serve) -> None:
         await page.until(f"{said}?.innerText.includes('<img src=x onerror=\"window.pwned = 1\">')")
         await page.until(f"{transcript}.querySelectorAll('a').length === 2")
         assert (
-            await page.js(f"{transcript}.querySelectorAll('img, script, svg, button:not(.back), b, i, style').length")
+            await page.js(f"{transcript}.querySelectorAll('img, script, svg:not(.icon), {BUTTON}, b, i, style').length")
             == 0
         )
         assert (
@@ -334,7 +338,6 @@ BLANK = (
 async def test_what_is_to_be_judged_is_seen_without_scrolling_sideways(page: Tab, serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "work" / "a.txt").write_text("two\n")
     edit = {**EDIT, "input": {**EDIT["input"], "new_string": "safe" + " " * 900 + "rm -rf /" + "x" * 900 + BLANK}}  # type: ignore[dict-item]
-    plan = [{"content": "a", "status": "completed choice allow", "priority": "low"}]
     async with serve([edit, {"call": "bash", "input": {"command": "touch " + "y" * 900}}]) as served:
         await enter(page, served)
         await prompt(page, "go")
@@ -346,10 +349,6 @@ async def test_what_is_to_be_judged_is_seen_without_scrolling_sideways(page: Tab
                 shown = await page.js(f"document.querySelector('{what}').textContent")
                 assert shown.endswith("".join(f"⟨U+{ord(one):04X}⟩" for one in BLANK) + "\n")
             await page.click("#question [data-option=reject_once]")
-        classes = f"""import('/page/surroundings.js').then(({{ drawPlan }}) => {{
-            drawPlan({{ plans: new Map([['p', {{ entries: {encode(plan).decode()} }}]]) }});
-            return document.querySelector('#plan li').className; }})"""
-        assert await page.js(classes) == "step"
 
 
 @pytest.mark.slow
@@ -547,163 +546,6 @@ async def test_dev_run_shows_a_link_to_the_demo_though_the_port_is_taken(page: T
             if process.returncode is None:
                 process.kill()
             await process.communicate()
-
-
-MARKED = """# A *head*
-
-Two lines
-of `text` with **bold** and [a link](https://example.org/).
-
-- one
-- two
-  1. deep
-
-> said
-
-```py
-code = ""
-
-# no head
-```
-| a | b |
-|---|---|
----
-the end"""
-
-
-@pytest.fixture(scope="module")
-async def modules(chrome: Chrome, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tab]:
-    """A patient tab in which nothing is said: tests call what the page is made of."""
-    async with gateway(counting(1), tmp_path_factory.mktemp("modules")) as served, tab(chrome, patient=True) as page:
-        await enter(page, served)
-        yield page
-
-
-async def test_markdown_that_comes_in_pieces_looks_as_if_it_came_at_once(modules: Tab) -> None:
-    both = await modules.js(
-        f"""(async (text) => {{
-            const {{ Markdown, markdown }} = await import('/page/markdown.js');
-            const whole = document.createElement('div'), pieces = document.createElement('div');
-            whole.append(...markdown(text));
-            const writer = new Markdown(pieces);
-            for (const letter of text) {{ writer.append(letter); writer.render(); }}
-            return [whole.innerHTML, pieces.innerHTML];
-        }})({encode(MARKED).decode()})"""
-    )
-    assert both[0] == both[1]
-    assert re.findall(r"<(\w+)", both[0]) == [
-        *("h2", "em", "p", "code", "strong", "a", "ul", "li", "li", "li", "blockquote", "p"),
-        *("pre", "code", "pre", "hr", "p"),
-    ]
-
-
-async def test_output_of_a_command_is_text_wherever_it_is_cut(modules: Tab) -> None:
-    written = "a\r\nb 10%\rb 100%\n\x1b[31mréd\x1b[0m \x1b]0;title\x07x\x1b]8;;u\x1b\\y\x1b(Bz\x07\x00\n".encode()
-    seen = await modules.js(
-        f"""(async (bytes) => {{
-            const {{ Output }} = await import('/page/output.js');
-            const seen = new Set();
-            for (let at = 0; at <= bytes.length; at += 1) {{
-                const output = new Output();
-                for (const part of [bytes.slice(0, at), bytes.slice(at)]) {{
-                    output.feed(btoa(String.fromCharCode(...part)));
-                }}
-                seen.add(output.text);
-            }}
-            return [...seen];
-        }})({list(written)})"""
-    )
-    assert seen == ["a\nb 100%\nréd xyz\n"]
-
-
-async def test_a_question_is_not_answered_by_what_was_meant_for_something_else(modules: Tab) -> None:
-    replies = await modules.js(
-        """(async () => {
-            const { Questions } = await import('/page/question.js');
-            const box = document.createElement('section'), replies = [];
-            document.body.append(box);
-            new Questions(box, { reply: (id, result) => replies.push(result.outcome.optionId), name: () => '' })
-                .ask(1, 'session/request_permission', {
-                    title: 'May I?', options: [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }],
-                });
-            const press = (more) =>
-                document.dispatchEvent(new KeyboardEvent('keydown', { code: 'Digit1', ...more }));
-            box.querySelector('button').click();
-            press({ altKey: true });
-            replies.push('too early');
-            while (box.querySelector('button').disabled) await new Promise((later) => setTimeout(later, 20));
-            document.querySelector('#prompt').focus();
-            press({});
-            replies.push('a digit that is written');
-            press({ altKey: true });
-            press({ altKey: true });
-            return replies;
-        })()"""
-    )
-    assert replies == ["too early", "a digit that is written", "yes"]
-
-
-async def test_an_option_is_named_by_what_it_does_whatever_the_agent_calls_it(modules: Tab) -> None:
-    options = [
-        {"optionId": "a", "name": "No", "kind": "allow_always"},
-        {"optionId": "b", "name": "Yes", "kind": "reject_once"},
-        {"optionId": "c", "name": "Yes", "kind": "bless"},
-    ]
-    shown = await modules.js(
-        f"""(async (options) => {{
-            const {{ Questions }} = await import('/page/question.js');
-            const box = document.createElement('section');
-            document.body.append(box);
-            new Questions(box, {{ reply: () => {{}}, name: () => '', call: () => ({{}}) }})
-                .ask(1, 'session/request_permission', {{ title: 'May I?', options }});
-            return [...box.querySelectorAll('button')].map((one) => [one.className, one.textContent]);
-        }})({encode(options).decode()})"""
-    )
-    assert shown == [
-        ["choice allow", "1 ✓✓ No (yes, always)"],
-        ["choice reject", "2 ✕ Yes (no)"],
-        ["choice other", "3 ? Yes (something else)"],
-    ]
-
-
-async def test_a_question_shows_what_a_diff_does_not_tell(modules: Tab) -> None:
-    """A patch may name another file than the changes beside it, and an input may hold more than a diff."""
-    patch = "--- a/src/a.py\n+++ /etc/passwd\n@@ -1 +1,2 @@\n-x y\n+rm\n+/etc/motd\n"
-    changes = [{"operation": "modify", "path": "/w/src/a.py"}]
-    given = {
-        "file_path": "/w/src/a.py",
-        "old_string": "x y",
-        "replace_all": False,
-        "shellCommand": "rm",
-        "then": "go on",
-        "path": "/etc/motd",
-    }
-    call = {
-        "toolCallId": "c",
-        "locations": [{"path": "/w/src/a.py"}, {"path": "/w/other"}],
-        "content": [{"type": "diff", "changes": changes, "patch": {"text": patch}}, {"type": "warp", "to": "/dev"}],
-        "rawInput": given,
-        "beside": {"it": "/etc/hosts"},
-    }
-    shown = await modules.js(
-        f"""(async (toolCall) => {{
-            const {{ Questions }} = await import('/page/question.js');
-            const box = document.createElement('section');
-            document.body.append(box);
-            new Questions(box, {{ reply: () => {{}}, name: () => '', call: () => ({{}}) }})
-                .ask(1, 'session/request_permission', {{
-                    title: 'May I?', options: [{{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }}],
-                    subject: {{ type: 'tool_call', toolCall }},
-                }});
-            return box.querySelector('.subject').textContent;
-        }})({encode(call).decode()})"""
-    )
-    assert '"path": "/etc/motd"' in shown
-    assert '"it": "/etc/hosts"' in shown
-    for told in ("modify /w/src/a.py", "+++ /etc/passwd", "/w/other", "shellCommand", "go on", "warp", "/dev"):
-        assert told in shown, told
-    for told_already in ("--- a/src/a.py", "old_string", "replace_all"):
-        assert told_already not in shown, told_already
 
 
 async def test_the_agent_is_chosen_from_a_list(page: Tab, tmp_path: Path) -> None:

@@ -252,7 +252,8 @@ def test_other_addresses_are_not_served_without_a_token(
         *["TRACE /acp", "CONNECT /acp", "BREW /acp", "GET //acp", "GET /acp/", "GET /../etc/passwd"],
         *["GET /%2e%2e/etc/passwd", "GET /acp/..%2f..%2fetc/passwd", "GET /ACP", "GET /static/x", "BREW /"],
         "OPTIONS *",
-        *["GET /page", "GET /page/", "GET /page/../server.py", "GET /page/..%2fserver.py", "POST /page/main.js"],
+        *["GET /console", "GET /console/", "GET /console/../server.py", "GET /console/..%2fserver.py"],
+        "POST /console/icon.svg",
     ],
 )
 async def test_odd_methods_and_paths_get_404_or_405_and_no_file(served: Served, target: str) -> None:

@@ -16,15 +16,20 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
 from dragoman.gateway import login_store as cookies_module
+from dragoman.gateway import pages
 from dragoman.gateway import token_store as tokens_module
 from dragoman.version import VERSION
 from tests.support.gateway import Served, counting, gateway, http_client
 from tests.support.messages import hello, texts
+from tools import console
 
 from .sockets import hear, say, session
 
 pytestmark = pytest.mark.anyio
 OURS = {"X-Dragoman": "1"}
+BUILT = console.BUILT
+# What the page names itself, without the hashes.
+FIRST = {"icon.svg", "index.css", "index.js"}
 
 
 @pytest.fixture
@@ -87,12 +92,15 @@ async def test_the_files_are_public_and_have_a_strict_policy(served: Served) -> 
     index = await browser.send("GET", "/")
     assert index.status_code == 200
     assert index.headers["content-type"] == "text/html; charset=utf-8"
-    names = {word for word in index.text.replace('"', " ").split() if word.startswith("/page/")}
-    assert names == {"/page/icon.svg", "/page/style.css", "/page/main.js"}
-    for path in ("/", *names, "/page/wire.js"):
+    names = set(re.findall(r'"(/console/[^"]+)"', index.text))
+    assert {re.sub(r"-[\w-]{8}\.", ".", name) for name in names} == {f"/console/{name}" for name in FIRST}
+    fetched_later = {f"/console/{file.name}" for file in BUILT.glob("*.js")} - names
+    assert fetched_later
+    for path in ("/", *names, *fetched_later):
         answer = await browser.send("GET", path)
         policy = answer.headers["content-security-policy"].split("; ")
         assert {"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} <= set(policy)
+        assert {"require-trusted-types-for 'script'", "trusted-types 'none'"} <= set(policy)
         assert not [rule for rule in policy if "unsafe" in rule or "*" in rule]
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "no-referrer"
@@ -100,26 +108,66 @@ async def test_the_files_are_public_and_have_a_strict_policy(served: Served) -> 
         assert (again.status_code, again.content) == (304, b"")
         head = await browser.send("HEAD", path)
         assert (head.status_code, head.content) == (200, b"")
-        assert head.headers["content-length"] == str(len(answer.content))
-    for path in ("/page/", "/page/../pages.py", "/page/%2e%2e/pages.py", "/page/none.js", "/index.html"):
+        assert head.headers["content-length"] == answer.headers["content-length"]
+    for path in ("/console/", "/console/../pages.py", "/console/%2e%2e/pages.py", "/console/none.js", "/index.html"):
         assert (await browser.send("GET", path)).status_code == 401
 
 
-def test_no_part_of_the_page_makes_markup_of_text_or_asks_another_server() -> None:
-    folder = Path(tokens_module.__file__).parent / "page"
-    for file in folder.iterdir():
+async def test_a_file_is_packed_for_a_browser_that_takes_it_and_kept_where_its_name_says_its_content(
+    served: Served,
+) -> None:
+    browser = Browser(served)
+    (script,) = re.findall(r'"(/console/index-[^"]+\.js)"', (await browser.send("GET", "/")).text)
+    plain = await browser.send("GET", script, Accept_Encoding="identity")
+    packed = await browser.send("GET", script, Accept_Encoding="gzip, deflate")
+    assert plain.content == packed.content == (BUILT / script.rpartition("/")[2]).read_bytes()
+    assert "content-encoding" not in plain.headers and packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) * 2 < int(plain.headers["content-length"]) == len(plain.content)
+    assert plain.headers["vary"] == packed.headers["vary"] == "accept-encoding"
+    assert plain.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert (await browser.send("GET", "/")).headers["cache-control"] == "no-cache"
+
+
+async def test_what_the_first_view_fetches_has_less_than_150_kib(served: Served) -> None:
+    browser = Browser(served)
+    names = re.findall(r'"(/console/[^"]+)"', (await browser.send("GET", "/")).text)
+    sizes = [int((await browser.send("HEAD", path)).headers["content-length"]) for path in ("/", *names)]
+    assert sum(sizes) < 150 * 1024
+
+
+async def test_a_server_without_a_console_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages._read_files.cache_clear()
+    monkeypatch.setattr(pages, "files", lambda package: tmp_path)
+    try:
+        async with gateway(counting(3), tmp_path) as running:
+            answer = await Browser(running).send("GET", "/")
+    finally:
+        pages._read_files.cache_clear()
+    assert (answer.status_code, "./dev setup" in answer.text) == (200, True)
+
+
+def test_no_part_of_the_console_makes_markup_of_text_or_asks_another_server() -> None:
+    files = [file for file in (console.FOLDER / "src").rglob("*") if file.suffix in (".ts", ".tsx", ".css")]
+    assert len(files) > 50
+    for file in (*files, console.FOLDER / "index.html"):
         text = file.read_text()
         for word in (
             "innerHTML",
+            "InnerHTML",
             "outerHTML",
             "insertAdjacentHTML",
             "document.write",
             "eval(",
             "new Function",
-            "style=",
+            'style="',
         ):
             assert word not in text, (file.name, word)
         assert set(re.findall(r"\w+://[\w.]+", text)) <= {"http://www.w3.org"}, file.name
+    # Of what libraries bring, the policy of the page lets nothing become markup. Names of the outside are no requests:
+    # the policy lets none go there.
+    for file in BUILT.glob("*.js"):
+        text = file.read_text()
+        assert "eval(" not in text and "new Function" not in text, file.name
 
 
 async def test_a_token_becomes_a_login_that_says_who_it_is(served: Served) -> None:

@@ -1,6 +1,6 @@
 // The form for a token, and the question whether to become another user.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { forget } from "../state/memory";
 import { visible } from "../text/visible";
 import { Mark } from "./Icon";
@@ -12,10 +12,8 @@ export function LoginForm({ trouble, enter }: { trouble: string; enter: (login: 
   const [said, setSaid] = useState(trouble);
   const [busy, setBusy] = useState(false);
   useEffect(() => setSaid(trouble), [trouble]);
-  useEffect(() => {
-    token.current?.focus();
-    void issuerName().then(setIssuer);
-  }, []);
+  useLayoutEffect(() => token.current?.focus(), []);
+  useEffect(() => void issuerName().then(setIssuer), []);
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
@@ -49,7 +47,7 @@ export function LoginForm({ trouble, enter }: { trouble: string; enter: (login: 
 
 export function TwoNames({ login, decide }: { login: Login & { is: "two" }; decide: (login: Login) => void }) {
   const stay = useRef<HTMLButtonElement>(null);
-  useEffect(() => stay.current?.focus(), []);
+  useLayoutEffect(() => stay.current?.focus(), []);
   const change = async () => {
     forget(); // what this tab had was another one's
     decide(await logIn(login.token));

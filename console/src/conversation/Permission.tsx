@@ -1,7 +1,7 @@
 // May the agent do this? The facts first, then the answers: a key each, and words for a no.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { DiffContent, PermissionOption, PermissionRequest, ToolCall } from "../state/types";
 import { visible } from "../text/visible";
 import { JsonView } from "./Content";
@@ -80,7 +80,8 @@ function useDigits(
   choose: (option: PermissionOption) => void,
   choices: { current: HTMLElement | null },
 ) {
-  useEffect(() => {
+  // Before the browser draws: a button that can be clicked has its key.
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (!choices.current?.checkVisibility()) return;
       if (!isAwake || !/^Digit[1-9]$/.test(event.code) || event.ctrlKey || event.metaKey) return;

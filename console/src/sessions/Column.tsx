@@ -29,7 +29,7 @@ export function Column({ followed }: { followed: Followed }) {
     <>
       <div class="story-box" ref={box} onScroll={scrolled} tabIndex={0} role="log" aria-live="off" aria-label={`Conversation: ${visible(state.title)}`}>
         <div class="story">
-          {state.items.map((item) => <ItemView key={item.key} item={item} rewind={null} />)}
+          {state.items.map((item) => <ItemView key={item.key} item={item} isAsked={false} rewind={null} />)}
           <Working state={state} />
         </div>
       </div>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { href, parseRoute } from "../src/app/router";
+import { href, parseRoute } from "../../src/app/router";
 
 test("an address becomes a screen with its parts, and back", () => {
   const address = href("session", "a/b c");
