@@ -136,13 +136,15 @@ def test_the_image_fetches_nothing_but_what_has_a_hash_and_builds_nothing_that_f
         assert {"--require-hashes", "--no-deps", "--only-binary", ":all:"} <= set(words)
         assert words[-2] == "-r"
         files.append(words[-1])
-    assert files == ["requirements/build.txt", "requirements/runtime.txt"]
+    assert files == ["requirements/build.txt", "requirements/console.txt", "requirements/runtime.txt"]
     here = [words for words in pip if "--no-index" in words]
     assert [words[1] for words in here] == ["wheel", "install"]
     assert "--no-build-isolation" in here[0]  # or pip would fetch what builds it
     assert all("--no-deps" in words for words in here)
+    # The console is built by what was installed so, and npm by the hashes of its own lock.
     others = {words[0] for words in commands if words not in pip}
-    assert others == {"python", "/opt/dragoman/bin/python", "mkdir", "chown"}
+    assert others == {"python", "/build/tools/bin/python", "/opt/dragoman/bin/python", "mkdir", "chown"}
+    assert ["/build/tools/bin/python", "-m", "tools.console"] in commands
 
 
 def test_the_image_starts_the_command() -> None:

@@ -1,6 +1,6 @@
 import { act, fireEvent, render } from "@testing-library/preact";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Context } from "../../src/app/context";
+import { Context, type AppContext } from "../../src/app/context";
 import { QuestionPanel, STILL } from "../../src/conversation/Question";
 import { SessionStore } from "../../src/state/store";
 
@@ -32,7 +32,7 @@ function asked(params: object, method = "session/request_permission") {
   const prompt = document.body.appendChild(document.createElement("textarea"));
   prompt.id = "prompt";
   const { container } = render(
-    <Context.Provider value={{ me, store, logOut: () => {} }}>
+    <Context.Provider value={{ me, store } as unknown as AppContext}>
       <QuestionPanel />
     </Context.Provider>,
   );
