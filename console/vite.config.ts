@@ -17,5 +17,6 @@ export default defineConfig({
     include: ["tests/**/*.test.{ts,tsx}"],
     setupFiles: ["tests/setup.ts"],
     restoreMocks: true,
+    testTimeout: 30_000, // a busy machine is no failure
   },
 });
