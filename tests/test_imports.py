@@ -40,7 +40,8 @@ ARROWS: dict[str, set[str]] = {
     "coder": {"agent", "background", "store", "host", "permissions", "sse", "vocabulary"},
     # EDGE: a connection is itself a transport, and its messages are the vocabulary's
     # host: files that only the user may read are written by one function
-    "gateway": {"bridge", "host", "link", "store"} | EDGE,
+    # trace: an operator follows a session in the format of a trace
+    "gateway": {"bridge", "host", "link", "store", "trace"} | EDGE,
     # It reads and writes frames as they pass, and decodes none of them into the vocabulary.
     "trace": {"host", "transports", "wire"},
     # It composes nothing: a gateway asks it where sessions are, and it asks the database.

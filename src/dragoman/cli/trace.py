@@ -91,11 +91,18 @@ def _add_view(actions: Commands) -> None:
 
 def _add_follow(actions: Commands) -> None:
     follow = add_action(
-        actions, "follow", "show a trace while it is written", as_json="a line of JSON for each message"
+        actions,
+        "follow",
+        "show a trace while it is written, or a session of a server while it goes on",
+        as_json="a line of JSON for each message",
+        usage="dragoman trace follow FILE [options]\n       dragoman trace follow URL SESSION [options]",
     )
-    follow.add_argument("file", metavar="FILE", help="the trace; it may not be there yet")
-    follow.add_argument("--from-start", action="store_true", help="show what is there already, too")
+    follow.add_argument("file", metavar="FILE", help="the trace; it may not be there yet. Or the URL of a server")
+    follow.add_argument("of_session", metavar="SESSION", nargs="?", help="a session that is open at the server")
+    follow.add_argument("--from-start", action="store_true", help="show what is in the file already, too")
     follow.add_argument("--wire", action="store_true", help="show each frame whole below its row")
+    follow.add_argument("--token-file", metavar="F", help="token with admin for a server; else it is in DRAGOMAN_TOKEN")
+    add_trust(follow)
     add_filters(follow, live=True)
 
 

@@ -1,11 +1,12 @@
-"""`dragoman trace follow`: the timeline of a trace while it is written."""
+"""`dragoman trace follow`: the timeline of a trace while it is written, or of a session of a server."""
 
 import argparse
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.errors import NOT_DONE, print_error, print_notice
+from dragoman.cli.errors import NOT_DONE, CommandError, print_error, print_notice, warn_about_plain_http
 
 if TYPE_CHECKING:
     from dragoman.trace.exchanges import Exchanges
@@ -16,7 +17,13 @@ _LOOK_SECONDS: Final = 0.2
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show what comes until Ctrl-C, or until the file is no trace."""
+    """Show what comes until Ctrl-C, until the file is no trace, or until the session has ended."""
+    if ("://" in arguments.file) != (arguments.of_session is not None):
+        raise CommandError("which? A FILE alone, or the URL of a server and a SESSION that is open there")
+    return _follow_file(arguments) if arguments.of_session is None else _follow_session(arguments)
+
+
+def _follow_file(arguments: argparse.Namespace) -> int:
     from dragoman.trace.exchanges import Exchanges
     from dragoman.trace.follower import TraceFollower
     from dragoman.trace.records import TraceFault
@@ -35,6 +42,48 @@ def run(arguments: argparse.Namespace) -> int:
         return print_error(str(fault), NOT_DONE)
     finally:
         follower.close()
+
+
+def _follow_session(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from dragoman import background
+    from dragoman.errors import LinkClosed, UsageError
+    from dragoman.transports.token import TokenFile
+
+    try:
+        file = arguments.token_file
+        token = TokenFile(Path(file).expanduser()).current() if file else os.environ.get("DRAGOMAN_TOKEN", "")
+        if token:
+            warn_about_plain_http(arguments.file, insecure=arguments.insecure)
+        background.run(_read_session(arguments, token))
+    except UsageError as error:
+        raise CommandError(str(error)) from None
+    except LinkClosed as closed:
+        return print_error(str(closed), NOT_DONE)
+    return 0
+
+
+async def _read_session(arguments: argparse.Namespace, token: str) -> None:
+    from dragoman.trace.exchanges import Exchanges
+    from dragoman.trace.records import TraceFault, decode_header, decode_record
+    from dragoman.transports.live_trace import live_lines
+
+    joined = Exchanges()
+    ca_file = os.path.expanduser(arguments.ca_file or "")
+    number = 0
+    async for lines in live_lines(arguments.file, arguments.of_session, token, ca_file):
+        records = []
+        for line in lines:
+            number += 1
+            try:
+                if number == 1:
+                    decode_header(line)
+                else:
+                    records.append(decode_record(line, number))
+            except TraceFault as fault:
+                raise CommandError(f"what the server sends is no trace: {fault}") from None
+        _show(arguments, joined, records)
 
 
 def _show(arguments: argparse.Namespace, joined: "Exchanges", records: "list[Record]") -> None:

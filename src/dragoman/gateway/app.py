@@ -5,9 +5,10 @@ A connection stays with its agent: at `/acp` it is found by its id alone. `/acp/
 they were asked for (`elephant`). The guard stands before all of it.
 """
 
+import asyncio
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.errors import LinkClosed
 from dragoman.gateway.connection_names import CONNECTION, with_query
@@ -22,11 +23,12 @@ from dragoman.gateway.hub import Hub
 from dragoman.gateway.idle_sockets import IdleSockets, peer_of
 from dragoman.gateway.issuer_login import IssuerLogin
 from dragoman.gateway.issuer_settings import IssuerAway, NotAccepted
+from dragoman.gateway.live_traces import FOLLOWERS, TraceFollowing
 from dragoman.gateway.metrics import metrics_of
 from dragoman.gateway.pages import Pages
 from dragoman.gateway.session_streams import Full
-from dragoman.gateway.streaming import Event, Receive, Send
-from dragoman.gateway.token_types import TokenIdentity
+from dragoman.gateway.streaming import Event, Receive, Send, part, wait_until_gone
+from dragoman.gateway.token_types import TokenIdentity, TokenLimits
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -36,6 +38,8 @@ OPEN_PATHS: Final = ("/health", "/ready")
 # Which agent a request at `/acp` is for.
 AGENT: Final = b"dragoman-agent"
 _METHODS: Final = "GET, POST, DELETE"
+# A trace on which nothing passes gets an empty line so often.
+_TRACE_SECONDS: Final = 15.0
 
 
 class Gateway:
@@ -151,6 +155,7 @@ class Gateway:
                 Route("/health", RouteEndpoint(self._health, "GET, HEAD")),
                 Route("/ready", RouteEndpoint(self._ready, "GET, HEAD")),
                 Route("/metrics", RouteEndpoint(self._metrics, "GET, HEAD")),
+                Route("/trace/{session}", RouteEndpoint(self._trace, "GET")),
                 *self._pages.routes(),
                 *([] if self._console is None else self._console.routes()),
                 *([] if self._elephant is None else _elephant_routes(self._elephant)),
@@ -195,6 +200,44 @@ class Gateway:
         if not scope["identity"].may("admin"):
             raise Stop(403, "This token may not read the metrics.")
         await answer(send, 200, metrics_of(self._hubs.values(), self._monitor), kind=b"text/plain; version=0.0.4")
+
+    async def _trace(self, scope: "Scope", receive: Receive, send: Send) -> None:
+        """Send what passes in an open session as the lines of a trace, until the reader leaves or the session ends."""
+        identity: TokenIdentity = scope["identity"]
+        if not identity.may("admin") or identity.limits != TokenLimits() or identity.share or identity.node:
+            raise Stop(403, "This token may not follow sessions: it needs admin, and no limits.")
+        session_id = scope["path_params"]["session"]
+        if not any(session_id in hub.sessions for hub in self._hubs.values()):
+            raise Stop(404, "There is no such session open here.")
+        live = self._monitor.live
+        if live.followers >= FOLLOWERS:
+            raise Full
+        gone = asyncio.ensure_future(wait_until_gone(receive))
+        try:
+            with live.follow(session_id) as follower:
+                headers = [(b"content-type", b"application/x-ndjson"), (b"cache-control", b"no-store")]
+                headers += [(b"x-accel-buffering", b"no"), (b"x-content-type-options", b"nosniff")]
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                await _send_lines(follower, gone, send)
+        finally:
+            gone.cancel()
+
+
+async def _send_lines(follower: TraceFollowing, gone: "asyncio.Future[None]", send: Send) -> None:
+    while not gone.done():
+        reading = asyncio.ensure_future(follower.read())
+        try:
+            waited: list[asyncio.Future[Any]] = [reading, gone]
+            await asyncio.wait(waited, timeout=_TRACE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                await send(part(b"\n"))  # an empty line, which keeps proxies from giving up
+                continue
+            lines = reading.result()
+            await send(part(lines or b"", more=lines is not None))
+            if lines is None:
+                return
+        finally:
+            reading.cancel()
 
 
 def _elephant_routes(elephant: Elephant) -> "list[BaseRoute]":

@@ -47,6 +47,7 @@ from dragoman.gateway.shared_session import SharedSession
 from dragoman.gateway.token_types import Scope
 from dragoman.link import Link
 from dragoman.link.text_relay import OutgoingText
+from dragoman.trace.records import TO_AGENT
 from dragoman.vocabulary import requests
 from dragoman.vocabulary.asking import Done, ExtensionNote, Note, R, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, OptionsChanged, RequiresAction, Running
@@ -524,7 +525,9 @@ class ClientSide:
             # Closing and listing pass the limit: they are how a client gets out of a jam.
             if agent_side.link.busy and not isinstance(request, (requests.CloseSession, requests.ListSessions)):
                 raise RequestFailed(TOO_MANY_IN_FLIGHT, "Too many requests in flight", {"retry": True})
-            reply = await agent_side.link.ask(self._for_agent(agent_side, request), watch, on_received)
+            with self._monitor.live.exchange(session_of(request), TO_AGENT, request) as replies:
+                reply = await agent_side.link.ask(self._for_agent(agent_side, request), watch, on_received)
+                replies.append(reply)
             failed = False
             return reply
         except LinkClosed:
@@ -575,6 +578,7 @@ class ClientSide:
         if agent_side is None or not agent_side.link.can_send:
             return
         if shared is not None:
+            self._monitor.live.on_note(shared.id, TO_AGENT, note)
             agent_side.link.send_notification_now(with_session(note, shared.agent_id))
         elif session_id not in agent_side.sessions:  # what only the agent calls so is no id for clients
             agent_side.link.send_notification_now(note)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
+from dragoman.gateway.live_traces import LiveTraces
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.shared_state import WaitingQuestion
@@ -43,6 +44,7 @@ class Monitor:
         self.counts: Final[Counter[str]] = Counter()
         self.traces: Traces | None = None
         self.listener: SessionListener | None = None
+        self.live: Final = LiveTraces()
         self._report = report
 
     def __repr__(self) -> str:

@@ -35,6 +35,7 @@ from dragoman.gateway.setting_changes import SettingChanges
 from dragoman.gateway.shared_state import SharedOperations, SharedQuestions
 from dragoman.gateway.turn_buffer import TurnBuffer
 from dragoman.store.recording import SessionRecorder
+from dragoman.trace.records import TO_CLIENT
 from dragoman.vocabulary.asking import ExtensionNote, R, Reply, Request
 from dragoman.vocabulary.events import (
     COST,
@@ -259,6 +260,8 @@ class SharedSession:
             self._replay_client.send_event(self.id, event)
             return
         self._turn_buffer.append(event, size)
+        if self._monitor.live.sessions:
+            self._monitor.live.on_event(self.id, event)
         subscribers = self.subscribers
         # Text is by far the most frequent event, and changes nothing here.
         if event.__class__ is not AgentMessageChunk:
@@ -278,7 +281,7 @@ class SharedSession:
     def receive_text(self, piece: RelayedText, streams: dict[ReplayBuffer, None]) -> None:
         """Send a piece of a message to the subscribers as it came, which changes nothing here. The caller flushes
         those that are added to `streams`, when it has no more pieces."""
-        if self._recording is not None or self._replay_client is not None:
+        if self._recording is not None or self._replay_client is not None or self._monitor.live.sessions:
             self.receive(piece.event(), piece.size)
             return
         self._turn_buffer.append(piece, piece.size)
@@ -420,6 +423,7 @@ class SharedSession:
     def end(self, why: str) -> None:
         """End the running turn and the open questions with `why`, and unsubscribe every client."""
         self.interrupt(why)
+        self._monitor.live.on_end(self.id)
         # Those whose turn had not begun: no `Idle` ends it.
         self._finish_operations(Idle("error", Failure(INTERNAL_ERROR, why)))
         for subscriber in list(self.subscribers):
@@ -478,7 +482,9 @@ class SharedSession:
             if self._monitor.listener is not None:
                 self._monitor.listener.on_question(question.for_others, self._owner, _title_of(request))
         try:
-            reply = await question.wait_until_answered()
+            with self._monitor.live.exchange(self.id, TO_CLIENT, request) as replies:
+                reply = await question.wait_until_answered()
+                replies.append(reply)
         except BaseException:
             if question.for_others is not None:
                 shared.cancel(question.for_others)
