@@ -31,6 +31,8 @@ class BridgeServices:
 
     # Whether pieces of text must pass `from_agent` too. They are passed on as they came else.
     watches_text = False
+    # The same of updates that only their reader needs: tool calls, plans, terminals.
+    watches_updates = False
     # Whether a prompt that comes during a turn is held back, where the client's version has one prompt at a time.
     queues_prompts = False
 
@@ -81,6 +83,7 @@ class ServiceChain(BridgeServices):
     def __init__(self, services: Sequence[BridgeServices]) -> None:
         self._services = tuple(services)
         self.watches_text = any(one.watches_text for one in self._services)
+        self.watches_updates = any(one.watches_updates for one in self._services)
         self.queues_prompts = any(one.queues_prompts for one in self._services)
 
     def __repr__(self) -> str:

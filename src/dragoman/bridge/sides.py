@@ -17,6 +17,7 @@ from dragoman.bridge.questions import scope_at_client, with_scope
 from dragoman.bridge.read_gate import ForwardingGate
 from dragoman.bridge.services import BridgeServices, Opening
 from dragoman.dialects.codec.relayed_text import RelayedText
+from dragoman.dialects.codec.relayed_updates import RelayedUpdate
 from dragoman.dialects.contract import Id
 from dragoman.dialects.handshake.initialize import SPOKEN
 from dragoman.errors import (
@@ -295,6 +296,24 @@ class BridgeAgentSide(BridgeSide):
             self.on_event(piece.message.session_id, piece.event())
             return
         self.queue.put(partial(self._send_text, piece))
+
+    def on_update(self, update: RelayedUpdate) -> None:
+        """Forward an update as it came where the editor is spoken to as the agent speaks, else as an event."""
+        link = self.other.link
+        if self._services.watches_updates or not link.can_send or link.dialect.speech is not update.speech:
+            event = update.event()
+            if event is not None:
+                self.on_event(update.session_id, event)
+            return
+        self.queue.put(partial(self._send_update, update))
+
+    async def _send_update(self, update: RelayedUpdate) -> None:
+        editor = self.other.link
+        editor.dialect.note_relayed(update.session_id, update)
+        frame = update.frame(update.session_id)
+        admitted = editor.outbox.enqueue(len(frame), (frame,))
+        if admitted is not None:
+            await admitted
 
     def on_read_end(self) -> None:
         """Do nothing: a piece is a step of the queue, as any event is."""

@@ -71,6 +71,7 @@ class BridgedSessions(BridgeServices):
     """Records the sessions of the agent called `agent` in `store`, and supplies what it cannot do with them."""
 
     watches_text = True
+    watches_updates = True
 
     def __init__(self, store: Store, agent: str, *, days: int) -> None:
         self.trouble = ""  # a sentence, if the disk has not taken a recording

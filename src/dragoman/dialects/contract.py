@@ -9,7 +9,7 @@ before the next message is decoded. So a dialect may rely on the order in which 
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +18,9 @@ from dragoman.errors import WireError
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, Chunk
 from dragoman.wire import envelope
+
+if TYPE_CHECKING:
+    from dragoman.dialects.codec.relayed_updates import RelayedUpdate, Speech
 
 Id: TypeAlias = envelope.Id
 
@@ -121,6 +124,18 @@ class Dialect(Protocol):
 
     def decode_notification(self, method: str, params: msgspec.Raw) -> Sequence[DecodedNotification]:
         """Decode a notification into events or notes; none for one that has no meaning here."""
+
+    @property
+    def speech(self) -> "Speech | None":
+        """Return how updates are spoken here: one that was sent by an agent of the same speech may pass as it came.
+        None: none may."""
+
+    def relayed_update(self, params: msgspec.Raw) -> "RelayedUpdate | None":
+        """Return the params of a `session/update` of the agent as something that may pass as it came; None for an
+        update that has to be decoded. What it changes here is noted."""
+
+    def note_relayed(self, session_id: str, update: "RelayedUpdate") -> None:
+        """Note that an update was sent to the client as it came, in place of `encode_event`."""
 
     def decode_text_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
         """Decode a whole frame that is a plain text chunk in one step; None for anything else."""

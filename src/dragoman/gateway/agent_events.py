@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from dragoman import limits
 from dragoman.bridge.questions import scope_at_client, with_scope
 from dragoman.dialects.codec.relayed_text import RelayedText
+from dragoman.dialects.codec.relayed_updates import RelayedUpdate
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, UsageError
 from dragoman.gateway.open_questions import answer_for_absent_clients
@@ -90,6 +91,20 @@ class AgentEvents:
         self._agent_side.link.consume()
         self._was_active = True
         shared.receive_text(piece, self._streams)
+
+    def on_update(self, update: RelayedUpdate) -> None:
+        """Pass an update to its shared session as it came; where there is none, do with it what is done with events."""
+        shared = self._sessions.get(update.session_id)
+        if shared is None:
+            event = update.event()
+            if event is not None:
+                self.on_sized_event(update.session_id, event, update.size)
+            return
+        self._agent_side.link.consume()
+        self._was_active = True
+        shared.receive_update(update, self._streams)
+        if shared.is_behind:
+            self._agent_side.update_reading()
 
     def on_read_end(self) -> None:
         """Send what the pieces of one read have become, in one write for each stream."""

@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 from dragoman import limits
 from dragoman.dialects.codec.relayed_text import RelayedText
+from dragoman.dialects.codec.relayed_updates import RelayedUpdate
 from dragoman.dialects.contract import Id, NotificationMessage
 from dragoman.errors import (
     CANCELLED,
@@ -200,6 +201,20 @@ class ClientSide:
         if link.can_send and (frame := self._outgoing_text.frame(link.dialect, session_id, piece)):
             return self.connection.send_update(session_id, frame)
         return None
+
+    def send_update(self, session_id: str, update: RelayedUpdate) -> ReplayBuffer | None:
+        """Send an update as it came, where this client is spoken to as the agent speaks; else as an event. Return the
+        stream that has to be flushed, if there is one."""
+        link = self.link
+        is_alike = link.can_send and link.dialect.speech is update.speech
+        # Behind what was sent before it, as in `send_text`.
+        if self.pending_replies or not is_alike or not link.outbox.flush_all():
+            event = update.event()
+            if event is not None:
+                self.send_event(session_id, event)
+            return None
+        link.dialect.note_relayed(session_id, update)
+        return self.connection.send_update(session_id, update.frame(session_id))
 
     @property
     def turn_state(self) -> str:

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.dialects.codec.relayed_text import RelayedText
+from dragoman.dialects.codec.relayed_updates import RelayedUpdate
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.logbook import principal_name
 from dragoman.gateway.open_questions import OpenQuestion, PermissionRecorder, answer_for_absent_clients
@@ -287,6 +288,22 @@ class SharedSession:
         self._turn_buffer.append(piece, piece.size)
         for subscriber in self.subscribers:
             stream = subscriber.send_text(self.id, piece)
+            if stream is not None:
+                streams[stream] = None
+
+    def receive_update(self, update: RelayedUpdate, streams: dict[ReplayBuffer, None]) -> None:
+        """Send an update to the subscribers as it came where they speak as the agent does, else as an event. It changes
+        nothing here. The caller flushes `streams` as for `receive_text`."""
+        if self._replay_client is not None or self._monitor.traces is not None:
+            event = update.event()
+            if event is not None:
+                self.receive(event, update.size)
+            return
+        if self._recording is not None and (event := update.event()) is not None:
+            self._recording.record(event, is_replay=False)
+        self._turn_buffer.append(update, update.size)
+        for subscriber in self.subscribers:
+            stream = subscriber.send_update(self.id, update)
             if stream is not None:
                 streams[stream] = None
 

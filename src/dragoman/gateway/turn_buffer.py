@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.dialects.codec.relayed_text import RelayedText
+from dragoman.dialects.codec.relayed_updates import RelayedUpdate
 from dragoman.vocabulary.events import (
     AnyEvent,
     CompactionUpdate,
@@ -40,7 +41,7 @@ class TurnBuffer:
 
     def __init__(self) -> None:
         self.missing = 0
-        self._events: deque[tuple[AnyEvent | RelayedText, int]] | None = None  # None: none are held
+        self._events: deque[tuple[AnyEvent | RelayedText | RelayedUpdate, int]] | None = None  # None: none are held
         self._size = 0
         self._limit = _BETWEEN_BYTES
 
@@ -52,7 +53,7 @@ class TurnBuffer:
         self._limit = TURN_BYTES
         self.missing = 0
 
-    def append(self, event: AnyEvent | RelayedText, size: int) -> None:
+    def append(self, event: AnyEvent | RelayedText | RelayedUpdate, size: int) -> None:
         """Hold an event of about `size` bytes; the oldest ones go where there is no room, and the last one stays."""
         events = self._events
         if events is None:
@@ -77,7 +78,9 @@ class TurnBuffer:
         """
         state, cleared = SessionState(), _Cleared()
         for kept, _ in self._events or ():
-            event = kept.event() if isinstance(kept, RelayedText) else kept
+            event = kept.event() if isinstance(kept, RelayedText | RelayedUpdate) else kept
+            if event is None:
+                continue
             state.apply(event)
             cleared.apply(event)
         for event in state.snapshot():

@@ -12,6 +12,7 @@ from dragoman.vocabulary.hello import AgentHello, ClientHello
 
 if TYPE_CHECKING:
     from dragoman.dialects.codec.relayed_text import RelayedText
+    from dragoman.dialects.codec.relayed_updates import RelayedUpdate
 
 __all__ = ["CountingHandler", "Handler", "RelayingHandler", "Role", "Watch"]
 
@@ -56,10 +57,14 @@ class CountingHandler(Handler, Protocol):
 
 @runtime_checkable
 class RelayingHandler(Handler, Protocol):
-    """A handler that passes text on: it takes the text of a message as it came, undecoded, from its third piece on."""
+    """A handler that passes on: it takes the text of a message as it came, undecoded, from its third piece on, and
+    updates that only their reader needs."""
 
     def on_text(self, piece: "RelayedText") -> None:
         """Receive a piece of a message; in place of `on_event`."""
+
+    def on_update(self, update: "RelayedUpdate") -> None:
+        """Receive an update that may pass as it came; in place of `on_event`."""
 
     def on_read_end(self) -> None:
         """Learn that everything was handed up that the last read has brought."""

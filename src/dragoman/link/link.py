@@ -566,6 +566,11 @@ class Link:
             self._handler.on_noise(f"notification before initialize: {method[:80]}")
             return
         try:
+            if self._relaying is not None and method == "session/update":
+                update = self._dialect.relayed_update(message.params)
+                if update is not None:
+                    self._relaying.on_update(update)
+                    return
             decoded = self._dialect.decode_notification(method, message.params)
         except PeerMistake as mistake:
             self._handler.on_noise(f"notification {method[:80]}: {mistake.message}")

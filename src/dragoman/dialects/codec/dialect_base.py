@@ -6,7 +6,7 @@ prompt is. `Route`s are data; where a request is more than names, a route carrie
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -65,6 +65,9 @@ from dragoman.vocabulary.services import (
     WriteTextFile,
 )
 from dragoman.wire import types as wire
+
+if TYPE_CHECKING:
+    from dragoman.dialects.codec.relayed_updates import RelayedUpdate, Speech
 
 # Methods outside the vocabulary, passed on as they are: extensions begin with an underscore; the others have types in
 # the schema, but no part of Dragoman serves them.
@@ -170,6 +173,18 @@ class DialectBase:
 
     def prepare(self) -> None:
         """Do nothing: requests come one by one, and each makes its own decoder at its first use."""
+
+    @property
+    def speech(self) -> "Speech | None":
+        """Return None: unless a dialect says so, every update is encoded for its reader."""
+        return None
+
+    def relayed_update(self, params: Raw) -> "RelayedUpdate | None":
+        """Return None: unless a dialect says so, every update is decoded."""
+        return None
+
+    def note_relayed(self, session_id: str, update: "RelayedUpdate") -> None:
+        """Do nothing: unless a dialect says so, no update depends on those before it."""
 
     def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode the peer's request; `PeerMistake` for a method that we did not offer, or params that make no sense.

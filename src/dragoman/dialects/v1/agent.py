@@ -9,7 +9,8 @@ answer.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -40,6 +41,10 @@ from dragoman.vocabulary.asking import Extension, Note, Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
+
+if TYPE_CHECKING:
+    from dragoman.dialects.codec.relayed_updates import RelayedUpdate, Speech
+    from dragoman.dialects.v1.relayed_calls import RelayedCalls
 
 _decode_mode: Final = wire.decoder(w.SetSessionModeRequest).decode
 _OPENING: Final = (requests.NewSession, requests.ForkSession, requests.ResumeSession)
@@ -129,6 +134,7 @@ class AgentV1(DialectBase):
         self._output_key = output_key(client.capabilities)
         self._air = AirProfile(client.capabilities, agent)
         self._sessions: dict[str, V1SessionMemory] = {}
+        self._relayed: RelayedCalls | None = None  # made with the first update that passes as it came
         self._prompts: dict[str, PendingPrompt] = {}  # at most one for each session: this wire cannot end two turns
         self._queued: dict[str, list[PendingPrompt]] = {}  # those behind it, which the layer above holds back
         # Requests that came as `session/set_mode`: they are answered with nothing, not with all options.
@@ -179,6 +185,7 @@ class AgentV1(DialectBase):
                 # `session/load` replays everything: a call that is not announced again would not be shown. Notices that
                 # still wait are live and no part of the replay, so they are carried over.
                 before = self._sessions.pop(request.session_id, None)
+                self._forget_relayed(request.session_id)
                 self._sent_options.pop(request.session_id, None)
                 if before is not None and before.notices:
                     self._session(request.session_id).notices.extend(before.notices)
@@ -258,6 +265,7 @@ class AgentV1(DialectBase):
                 # Closing cancels the work as `session/cancel` would, and a cancelled prompt must be answered so. That
                 # answer goes out first: nothing of a session follows the answer that closes it.
                 ended = self._end_turn(request.session_id, events.Idle(stop_reason="cancelled"), force=True)
+                self._forget_relayed(request.session_id)
                 self._sessions.pop(request.session_id, None)
                 self._sent_options.pop(request.session_id, None)
                 return [*ended, *super().encode_reply(id, request, reply)]
@@ -442,6 +450,33 @@ class AgentV1(DialectBase):
             case _:
                 return updates.plainly(event, self._client)
 
+    def note_relayed(self, session_id: str, update: "RelayedUpdate") -> None:
+        """Keep what was sent as it came until it is needed here."""
+        if self._relayed is None:
+            from dragoman.dialects.v1.relayed_calls import RelayedCalls  # no agent of its own needs it
+
+            self._relayed = RelayedCalls()
+        if self._relayed.add(session_id, update):
+            self._read_ends(session_id)
+
+    def _read_ends(self, session_id: str) -> None:
+        if self._relayed is not None and session_id in self._relayed:
+            for event in self._relayed.take_ends(session_id):
+                self.encode_event(session_id, event)  # for what it remembers: it was sent
+
+    def _forget_relayed(self, session_id: str) -> None:
+        if self._relayed is not None:
+            self._relayed.take_ends(session_id)
+
+    @cached_property
+    def speech(self) -> "Speech | None":
+        """Return that of version 1 to a client that can do the same; None for a vendor's dialect, and for a client that
+        is told which files a turn has changed: that is read from its calls."""
+        from dragoman.dialects.codec.relayed_updates import speech  # no agent of its own needs it
+
+        is_plain = type(self) is AgentV1 and not self._air.reports
+        return speech("v1", self._client) if is_plain else None
+
     # -- notices -----------------------------------------------------------------------------------------------------
 
     def _waiting_notices(self, session_id: str, session: V1SessionMemory) -> Sequence[wire.WireValue]:
@@ -524,6 +559,7 @@ class AgentV1(DialectBase):
         if not force and not pending.ends_with(event):
             return []
         self._drop_prompt(session_id)
+        self._read_ends(session_id)
         session = self._session(session_id)
         # After a turn of text alone there is nothing to drop.
         if session.calls or session.terminals or len(session.message_ids) > REMEMBERED:
@@ -557,6 +593,9 @@ class AgentV1(DialectBase):
         return [ErrorMessage(id, error)]
 
     def _session(self, session_id: str) -> V1SessionMemory:
+        if self._relayed is not None and session_id in self._relayed:
+            for event in self._relayed.take(session_id):
+                self.encode_event(session_id, event)  # for what it remembers: it was sent
         found = self._sessions.get(session_id)
         if found is None:
             found = V1SessionMemory(self._output_key, self._air.lean, self._air.call_fields)

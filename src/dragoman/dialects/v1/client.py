@@ -6,12 +6,14 @@ option.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.dialects.codec.dialect_base import DialectBase, Route, busy_error, not_offered, null_as_object, with_login
+from dragoman.dialects.codec.relayed_updates import RelayedUpdate, Speech, read_update, speech
 from dragoman.dialects.codec.rewinding import REWIND
 from dragoman.dialects.codec.steering import steering_route
 from dragoman.dialects.codec.text_chunks import text_chunk
@@ -52,6 +54,19 @@ _FIRST_UPDATE: Final = (
     b'[{"type":"diff","path":"/","newText":""},{"type":"content","content":{"type":"text","text":""}}]}}'
 )
 _FIRST_END: Final = Raw(b'{"stopReason":"end_turn"}')
+
+
+# Updates that only their reader needs, and that depend on none before them.
+_RELAYED: Final = frozenset({"tool_call", "tool_call_update", "plan"})
+
+
+def _check_update(params: Raw) -> object:
+    return wire.decoder(w.SessionNotification).decode(params)
+
+
+def _decode_params(params: Raw) -> events.AnyEvent:
+    carrier = wire.decode(params, w.SessionNotification)
+    return decode_outer(carrier, v1.decode_event(carrier.update))
 
 
 class _Session:
@@ -129,6 +144,7 @@ class ClientV1(DialectBase):
         self._runs_rejected_calls = refusals.runs_rejected_calls(agent)
         self._sessions: dict[str, _Session] = {}
         self._made_ids = 0
+        self._client = client.capabilities
 
     # -- requests of ours --------------------------------------------------------------------------------------------
 
@@ -371,6 +387,25 @@ class ClientV1(DialectBase):
             case _:
                 pass
         return event
+
+    @cached_property
+    def speech(self) -> Speech | None:
+        """Return that of version 1 to a client that can do the same; None for a vendor's dialect, which has updates of
+        its own."""
+        return speech("v1", self._client) if type(self) is ClientV1 else None
+
+    def relayed_update(self, params: Raw) -> RelayedUpdate | None:
+        """Return a tool call or a plan of a session that replays nothing now."""
+        return read_update(params, self.speech, self._relays, _check_update, _decode_params)
+
+    def _relays(self, session_id: str, kind: str) -> bool:
+        session = self._sessions.get(session_id)
+        if kind not in _RELAYED or session is None or session.is_loading:
+            return False
+        # As in `_decode_event`.
+        session.chunk_type = None
+        session.has_answered = True
+        return True
 
     def decode_text_update(self, frame: bytes) -> tuple[str, events.AnyEvent] | None:
         """Decode a frame that is a plain text chunk in one step; None for anything else.

@@ -1,6 +1,8 @@
 """Version 2, as the agent: decode a client's requests, encode events. The vocabulary has this version's meaning."""
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,6 +24,9 @@ from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
+
+if TYPE_CHECKING:
+    from dragoman.dialects.codec.relayed_updates import Speech
 
 
 class AgentV2(DialectBase):
@@ -59,6 +64,13 @@ class AgentV2(DialectBase):
             return []  # an unknown event of version 1 whose name means something else here
         carrier = w.UpdateSessionNotification(session_id=session_id, update=update, **encode_outer(event))
         return [NotificationMessage("session/update", wire.encode(carrier))]
+
+    @cached_property
+    def speech(self) -> "Speech | None":
+        """Return that of version 2; see `ClientV2.speech`."""
+        from dragoman.dialects.codec.relayed_updates import speech  # no agent of its own needs it
+
+        return speech("v2")
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Return the frame around the text, in two parts; see `Dialect.text_frame`."""

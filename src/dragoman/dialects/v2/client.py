@@ -1,10 +1,13 @@
 """Version 2, as the client: encode requests, decode events and answers. The vocabulary has this version's meaning."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
 
 import msgspec
 
 from dragoman.dialects.codec.dialect_base import DialectBase, null_as_object, with_login
+from dragoman.dialects.codec.relayed_updates import RelayedUpdate, Speech, read_update, speech
 from dragoman.dialects.codec.rewinding import REWIND
 from dragoman.dialects.codec.steering import steering_route
 from dragoman.dialects.codec.text_chunks import text_chunk
@@ -29,6 +32,30 @@ def _with_message_id(result: msgspec.Raw) -> msgspec.Raw:
     if isinstance(body, dict) and "messageId" not in body:
         return msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))
     return result
+
+
+# Updates that only their reader needs. The rest changes what a relay knows of the session: its state, options,
+# commands, title and costs.
+_RELAYED: Final = frozenset(
+    {
+        *("agent_message", "agent_message_chunk", "agent_thought", "agent_thought_chunk"),
+        *("tool_call_update", "tool_call_content_chunk", "terminal_update", "terminal_output_chunk"),
+        *("plan_update", "plan_removed"),
+    }
+)
+
+
+def _is_relayed(session_id: str, kind: str) -> bool:
+    return kind in _RELAYED
+
+
+def _check_update(params: msgspec.Raw) -> object:
+    return wire.decoder(w.UpdateSessionNotification).decode(params)
+
+
+def _decode_params(params: msgspec.Raw) -> AnyEvent:
+    carrier = wire.decode(params, w.UpdateSessionNotification)
+    return decode_outer(carrier, decode_event(carrier.update))
 
 
 class ClientV2(DialectBase):
@@ -67,6 +94,18 @@ class ClientV2(DialectBase):
         # Older names first: today's reader would drop options with them from their lists, without an error.
         carrier = wire.decode(modern(params), w.UpdateSessionNotification)
         return [SessionEvent(carrier.session_id, decode_outer(carrier, decode_event(carrier.update)))]
+
+    @cached_property
+    def speech(self) -> Speech | None:
+        """Return that of version 2: an update means the same to every client, whatever that can do."""
+        return speech("v2")
+
+    def relayed_update(self, params: msgspec.Raw) -> RelayedUpdate | None:
+        """Return an update that depends on none before it and changes nothing that a relay knows."""
+        # Older names are today's on the long way.
+        if modern(params) is not params:
+            return None
+        return read_update(params, self.speech, _is_relayed, _check_update, _decode_params)
 
     def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
         """Decode as `super()` does; convert an older draft's permission (`toolCall` without `subject`) first."""
