@@ -22,6 +22,7 @@ from playwright.async_api import (
     Error,
     Page,
     Playwright,
+    ViewportSize,
     async_playwright,
 )
 
@@ -33,6 +34,8 @@ WAIT_SECONDS = 30.0
 STILL = re.search(r"const STILL = (\d+);", (CONSOLE / "src" / "conversation" / "Question.tsx").read_text())
 HURRY = """{ const wait = setTimeout;
 window.setTimeout = (work, time, ...more) => wait(work, time === %s ? 20 : time, ...more); }"""
+DESK: ViewportSize = {"width": 1100, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 CONTROL, ALT = 2, 1
 MODIFIERS = {0: "", CONTROL: "Control+", ALT: "Alt+"}
 
@@ -120,10 +123,8 @@ class Tab:
     async def press(self, key: str, modifiers: int = 0) -> None:
         await self.chrome.do(self.page.keyboard.press(MODIFIERS[modifiers] + key))
 
-    async def resize(self, width: int, height: int, *, phone: bool = False) -> None:
-        await self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
-        )
+    async def resize(self, width: int, height: int) -> None:
+        await self.chrome.do(self.page.set_viewport_size({"width": width, "height": height}))
 
     async def picture(self, name: str) -> None:
         """Kept for people to look at."""
@@ -169,17 +170,17 @@ class Tab:
     async def call(self, method: str, **params: Any) -> Any:
         return await self.chrome.do(self._protocol.send(method, params))
 
-    async def open(self, beside: "Tab | None", *, patient: bool) -> None:
-        await self.chrome.do(self._open(beside, patient))
+    async def open(self, beside: "Tab | None", *, patient: bool, phone: bool) -> None:
+        await self.chrome.do(self._open(beside, patient, phone))
 
     async def close(self, *, with_context: bool) -> None:
         await self.chrome.do(self.context.close() if with_context else self.page.close())
 
-    async def _open(self, beside: "Tab | None", patient: bool) -> None:
+    async def _open(self, beside: "Tab | None", patient: bool, phone: bool) -> None:
         assert self.chrome.browser is not None
         if beside is None:
             self.context = await self.chrome.browser.new_context(
-                viewport={"width": 1100, "height": 800}, reduced_motion="reduce"
+                viewport=PHONE if phone else DESK, is_mobile=phone, has_touch=phone, reduced_motion="reduce"
             )
             self.context.set_default_timeout(WAIT_SECONDS * 1000)
         else:
@@ -204,11 +205,13 @@ class Tab:
 
 
 @asynccontextmanager
-async def tab(chrome: Chrome, *, patient: bool = False, beside: Tab | None = None) -> AsyncIterator[Tab]:
+async def tab(
+    chrome: Chrome, *, patient: bool = False, phone: bool = False, beside: Tab | None = None
+) -> AsyncIterator[Tab]:
     """A tab with cookies of its own, or with those of another tab; a patient one waits before a question can be
-    answered. A page that has made the browser complain fails the test."""
+    answered; on a phone there is a finger and no mouse. A page that has made the browser complain fails the test."""
     opened = Tab(chrome)
-    await opened.open(beside, patient=patient)
+    await opened.open(beside, patient=patient, phone=phone)
     try:
         yield opened
         assert opened.complaints == [], opened.complaints

@@ -355,7 +355,7 @@ async def test_what_is_to_be_judged_is_seen_without_scrolling_sideways(page: Tab
 async def test_on_a_telephone_nothing_is_wider_than_the_screen(page: Tab, serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "work" / "a.txt").write_text("two" + " long" * 100 + "\n")
     wide = "https://example.org/" + "x" * 300 + " " + "w" * 300 + "\n\n```\n" + "code " * 100 + "\n```\n"
-    await page.resize(390, 800, phone=True)
+    await page.resize(390, 800)
     await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     fits = "document.documentElement.scrollWidth <= innerWidth && document.body.scrollWidth <= innerWidth"
     async with serve([{"say": wide}, EDIT, {"call": "bash", "input": {"command": "touch " + "y" * 400}}]) as served:
@@ -421,7 +421,7 @@ async def test_the_end_is_followed_after_a_question_until_the_user_scrolls_up(pa
 
 @pytest.mark.slow
 async def test_on_a_narrow_screen_mode_and_model_can_be_read(page: Tab, serve: Serve) -> None:
-    await page.resize(380, 800, phone=True)
+    await page.resize(380, 800)
     counted = [{"say": "hi"}, {"usage": {"input": 123456, "output": 34567}}]
     async with serve(counted, [{"say": "word ", "repeat": 2000, "delay_ms": 20}], window=200000) as served:
         await enter(page, served)
