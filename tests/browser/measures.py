@@ -23,11 +23,13 @@ async def set_theme(page: Tab, theme: str) -> None:
     await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
 
 
-async def wcag_violations(page: Tab) -> list[str]:
-    """What axe-core finds in the page as it is: the rule, how often, the first element, and why."""
+async def wcag_violations(page: Tab, rules: list[str] | None = None) -> list[str]:
+    """What axe-core finds in the page as it is: the rule, how often, the first element, and why. All of WCAG 2.2 AA
+    that it knows, or these rules."""
     if not await page.js("Boolean(window.axe)"):
         await page.js(f"{AXE.read_text()}; null")  # by the protocol: the policy of the page forbids it to pages
-    options = msgspec.json.encode({"runOnly": RULES, "resultTypes": ["violations"]}).decode()
+    only = {"type": "tag", "values": RULES} if rules is None else {"type": "rule", "values": rules}
+    options = msgspec.json.encode({"runOnly": only, "resultTypes": ["violations"]}).decode()
     found = await page.js(f"axe.run({options})")
     return [_sentence(one) for one in found["violations"]]
 

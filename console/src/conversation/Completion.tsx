@@ -59,7 +59,8 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, stor
     event.stopPropagation();
     return true;
   };
-  const attributes = { "aria-expanded": open !== null, "aria-activedescendant": open ? `completion-${open.chosen}` : undefined };
+  // No `aria-expanded`: a text area has none.
+  const attributes = { "aria-activedescendant": open ? `completion-${open.chosen}` : undefined };
   return { open, attributes, look, close, pressed, take };
 }
 

@@ -45,7 +45,7 @@ export function Permission({ params, call, cwd, isAwake, reply, before, hasKeys 
   const no = params.options.find((option) => effectOf(option.kind) === "reject");
   return (
     <>
-      <div class="subject">
+      <div class="subject" tabIndex={0} role="group" aria-label="What it is about">
         {before}
         {params.description && <p class="plain">{visible(params.description)}</p>}
         <Subject params={params} call={call} cwd={cwd} />

@@ -100,7 +100,7 @@ function heading(step: Step): string {
 
 function Subject({ outcome: { files, prompts, notCovered } }: { outcome: Outcome }) {
   return (
-    <div class="subject">
+    <div class="subject" tabIndex={0} role="group" aria-label="What is changed">
       {files.slice(0, FILES).map(({ path, action, trouble, diff }) => {
         const words = trouble ? `left alone: ${trouble}` : DEEDS[action] ?? action;
         const line = <div class="path" key={path}>{visible(words)} {visible(path)}</div>;

@@ -99,7 +99,7 @@ function Card({ item, mayAnswer, next }: CardProps) {
       ) : question.method === "elicitation/create" ? (
         <FormQuestion params={question.params} isAwake={isAwake} reply={reply} />
       ) : (
-        <Permission before={item.said && <blockquote><span class="small muted">The agent said before:</span> {harmless(item.said)}</blockquote>}
+        <Permission before={item.said && <blockquote tabIndex={0}><span class="small muted">The agent said before:</span> {harmless(item.said)}</blockquote>}
           params={question.params} call={item.call} cwd={session.cwd} isAwake={isAwake} reply={reply} />
       )}
     </article>

@@ -64,7 +64,7 @@ test("a completion takes the keys it uses and leaves the others to the field", (
   const used: boolean[] = [];
   function Prompt() {
     const options = useOptions(search("", ["/plan", "/undo"], (name) => [name]), picked, { picksByTab: true });
-    return <textarea {...options.field("Prompt")} onKeyDown={(event) => used.push(options.onKey(event))} />;
+    return <input {...options.field("Prompt")} onKeyDown={(event) => used.push(options.onKey(event))} />;
   }
   render(<Prompt />);
   const field = screen.getByRole("combobox");

@@ -5,8 +5,8 @@
 //   <OptionList options={options} label={string} draw={(found) => element} empty={string} />
 //
 // `useOptions`: `found` is what `search` gave; it keeps the active choice, and `onKey` returns true for keys it has used:
-// arrows, Home and End where `isWholeField`, Enter, Tab where `picksByTab`. A completion below a prompt spreads
-// `options.field()` over its textarea in the same way.
+// arrows, Home and End where `isWholeField`, Enter, Tab where `picksByTab`. The field is an `input`: a `textarea` may not
+// be a combobox.
 
 import { type ComponentChildren, type VNode } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
