@@ -123,8 +123,10 @@ class Tab:
     async def press(self, key: str, modifiers: int = 0) -> None:
         await self.chrome.do(self.page.keyboard.press(MODIFIERS[modifiers] + key))
 
-    async def resize(self, width: int, height: int) -> None:
-        await self.chrome.do(self.page.set_viewport_size({"width": width, "height": height}))
+    async def resize(self, width: int, height: int, *, phone: bool = False) -> None:
+        await self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
+        )
 
     async def picture(self, name: str) -> None:
         """Kept for people to look at."""
