@@ -84,7 +84,7 @@ class AgentPool(Collection[AgentSide]):
         agent; raise `RequestFailed` where there is none."""
         agent_side = None
         try:
-            await self.free_slot(origin.principal)
+            await self.free_slot(origin.agent_principal)
             agent_side = AgentSide(self, origin)
             # Before the handshake: a slot is taken from here on, and the end of the server has to find it.
             self._agent_sides.add(agent_side)

@@ -97,8 +97,8 @@ class AgentSide:
 
     @property
     def principal(self) -> str:
-        """Return the principal of the client it was started for; empty: for no one of them."""
-        return "" if self.origin is None else self.origin.principal
+        """Return the principal whose agent it is: that of the client it was started for; empty: for no one of them."""
+        return "" if self.origin is None else self.origin.agent_principal
 
     @property
     def is_of_other_node(self) -> bool:

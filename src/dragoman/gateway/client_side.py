@@ -111,6 +111,13 @@ class ClientSide:
         return self.connection.token_identity.principal
 
     @property
+    def agent_principal(self) -> str:
+        """Return the principal whose agent works for it, within whose limits: for a share link that of the session's
+        owner."""
+        share = self.connection.token_identity.share
+        return self.principal if share is None else share.owner
+
+    @property
     def identity(self) -> Identity:
         """Return its identity for an agent, with the limits that hold for it."""
         return self._ceilings.identity(self.connection.token_identity)
@@ -131,8 +138,8 @@ class ClientSide:
         return identity_in(word).joined(self.identity) if self.is_node else self.identity
 
     def principal_for(self, word: Word) -> str:
-        """Return the principal of the one who has sent a request."""
-        return identity_in(word).principal or "" if self.is_node else self.principal
+        """Return the principal that a request counts for: of the one who has sent it, or the owner of a share link."""
+        return identity_in(word).principal or "" if self.is_node else self.agent_principal
 
     @property
     def is_connected(self) -> bool:

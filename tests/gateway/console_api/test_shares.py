@@ -2,15 +2,18 @@
 
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from dragoman.gateway import shared_session
+from dragoman.gateway.agent_source import AgentSource, in_process
 from dragoman.gateway.token_types import TokenLimits
-from tests.support.console_api import OURS, ConsoleApi
-from tests.support.gateway import RawHttp, Served, http_client, raw_http
+from dragoman.transports.contract import Transport
+from tests.support.console_api import OURS, ConsoleApi, asking
+from tests.support.gateway import RawHttp, Served, gateway, http_client, raw_http
 from tests.support.messages import Message
 from tests.support.waiting import until
 
@@ -252,3 +255,23 @@ async def cookie_status(served: Served, logged_in: httpx2.Response) -> int:
         headers["X-Dragoman-Page-Key"] = own.json()["pageKey"]
         assert (await client.post(f"{base}/me", headers=headers)).json()["name"] == "default"
     return answer.status_code
+
+
+@pytest.mark.requirement("K66")
+async def test_a_link_is_shown_by_the_agent_of_the_owner_and_starts_none_of_its_own(tmp_path: Path) -> None:
+    opened: list[str] = []
+    inner = in_process(asking(tmp_path / "sessions").serve, lambda error: None)
+
+    def open_agent(principal: str) -> Transport:
+        opened.append(principal)
+        return inner(principal)
+
+    async with gateway(AgentSource(open_agent, (1, 2)), tmp_path) as served:
+        ada = served.token_of("laptop", ("read", "prompt"), "ada")
+        async with raw_http(served, 2, token=ada) as owner:
+            session = await owner.session()
+            link = (await shared(served, session, ada))["token"]
+        async with raw_http(served, 2, token=link) as viewer:
+            assert "result" in await resume(viewer, 2, session)
+            assert served.hub.sessions[session].principal == "ada"
+    assert opened == ["ada", "ada"]
