@@ -1,7 +1,7 @@
 // The agents of the server, the nodes of its cluster, and the limits that hold for everyone.
 
 import { visible } from "../text/visible";
-import { roughly } from "../text/words";
+import { bytes, money, roughly } from "../text/words";
 import { getJson } from "../wire/post";
 import { usePolled } from "./polled";
 import { Table } from "./Table";
@@ -30,19 +30,29 @@ interface Node {
   leaseSeconds: number | null;
 }
 
+interface Principal {
+  name: string;
+  sessions: number;
+  turns: number;
+  spentToday: number;
+  limits: Record<string, number | null>;
+}
+
 interface Overview {
   agents: Agent[];
+  principals: Principal[];
   cluster: { isCluster: boolean; nodes: Node[] };
   limits: Record<string, any>;
 }
 
 async function look(): Promise<Overview> {
-  const [{ agents }, cluster, limits] = await Promise.all([
+  const [{ agents }, { principals }, cluster, limits] = await Promise.all([
     getJson<{ agents: Agent[] }>("/api/agents"),
+    getJson<{ principals: Principal[] }>("/api/principals"),
     getJson<Overview["cluster"]>("/api/nodes"),
     getJson<Record<string, any>>("/api/limits"),
   ]);
-  return { agents, cluster, limits };
+  return { agents, principals, cluster, limits };
 }
 
 export function Server() {
@@ -54,6 +64,12 @@ export function Server() {
       <section aria-labelledby="agents-title">
         <h2 id="agents-title">Agents</h2>
         <Table head={["Agent", "State", "Processes", "Sessions", "Turns", "Questions", "Connections"]} rows={value.agents.map(agentRow)} />
+      </section>
+      <section aria-labelledby="principals-title">
+        <h2 id="principals-title">Principals at work</h2>
+        {value.principals.length ? (
+          <Table head={["Principal", "Sessions", "Turns", "Spent today", "Limits"]} rows={value.principals.map(principalRow)} />
+        ) : <p class="muted">No session is open now.</p>}
       </section>
       <section aria-labelledby="nodes-title">
         <h2 id="nodes-title">Nodes</h2>
@@ -71,6 +87,12 @@ function agentRow(agent: Agent): string[] {
   const name = [agent.name, agent.title, agent.version].filter(Boolean).map(visible).join(" · ");
   const processes = agent.mostProcesses ? `${agent.processes} of ${agent.mostProcesses}` : String(agent.processes);
   return [name || "not started yet", state, processes, ...[agent.sessions, agent.turns, agent.questions, agent.connections].map(String)];
+}
+
+function principalRow({ name, sessions, turns, spentToday, limits }: Principal): string[] {
+  const set = Object.entries(limits).filter(([, most]) => most);
+  const words = set.map(([limit, most]) => (limit === "spend" ? `$${most} a day` : limit === "memory" ? bytes(most!) : `${most} ${limit}`));
+  return [visible(name), String(sessions), String(turns), money({ amount: spentToday, currency: "USD" }), words.join(", ") || "none"];
 }
 
 function nodeRow(node: Node): string[] {

@@ -12,10 +12,10 @@ Memory, and processes with their threads, are limited where they are used: `prin
 """
 
 from collections import Counter, defaultdict
-from typing import Final
+from typing import Final, NamedTuple
 
 from dragoman.gateway.day_spend import DaySpend
-from dragoman.gateway.principal_limits import LimitTable, limit_reached
+from dragoman.gateway.principal_limits import LimitTable, PrincipalLimits, limit_reached
 from dragoman.vocabulary.events import Cost
 
 
@@ -108,6 +108,28 @@ class PrincipalUsage:
         if cost.currency != "USD" or not self.spend.add(principal, session_id, cost.amount):
             return False
         return limits.spend is not None and self.spend.today(principal) >= limits.spend
+
+    # -- for the operator --------------------------------------------------------------------------------------------
+
+    def in_use(self) -> list["PrincipalUse"]:
+        """Return what each principal uses now, those with limits of their own too, by name."""
+        names = {*self._sessions, *self._turns, *self._table.named}
+        return [
+            PrincipalUse(
+                name, self._sessions[name], len(self._turns.get(name, ())), self.spend.today(name), self._table.of(name)
+            )
+            for name in sorted(names)
+        ]
+
+
+class PrincipalUse(NamedTuple):
+    """What a principal uses now, within which limits; `spent` is in dollars, today."""
+
+    principal: str
+    sessions: int
+    turns: int
+    spent: float
+    limits: PrincipalLimits
 
 
 class Reservation:

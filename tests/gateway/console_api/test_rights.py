@@ -25,6 +25,7 @@ GETS: Final = {
     "webhooks": WORKERS,
     "agents": OPERATORS,
     "nodes": OPERATORS,
+    "principals": OPERATORS,
     "limits": OPERATORS,
     "tokens": OWNERS,
     "decisions": OWNERS,

@@ -32,3 +32,12 @@ async def test_decisions_are_those_of_the_session_that_is_named(served: Served) 
         {"session": "sess_1", "decision": "allow"}
     ]
     assert (await api.answer("decisions"))["decisions"] == [{"session": "all", "decision": "allow"}]
+
+
+async def test_what_each_principal_uses_is_shown(served: Served) -> None:
+    api = ConsoleApi(served)
+    assert await api.answer("principals") == {"principals": []}
+    async with raw_http(served, 2, token=served.token_of("laptop", ("read", "prompt"), "ada")) as client:
+        await client.session()
+        (ada,) = (await api.answer("principals"))["principals"]
+        assert (ada["name"], ada["sessions"], ada["turns"], ada["spentToday"]) == ("ada", 1, 0, 0)

@@ -6,7 +6,7 @@
 | GET `folders?path=` | worker | folders that a session may be opened in |
 | GET, POST `shares`, POST `shares/revoke` | worker | share links of the principal's sessions |
 | GET, POST `webhooks`, POST `webhooks/remove`, `webhooks/try` | worker | webhooks of the principal |
-| GET `agents`, `nodes`, `limits` | operator | how the server does |
+| GET `agents`, `nodes`, `principals`, `limits` | operator | how the server does |
 | GET, POST `tokens`, POST `tokens/revoke` | owner | tokens of every principal |
 | GET `decisions?session=` | owner | who allowed what, of every principal |
 
@@ -22,7 +22,7 @@ from dragoman.gateway.console_api.activity import activity_of
 from dragoman.gateway.console_api.folders import FolderList
 from dragoman.gateway.console_api.hooks import NewWebhook, WebhookId, Webhooks
 from dragoman.gateway.console_api.requests import doing, looking, operator, owner, reader, worker
-from dragoman.gateway.console_api.server_view import agents_of, limits_of, nodes_of
+from dragoman.gateway.console_api.server_view import agents_of, limits_of, nodes_of, principals_of
 from dragoman.gateway.console_api.shares import NewShare, OldShare, ShareLinks
 from dragoman.gateway.console_api.tokens import CheckLimits, NewToken, OldToken, Tokens
 from dragoman.gateway.http_replies import Bodies, Handle, RouteEndpoint, Stop
@@ -83,6 +83,7 @@ class Console:
             "folders": looking(worker, self._list_folders),
             "agents": looking(operator, self._agents),
             "nodes": looking(operator, self._nodes),
+            "principals": looking(operator, self._principals),
             "limits": looking(operator, self._limits),
         }
         posts: dict[str, Handle] = {}
@@ -134,6 +135,9 @@ class Console:
 
     async def _nodes(self, scope: "Scope", identity: TokenIdentity) -> object:
         return await nodes_of(self._state.nodes)
+
+    async def _principals(self, scope: "Scope", identity: TokenIdentity) -> object:
+        return {"principals": principals_of(next(iter(self._hubs.values())).sessions.usage)}
 
     async def _limits(self, scope: "Scope", identity: TokenIdentity) -> object:
         return limits_of(self._server_limits)

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from dragoman.gateway import connections, shared_session
 from dragoman.gateway.guard import BURST, MESSAGE_RATE, RATE
 from dragoman.gateway.hub import Hub
+from dragoman.gateway.logbook import principal_name
 from dragoman.gateway.open_questions import ALONE_SECONDS
+from dragoman.gateway.principal_usage import PrincipalUsage
 from dragoman.gateway.shared_state import NodeState, SharedNodes
 from dragoman.gateway.token_types import TokenLimits
 from dragoman.version import VERSION
@@ -20,6 +22,20 @@ async def nodes_of(nodes: SharedNodes | None) -> dict[str, object]:
     """Return the nodes of a cluster; none where this server is alone. Raise `StoreFailed`."""
     found: Sequence[NodeState] = [] if nodes is None else await nodes.nodes()
     return {"isCluster": nodes is not None, "nodes": [_node(one) for one in found]}
+
+
+def principals_of(usage: PrincipalUsage) -> list[dict[str, object]]:
+    """Return what each principal uses now, and its limits (0, of dollars null: there is none)."""
+    return [
+        {
+            "name": principal_name(use.principal),
+            "sessions": use.sessions,
+            "turns": use.turns,
+            "spentToday": round(use.spent, 4),
+            "limits": use.limits,
+        }
+        for use in usage.in_use()
+    ]
 
 
 def limits_of(server: TokenLimits) -> dict[str, object]:
