@@ -15,7 +15,7 @@ from tests.support.gateway import Served, gateway
 
 from .chrome import Tab
 
-PATH = "/console/"
+PATH = "/"
 
 
 def origin(served: Served) -> str:
