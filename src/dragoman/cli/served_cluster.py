@@ -118,8 +118,9 @@ class ServedCluster:
             self._background = OrderedWork()
             self.member = ClusterMember(self.store, self.name, on_drain=self._on_drained)
 
-    def places(self, path: str, report: "Callable[[Exception], None]") -> "SessionPlaces | None":
-        """Return where the sessions of the agent at `path` are; None if this server is no node."""
+    def places(self, path: str, agent: str, report: "Callable[[Exception], None]") -> "SessionPlaces | None":
+        """Return where the sessions of the agent at `path` are, by its name (empty: our own); None if this server is no
+        node."""
         if self.member is None or self.secret is None:
             return None
         from dragoman.cluster.history_agent import history_agent
@@ -127,7 +128,7 @@ class ServedCluster:
         from dragoman.gateway.agent_source import AgentSource, in_process
 
         history = AgentSource(in_process(history_agent(self.store).serve, report))
-        return ClusterPlaces(self.member, self.secret, history, path=path, ca_file=self._ca_file)
+        return ClusterPlaces(self.member, self.secret, history, agent=agent, path=path, ca_file=self._ca_file)
 
     @property
     def tokens(self) -> "PostgresTokens | None":

@@ -123,18 +123,19 @@ class PreparedGateway(NamedTuple):
         from dragoman.gateway.shared_state import SharedAgentState
 
         state = None if self.cluster is None else self.cluster.agent_state(one.recorded_as)
+        report = error_reporter(self.log)
         return Hub(
             one.agents,
             state=state
             or SharedAgentState(SessionDirectory(own_file("gateway", "owners.jsonl"), agent=one.recorded_as)),
             folder_of=one.folder_of,
-            report=error_reporter(self.log),
+            report=report,
             log=self.log,
             ceilings=Ceilings(self.limits, one.modes),
             on_permission=_recorder(one.recorded_as, self.arguments),
             recordings=recordings_of(one.recorded_as, self._report_recording),
             beside=beside,
-            places=None if self.cluster is None else self.cluster.places(one.path, error_reporter(self.log)),
+            places=None if self.cluster is None else self.cluster.places(one.path, one.recorded_as, report),
             usage=self.usage,
         )
 

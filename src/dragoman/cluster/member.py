@@ -10,7 +10,8 @@ Nothing depends on it but which way a request goes: who may write is decided in 
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from dragoman.cluster.bus import POLL_SECONDS, Bus, PostgresBus
@@ -18,7 +19,7 @@ from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.gateway.places import HERE, NodePlace
 from dragoman.store.contract import StoreFailed
 from dragoman.store.postgres.node_lease import LeaseState, NodeRuns
-from dragoman.store.postgres.nodes import NodeRow, find_place, list_nodes, list_standbys
+from dragoman.store.postgres.nodes import NodeRow, find_maker, find_place, list_nodes, list_standbys
 from dragoman.store.postgres.store import PostgresStore
 
 _log = logging.getLogger(__name__)
@@ -105,13 +106,20 @@ class ClusterMember:
             for callback in self._callbacks:
                 callback()
 
+    async def find_made(self, agent: str, session_id: str) -> NodePlace:
+        """Return where a session of another agent than ours was made, which is where it stays; `HERE` for one that is
+        not known. Raise `RequestFailed` while the database is away."""
+        with _database_away():
+            maker = await find_maker(self.store.database, agent, session_id)
+        if maker is None or maker.name == self.name:
+            return HERE
+        return NodePlace(maker.name, maker.incarnation, is_away=not maker.is_alive)
+
     async def find(self, session_id: str) -> NodePlace:
         """Return where a stored session is; `HERE` for one that is not stored. Raise `RequestFailed` while the database
         is away."""
-        try:
+        with _database_away():
             place = await find_place(self.store.database, session_id)
-        except StoreFailed:
-            raise RequestFailed(INTERNAL_ERROR, "The database is away; try again", {"retry": True}) from None
         if place is None:
             return HERE
         owner, home = place.owner, place.home
@@ -160,6 +168,15 @@ class ClusterMember:
 
     def _others(self) -> list[str]:
         return [row.name for row in self.nodes.values() if row.is_alive and row.name != self.name]
+
+
+@contextmanager
+def _database_away() -> Iterator[None]:
+    """Tell a client that asks where a session is that the database is away."""
+    try:
+        yield
+    except StoreFailed:
+        raise RequestFailed(INTERNAL_ERROR, "The database is away; try again", {"retry": True}) from None
 
 
 def _state(row: NodeRow) -> tuple[str, str, int, bool, bool]:

@@ -16,8 +16,9 @@ _VERSIONS: Final = (2,)
 
 
 class ClusterPlaces:
-    """The places of an agent's sessions. `path` is its name in addresses (empty: it is the only one), `history` the
-    agent for sessions whose node is away, `ca_file` has the authorities that the nodes' certificates are checked by."""
+    """The places of an agent's sessions. `agent` is its name (empty: our own, whose sessions are in the database),
+    `path` that in addresses (empty: it is the only one), `history` the agent for sessions whose node is away, `ca_file`
+    has the authorities that the nodes' certificates are checked by."""
 
     def __init__(
         self,
@@ -25,12 +26,14 @@ class ClusterPlaces:
         secret: NodeSecret,
         history: AgentSource,
         *,
+        agent: str = "",
         path: str = "",
         ca_file: str = "",
     ) -> None:
         self._member = member
         self._token: Final = secret.token_of(member.name)
         self._history: Final = history
+        self._agent: Final = agent
         self._path: Final = path
         self._ca_file: Final = ca_file
 
@@ -38,8 +41,14 @@ class ClusterPlaces:
         return f"<ClusterPlaces {self._path!r} of {self._member!r}>"
 
     async def find(self, session_id: str) -> NodePlace:
-        """Return where a session is now; see `SessionPlaces`."""
-        return await self._member.find(session_id)
+        """Return where a session is now; see `SessionPlaces`. Raise `RequestFailed` for one of another agent whose node
+        is away: its history is that agent's own, at that node."""
+        if not self._agent:
+            return await self._member.find(session_id)
+        place = await self._member.find_made(self._agent, session_id)
+        if place.is_away:
+            raise node_away(place.node)
+        return place
 
     def source(self, node: str) -> AgentSource:
         """Return the same agent at another node. Raise `RequestFailed` for a node without an address."""

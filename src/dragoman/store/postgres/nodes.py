@@ -26,6 +26,12 @@ _PLACE: Final = """
     LEFT JOIN dragoman.node AS home ON home.id = session.home AND session.home <> ''
     WHERE session.id = $1
 """
+# A session of another agent than ours is where it was made: what there is of it is known to that agent alone.
+_MAKER: Final = """
+    SELECT claim.node AS name, coalesce(node.url, '') AS url, coalesce(node.incarnation, 0) AS incarnation,
+    coalesce(node.expires >= clock_timestamp(), false) AS is_alive
+    FROM dragoman.claim LEFT JOIN dragoman.node ON node.id = claim.node WHERE agent = $1 AND session = $2
+"""
 _STANDBYS: Final = """
     SELECT coalesce(application_name, '') AS name, coalesce(sync_state, 'unknown') AS sync,
     extract(epoch FROM replay_lag)::float8 AS lag FROM pg_stat_replication ORDER BY 1
@@ -81,6 +87,14 @@ async def find_place(database: "Database", session_id: str) -> SessionNodes | No
         # A node that was forgotten has no row: its name is all that is known of it.
         home = NodeAddress(row["home"], row["home_url"] or "", row["home_incarnation"] or 0, row["home_alive"])
     return SessionNodes(owner, home)
+
+
+async def find_maker(database: "Database", agent: str, session_id: str) -> NodeAddress | None:
+    """Return the node at which a session of another agent was made; None: it is not known. Wait for the database; raise
+    `StoreFailed`."""
+    async with database.transaction(read_only=True) as connection:
+        row = await connection.fetchrow(_MAKER, agent, session_id)
+    return None if row is None else NodeAddress(*row)
 
 
 async def set_draining(connection: "AnyConnection", node: str, *, draining: bool) -> bool:
