@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import coder, database, gateway, limits, load, report, search, store
+from bench import cluster, coder, database, gateway, limits, load, report, search, store
 from bench import run as one_run
 from bench.benchmarks import BENCHMARKS, Benchmark, start
 from bench.harness import Guardian, PeerFailed
@@ -23,6 +23,7 @@ from bench.roster import PEERS, Peer
 OWN: Final[Mapping[str, Callable[[list[str]], int]]] = {
     "store": store.main,
     "database": database.main,
+    "cluster": cluster.main,
     "load": load.main,
     "coder": coder.main,
     "search": search.main,

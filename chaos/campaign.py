@@ -95,7 +95,7 @@ class Campaign:
     async def running(self) -> AsyncIterator[None]:
         """Start the machines and the load, for the block."""
         try:
-            nodes = Nodes(self.machines.hosts, await self.machines.start())
+            nodes = Nodes(self.machines.addresses, await self.machines.start())
             for number in range(self._sessions):
                 prompter = Prompter(number, nodes, self.machines.work, **self._turn)
                 self.prompters.append(prompter)
@@ -163,7 +163,7 @@ class Campaign:
                     end - begin - sum(_overlap(begin, end, *gone) for gone in away)
                     > self.machines.lease + SERVE_SECONDS
                 ):
-                    found.append(f"not served for {end - begin:.1f} s:")
+                    found.append(f"{one.name} was not served for {end - begin:.1f} s:")
                     found += [f"    +{at - begin:.1f} s {what}" for at, what in one.troubles if begin <= at <= end]
         return found
 
@@ -207,6 +207,8 @@ async def run(
         await campaign.end()
         history = await campaign.history()
         found = [*([stuck] if stuck else []), *violations(history)]
+        if found:
+            (folder / "history.json").write_bytes(msgspec.json.encode(history))
         return Outcome(
             *(counts, found, campaign.outages(nemesis.away), lease, time.monotonic() - began),
             *(len(history.ended), len(history.acts)),

@@ -46,13 +46,13 @@ class Client:
         self._numbers: Final = itertools.count()
 
     @classmethod
-    async def open(cls, host: str, token: str, on_update: Callable[[dict[str, Any]], None]) -> "Client":
-        """Connect to a node. Raise `Silent` where that is not possible."""
+    async def open(cls, address: str, token: str, on_update: Callable[[dict[str, Any]], None]) -> "Client":
+        """Connect to the node at a host and port. Raise `Silent` where that is not possible."""
         headers = {"Authorization": f"Bearer {token}"}
         try:
             async with asyncio.timeout(_OPEN_SECONDS):
                 socket = await connect(
-                    f"ws://{host}:8790/acp",
+                    f"ws://{address}/acp",
                     additional_headers=headers,
                     compression=None,
                     proxy=None,
@@ -139,13 +139,13 @@ class View:
 class Nodes:
     """Where the nodes are, and the token that counts at each; the next one to try is another every time."""
 
-    def __init__(self, hosts: Sequence[str], token: str) -> None:
+    def __init__(self, addresses: Sequence[str], token: str) -> None:
         self.token: Final = token
-        self._hosts: Final = list(hosts)
+        self._addresses: Final = list(addresses)
 
-    def host(self, number: int) -> str:
-        """Return the address of a node, by any number."""
-        return self._hosts[number % len(self._hosts)]
+    def address(self, number: int) -> str:
+        """Return the host and port of a node, by any number."""
+        return self._addresses[number % len(self._addresses)]
 
 
 class Prompter:
@@ -240,7 +240,7 @@ class Prompter:
     async def _opened(self) -> Client:
         if self._client is not None:
             return self._client
-        client = await Client.open(self._nodes.host(self._at), self._nodes.token, self._on_update)
+        client = await Client.open(self._nodes.address(self._at), self._nodes.token, self._on_update)
         try:
             if not self.session_id:
                 self._name_session()
@@ -276,7 +276,7 @@ class Prompter:
             self._trouble_since = None
 
     def _note_trouble(self, what: str) -> None:
-        self.troubles.append((time.monotonic(), f"{self.name} at {self._nodes.host(self._at)}: {what}"))
+        self.troubles.append((time.monotonic(), f"{self.name} at {self._nodes.address(self._at)}: {what}"))
         if self._trouble_since is None:
             self._trouble_since = self.served_at or time.monotonic()
 
@@ -310,7 +310,7 @@ class Watcher:
             await asyncio.sleep(_PAUSE)
             return
         self.views.setdefault(name, []).append(view)
-        client = await Client.open(self._nodes.host(self._at), self._nodes.token, view.note)
+        client = await Client.open(self._nodes.address(self._at), self._nodes.token, view.note)
         try:
             params = {"cwd": str(self._folder / name), "mcpServers": [], "sessionId": session_id}
             await client.ask("session/load", params)

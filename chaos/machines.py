@@ -104,9 +104,9 @@ class Machines:
         return f"<Machines nodes={list(self.nodes.values())} {self.pair!r}>"
 
     @property
-    def hosts(self) -> list[str]:
-        """The addresses of the nodes."""
-        return [machine.address for machine in self._machines[:3]]
+    def addresses(self) -> list[str]:
+        """The hosts and ports of the nodes."""
+        return [f"{machine.address}:{_PORT}" for machine in self._machines[:3]]
 
     async def start(self) -> str:
         """Start everything; return the token that counts at every node."""

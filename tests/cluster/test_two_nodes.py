@@ -11,6 +11,8 @@ from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from tests.support.cluster import asked, cluster, says
 from tests.support.gateway_process import SLOW, words
+from tests.support.postgres import shared_server
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -135,3 +137,21 @@ async def test_a_session_at_home_on_a_dead_node_can_be_read_and_forked_and_takes
             assert (refused.value.code, refused.value.data) == (NODE_AWAY, {"reason": "node_away", "node": "a"})
             copy = await there.fork()
             assert (await copy.ask("who?")).text == "from b"
+
+
+@pytest.mark.requirement("CL13")
+async def test_a_node_that_was_fenced_goes_on_with_a_session_of_a_client_that_has_stayed(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as nodes:
+        await nodes.node("a", says("from a"))
+        async with nodes.client("a") as client:
+            session = await client.new_session(tmp_path)
+            assert (await session.ask("who?")).text == "from a"
+            # As another node does that takes it for dead; it learns it with its next look, and joins again.
+            take = "UPDATE dragoman.node SET incarnation = incarnation + 1, expires = '-infinity' WHERE id = 'a'"
+            shared_server().execute(take, "shared")
+            await until(lambda: incarnation("a") == 3, "the node has joined again")
+            assert await asked(session, "and now?") == "from a"
+
+
+def incarnation(node: str) -> int:
+    return int(shared_server().execute(f"SELECT incarnation FROM dragoman.node WHERE id = '{node}'", "shared"))

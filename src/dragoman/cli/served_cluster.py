@@ -85,13 +85,15 @@ class ServedCluster:
             on_lease=self._on_lease,
             on_renewal=self._watchdog.renew,
             on_takeover=self._on_takeover,
+            on_loss=self._on_loss,
         )
         self.member: ClusterMember | None = None
         self._tokens: PostgresTokens | None = None
         self._positions: PostgresPositions | None = None
         self._background: OrderedWork | None = None
-        # Called when an operator drains this node.
+        # Called when an operator drains this node, and with each session that was taken from it.
         self.on_drain: Callable[[], None] = lambda: None
+        self.on_loss: Callable[[str], None] = lambda session_id: None
 
     def __repr__(self) -> str:
         return f"<ServedCluster {self.name!r} {self.store!r}>"
@@ -206,6 +208,9 @@ class ServedCluster:
         # LATE is the watchdog's own: it also freezes for a server that hangs.
         if state is LeaseState.LOST:
             self._watchdog.say_lost()
+
+    def _on_loss(self, session_id: str) -> None:
+        self.on_loss(session_id)
 
     def _on_drained(self) -> None:
         self.on_drain()

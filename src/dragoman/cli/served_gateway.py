@@ -68,6 +68,8 @@ class PreparedGateway(NamedTuple):
         hubs: dict[str, Hub] = {}
         for one in self.served:
             hubs[one.path] = self._hub(one, next(iter(hubs.values()), None))
+            if self.cluster is not None and not one.recorded_as:
+                self.cluster.on_loss = hubs[one.path].lose_session
         given = self.arguments
         return GatewayServer(
             hubs,

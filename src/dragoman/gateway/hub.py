@@ -21,6 +21,7 @@ from dragoman.gateway.ceilings import Ceilings
 from dragoman.gateway.connections import KEPT_SECONDS, Connections, IsValid
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.monitor import BackgroundTasks, Monitor
+from dragoman.gateway.node_links import lose_session
 from dragoman.gateway.open_questions import OnPermission, PermissionRecorder
 from dragoman.gateway.places import SessionPlaces
 from dragoman.gateway.principal_usage import PrincipalUsage
@@ -111,6 +112,18 @@ class Hub:
             await asyncio.sleep(min(_SWEEP_SECONDS, self.connections.kept_seconds, idle_seconds))
             await self.agents.stop_idle(loop.time())
             await self.connections.close_expired(loop.time(), is_valid, is_logged_in)
+
+    def lose_session(self, session_id: str) -> None:
+        """End a session of the agent here, because another node may have it: its log takes nothing more. Its clients
+        open it again with their next request."""
+        shared = self.sessions.get(session_id)
+        if shared is None or shared.agent_side.is_of_other_node:
+            return
+        side, agent_id = shared.agent_side, shared.agent_id
+        with self.monitor.reporting():
+            lose_session(shared)
+        # Else the agent would go on with the log that has ended when the session comes back to it.
+        self._background.start(side.close_refused(agent_id))
 
     async def close(self, grace: float) -> None:
         """Let turns end within `grace` seconds, and their last events arrive; then cancel and close everything. What is

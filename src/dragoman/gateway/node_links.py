@@ -8,6 +8,7 @@ this node, and that node has one subscriber more, whatever the number of clients
     the stream breaks           the transport reconnects, and goes on behind the last message
     messages of it are lost,    every session on it ends here, and its clients are told of the gap; the next request of
     or the node is gone         such a client looks its place up again, and opens it there, from the log
+    this node was fenced        so do its own sessions (`Hub.lose_session`)
 
 A stream is never read slower for one slow client: the others would wait for it. That client has its own buffer, and
 when that is full it has to come back and read the log.
@@ -147,18 +148,21 @@ class NodeAgentSide(AgentSide):
         """End every session here; their clients are told of a gap, and open them again with their next request."""
         for shared in list(self.sessions.values()):
             with suppress(DragomanError):
-                self._lose_session(shared)
+                lose_session(shared)
 
-    def _lose_session(self, shared: "SharedSession") -> None:
-        # How much is missing is not known here: the log has it, and a client that loads the session reads that.
-        note = ExtensionNote(_MISSED, {"sessionId": shared.id, "missed": 0})
-        for subscriber in list(shared.subscribers):
-            if shared.is_running:
-                self._monitor.counts["gaps_told"] += 1
-                subscriber.send_notification(note)
-            subscriber.remember_lost(shared)
-        shared.end(_LOST)
-        self.remove_session(shared)
+
+def lose_session(shared: "SharedSession") -> None:
+    """End a session that is not worked on by its agent here any more. Its clients are told of a gap, and open it again
+    with their next request, wherever it is then."""
+    # How much is missing is not known here: the log has it, and a client that loads the session reads that.
+    note = ExtensionNote(_MISSED, {"sessionId": shared.id, "missed": 0})
+    for subscriber in list(shared.subscribers):
+        if shared.is_running:
+            shared.agent_side.pool.monitor.counts["gaps_told"] += 1
+            subscriber.send_notification(note)
+        subscriber.remember_lost(shared)
+    shared.end(_LOST)
+    shared.agent_side.remove_session(shared)
 
 
 class _NodeEvents(AgentEvents):

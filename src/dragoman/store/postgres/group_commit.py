@@ -32,6 +32,7 @@ _GROUP_BYTES: Final = 4 * MIB
 # Pauses between tries while the database is away.
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
+_OVER: Final = "the session is not open here any more"
 # The fence of a session says who owns it. Its owner is not compared as well: where the database does not know yet how
 # many sessions a node owns it would look at all of these, for each part of a group.
 _APPEND: Final = """
@@ -142,7 +143,10 @@ class GroupCommit:
         # A part without rows is a flush: what it waits for was written before, as groups are written one by one.
         outcomes = await self._commit([part for part in parts if part.rows])
         for part in parts:
-            part.log.on_written(part, outcomes.get(part.log.meta.id))
+            outcome = outcomes.get(part.log.meta.id)
+            part.log.on_written(part, outcome)
+            if isinstance(outcome, _NotOurs):
+                part.log.lose()
             if part.log.has_waiting:
                 self.put(part.log)
 
@@ -206,7 +210,7 @@ class GroupCommit:
         self._figures.fenced += len(lost)
         if lost and not written and not await self._is_ours():
             self._lease.lose()
-        return {session_id: _over() for session_id in lost}
+        return {session_id: _NotOurs(_OVER) for session_id in lost}
 
     async def _outcome(self, parts: Sequence[LogPart]) -> Sequence[LogPart]:
         """Return the parts that were not written: asked under the lock of a statement that may still be running."""
@@ -222,8 +226,12 @@ class GroupCommit:
         return bool(await connection.fetchval(query, self._lease.name, self._lease.incarnation))
 
 
+class _NotOurs(StoreFailed):
+    """The fence has refused an append."""
+
+
 def _over() -> StoreFailed:
-    return StoreFailed("the session is not open here any more")
+    return StoreFailed(_OVER)
 
 
 def _failed(error: Exception) -> StoreFailed:

@@ -163,6 +163,10 @@ class PostgresLog:
             self._wake()
         self._conclude(failure)
 
+    def lose(self) -> None:
+        """End because the database has another owner of the session, or another end of its log."""
+        self._store.lose_log(self)
+
     def fail(self, failure: StoreFailed) -> None:
         """Note that nothing of what waits is written."""
         self._conclude(failure)

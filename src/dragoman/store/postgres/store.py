@@ -83,6 +83,7 @@ class PostgresStore:
         on_lease: Callable[[LeaseState], None] = lambda state: None,
         on_renewal: Callable[[float, float], None] = lambda late_at, lost_at: None,
         on_takeover: Callable[[str], None] = lambda node: None,
+        on_loss: Callable[[str], None] = lambda session_id: None,
     ) -> None:
         """Keep sessions in the database at `url`; its tables are made when it is first used.
 
@@ -90,7 +91,8 @@ class PostgresStore:
         alone. `home` says who has the folders of new sessions that say nothing else: every node, or this one. `clock`
         returns the seconds since 1970. `on_delete` is called with the id of each session that was deleted here,
         `on_lease` with each state of the lease, `on_renewal` as `NodeLease` does, `on_takeover` with the name of an
-        expired node from which sessions were taken. Raise `UsageError` if `url` is no such address.
+        expired node from which sessions were taken, `on_loss` with the id of each open session that was taken from this
+        one. Raise `UsageError` if `url` is no such address.
         """
         self._database = Database(url)
         self._place = (os.getpid(), url)
@@ -103,6 +105,7 @@ class PostgresStore:
         self._on_lease = on_lease
         self._on_renewal = on_renewal
         self._on_takeover = on_takeover
+        self._on_loss = on_loss
         self._lease: NodeLease | None = None
         self._writer: GroupCommit | None = None
         # One at a time: two sessions that begin together share the lease that the first of them acquires.
@@ -301,6 +304,13 @@ class PostgresStore:
 
     # -- for logs ------------------------------------------------------------------------------------------------------
 
+    def lose_log(self, log: PostgresLog) -> None:
+        """End a log because the session is not this node's any more, or may not be."""
+        if self._logs.get(log.meta.id) is log:
+            log.end()
+            # Not called at once: what was appended has failed first.
+            asyncio.get_running_loop().call_soon(self._on_loss, log.meta.id)
+
     def remove_log(self, log: PostgresLog) -> None:
         """Forget a log that has ended."""
         if self._logs.get(log.meta.id) is log:
@@ -478,7 +488,7 @@ class PostgresStore:
             if self._writer is not None:
                 self._writer.stop_trying()
             for log in list(self._logs.values()):
-                log.end()
+                self.lose_log(log)
         self._on_lease(state)
 
     def _raise_if_held(self, session_id: str, seen: SessionRow) -> None:
