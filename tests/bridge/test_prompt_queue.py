@@ -49,6 +49,7 @@ def steer(id: int, words: str = "also that", **fields: Any) -> Message:
     return request(id, "_session/steering", sessionId="s", prompt=[text(words)], **fields)
 
 
+@pytest.mark.requirement("L7")
 async def test_the_second_prompt_of_a_version_1_editor_waits_for_the_end_of_the_first_turn() -> None:
     async with queueing(1) as (editor, agent, _):
         editor.say(prompt(3, "one"), prompt(4, "two"))
@@ -77,6 +78,7 @@ async def test_the_second_prompt_of_a_version_2_editor_is_accepted_when_its_turn
 
 
 @to_old_agents
+@pytest.mark.requirement("L7")
 async def test_a_cancel_takes_the_prompts_that_wait_with_it(front: int) -> None:
     async with queueing(front) as (editor, agent, _):
         editor.say(prompt(3, "one"))
@@ -97,6 +99,7 @@ async def test_a_cancel_takes_the_prompts_that_wait_with_it(front: int) -> None:
         assert await agent.hear() == prompt(4, "three")
 
 
+@pytest.mark.requirement("L7")
 async def test_a_prompt_whose_request_is_withdrawn_is_never_sent() -> None:
     async with queueing(1) as (editor, agent, _):
         editor.say(prompt(3, "one"))
@@ -124,6 +127,7 @@ async def test_more_prompts_than_may_wait_are_refused_and_the_others_are_not_los
 
 
 @to_old_agents
+@pytest.mark.requirement("L7")
 async def test_an_agent_that_dies_fails_the_prompts_that_wait(front: int) -> None:
     async with queueing(front) as (editor, agent, _):
         editor.say(prompt(3, "one"), prompt(4, "two"))

@@ -8,6 +8,8 @@ from typing import Any, Self
 
 import pytest
 
+from dragoman.cli.bridge import _chosen_agent
+from dragoman.cli.main import command_line
 from dragoman.client.connect import connect
 from tests.support.command import call
 from tests.support.editor import HELLO, Editor, Message, closing_by_force
@@ -72,6 +74,7 @@ def test_a_version_1_agent_serves_an_editor_of_either_version(tmp_path: Path, ve
 
 
 @both
+@pytest.mark.requirement("L8")
 def test_sessions_of_an_agent_that_forgets_are_listed_and_opened_with_what_was_said(
     tmp_path: Path, version: int
 ) -> None:
@@ -119,6 +122,7 @@ def test_with_no_record_nothing_is_stored_and_nothing_is_promised(tmp_path: Path
         assert "list" not in hello["agentCapabilities"].get("sessionCapabilities", {})
 
 
+@pytest.mark.requirement("L9")
 def test_what_a_rule_allows_is_not_asked_and_the_rest_is(tmp_path: Path) -> None:
     def asked(*options: str) -> list[str]:
         with bridged(tmp_path, *options, "--", *rough("label")).open() as editor:
@@ -137,6 +141,7 @@ def test_what_a_rule_allows_is_not_asked_and_the_rest_is(tmp_path: Path) -> None
     assert asked() == ["Reading README"]
 
 
+@pytest.mark.requirement("L9")
 def test_what_a_rule_rejects_is_asked_of_no_editor(tmp_path: Path) -> None:
     command = rough("label")
     entry = {"command": command[0], "args": command[1:], "permissions": {"reject": [{"command": "rm *"}]}}
@@ -197,6 +202,7 @@ def test_an_agent_that_dies_ends_the_bridge_with_what_it_said(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.requirement("L10")
 def test_whatever_ends_the_bridge_ends_the_agent_and_what_it_has_started(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -225,6 +231,21 @@ def test_what_cannot_be_meant_is_said_and_ends_with_2(given: tuple[str, ...], se
     ended = call("bridge", *given)
     assert ended.code == 2
     assert sentence in ended.error
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "dialect"),
+    [
+        (["--", "iac-code", "acp"], "iac-code", "iac-code"),
+        (["--", "python3", "-m", "agentao"], "agentao", "agentao"),
+        (["--south", "2", "--", "iac-code", "acp"], "iac-code", ""),
+        (["--", "npx", "-y", "@google/gemini-cli", "--acp"], "gemini-cli", ""),
+        (["--", "NAME=1", "env", "node", "/opt/my-agent.js"], "my-agent.js", ""),
+    ],
+)
+def test_a_dialect_that_is_named_after_the_program_is_found_out(given: list[str], name: str, dialect: str) -> None:
+    agent = _chosen_agent(command_line("bridge").parse_args(["bridge", *given]))
+    assert (agent.name, agent.dialect) == (name, dialect)
 
 
 def test_an_agent_that_cannot_be_started_is_named(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_which_of_several_connections_is_meant_has_to_be_said(tmp_path: Path) ->
 
 
 @every_version
+@pytest.mark.requirement("TR10")
 def test_the_client_of_a_recording_is_played_to_an_agent_that_does_the_same(version: int, tmp_path: Path) -> None:
     file = recorded(tmp_path, version)
     ended = call(
@@ -80,6 +81,7 @@ def test_the_client_of_a_recording_is_played_to_an_agent_that_does_the_same(vers
 
 
 @every_version
+@pytest.mark.requirement("TR10")
 def test_the_first_difference_of_an_agent_is_named(version: int, tmp_path: Path) -> None:
     file = recorded(tmp_path, version)
     script = turns([{"say": "one "}, {"call": "bash", "input": {"command": "echo hi"}}, {"say": "three"}])
@@ -150,6 +152,7 @@ def test_an_agent_that_cannot_be_started_could_not_be_run(tmp_path: Path) -> Non
 
 
 @every_version
+@pytest.mark.requirement("TR10")
 def test_the_agent_of_a_recording_answers_a_live_client(version: int, tmp_path: Path) -> None:
     file = recorded(tmp_path, version)
 
@@ -189,6 +192,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.requirement("TR11")
 def test_the_shortest_trace_that_still_kills_an_agent_is_found(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(CRASHES)
     words = "some words and a bad one among them"
@@ -211,6 +215,7 @@ def test_what_does_not_fail_is_not_shortened(tmp_path: Path) -> None:
     assert (ended.code, (tmp_path / "b").exists()) == (1, False)
 
 
+@pytest.mark.requirement("TR11")
 def test_a_test_of_traces_is_run_on_shorter_and_shorter_ones(tmp_path: Path) -> None:
     file = write_trace(tmp_path / "a", *OPENED, *prompt(3, "one"), *prompt(4, "two"), *prompt(5, "three"))
     short = tmp_path / "short"

@@ -70,6 +70,7 @@ async def test_an_operator_sees_both_directions_without_secrets(version: int, tm
     assert lines[-1]["event"] == "the session has ended here"
 
 
+@pytest.mark.requirement("TR12")
 async def test_only_a_token_with_admin_and_without_limits_follows(tmp_path: Path) -> None:
     async with gateway(talking(), tmp_path) as served, raw_http(served) as raw, httpx2.AsyncClient() as client:
         session_id = await raw.session()
@@ -82,6 +83,7 @@ async def test_only_a_token_with_admin_and_without_limits_follows(tmp_path: Path
         assert (await client.get(trace_url(served, "nothing"), headers=served.headers)).status_code == 404
 
 
+@pytest.mark.requirement("TR12")
 async def test_a_follower_that_does_not_read_holds_up_nothing_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_traces, "WAITING_BYTES", 1000)
     follower = live_traces.TraceFollowing()

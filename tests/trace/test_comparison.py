@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from dragoman.trace.comparison import compare
 from dragoman.trace.exchanges import exchanges_of
 from dragoman.trace.normal_form import normal_messages
@@ -33,6 +35,7 @@ def opened(session: str, id: int | str = 2, cwd: str = "/w") -> tuple[Passed, ..
     )
 
 
+@pytest.mark.requirement("TR9")
 def test_ids_sessions_and_pieces_of_text_are_no_difference() -> None:
     one = (*opened("s1"), *prompt(3, "go", chunk("s1", "Hel"), chunk("s1", "lo"), session="s1"))
     other = (*opened("sess_77", "b"), *prompt(9, "go", chunk("sess_77", "Hello"), session="sess_77"))
@@ -55,6 +58,7 @@ def test_times_are_no_difference() -> None:
     assert differences(titled("2026-01-01T00:00:00Z"), titled("2027-01-01T00:00:00Z")) == []
 
 
+@pytest.mark.requirement("TR9")
 def test_another_text_is_named_with_both_lines() -> None:
     one, other = ((*OPENED, *prompt(3, "go", chunk("s1", text))) for text in ("yes", "no"))
     (found,) = differences(one, other)

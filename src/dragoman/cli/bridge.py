@@ -145,7 +145,18 @@ def _given(arguments: argparse.Namespace) -> BridgedAgent:
         # what it finds there.
         return ChildTransport.spawn(command, env=os.environ, on_stderr=_pass_on_stderr)
 
-    return BridgedAgent(_name_of(command), open_agent, policy)
+    name = _name_of(command)
+    wire = _wire_of_program(name)
+    return BridgedAgent(name, open_agent, policy, wire.versions if wire.dialect else None, wire.dialect)
+
+
+def _wire_of_program(name: str) -> "SpokenWire":
+    """Return the dialect that is named after a program; else its version is found out in `initialize`."""
+    from dragoman.bridge import SpokenWire
+    from dragoman.dialects.vendors.named import NAMES, pinned_version
+
+    is_named = name in NAMES and pinned_version(name) is None
+    return SpokenWire(dialect=name) if is_named else SpokenWire()
 
 
 def _name_of(command: list[str]) -> str:
