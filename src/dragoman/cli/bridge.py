@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.cli.common_options import Commands, add_command, add_trust, keep_command
-from dragoman.cli.errors import NOT_DONE, CommandError, print_error, print_notice, warn_about_plain_http
+from dragoman.cli.errors import NOT_DONE, CommandError, print_error, print_notice
 
 if TYPE_CHECKING:
     from dragoman.bridge import Bridge, SpokenWire
@@ -135,7 +135,9 @@ def _given(arguments: argparse.Namespace) -> BridgedAgent:
 
     policy = managed_policy(PermissionPolicy(arguments.allow))
     if arguments.url is not None:
-        return BridgedAgent(arguments.url, _address_opener(arguments), policy)
+        from dragoman.cli.given_address import address_opener
+
+        return BridgedAgent(arguments.url, address_opener(arguments), policy)
     command: list[str] = arguments.command_given
 
     def open_agent() -> "Transport":
@@ -164,20 +166,6 @@ def _name_of(command: list[str]) -> str:
     words = [os.path.basename(word) for word in command if not word.startswith("-") and "=" not in word]
     named = [word for word in words if word.rstrip("0123456789.") not in _RUNNERS]
     return (named or words or [command[0]])[0]
-
-
-def _address_opener(arguments: argparse.Namespace) -> "Callable[[], Transport]":
-    from pathlib import Path
-
-    from dragoman.transports.remote import remote_opener
-    from dragoman.transports.token import TokenFile
-
-    path = arguments.token_file
-    token = TokenFile(Path(path).expanduser()) if path else os.environ.get("DRAGOMAN_TOKEN") or None
-    opened = remote_opener(arguments.url, token, print_notice, ca_file=os.path.expanduser(arguments.ca_file or ""))
-    if token is not None:
-        warn_about_plain_http(arguments.url, insecure=arguments.insecure)
-    return opened
 
 
 def _wire(name: str, option: str) -> "SpokenWire":

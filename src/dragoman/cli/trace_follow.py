@@ -45,15 +45,13 @@ def _follow_file(arguments: argparse.Namespace) -> int:
 
 
 def _follow_session(arguments: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from dragoman import background
+    from dragoman.cli.given_address import given_token
     from dragoman.errors import LinkClosed, UsageError
-    from dragoman.transports.token import TokenFile
 
     try:
-        file = arguments.token_file
-        token = TokenFile(Path(file).expanduser()).current() if file else os.environ.get("DRAGOMAN_TOKEN", "")
+        given = given_token(arguments)
+        token = given or "" if isinstance(given, str | None) else given.current()
         if token:
             warn_about_plain_http(arguments.file, insecure=arguments.insecure)
         background.run(_read_session(arguments, token))

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.errors import CommandError, print_error, print_notice, warn_about_plain_http
+from dragoman.cli.errors import CommandError, print_error, print_notice
 from dragoman.cli.trace_file import open_writer
 
 if TYPE_CHECKING:
@@ -92,24 +92,11 @@ def _exit_code(agent: "ChildTransport") -> int:
 
 
 def _record_address(arguments: argparse.Namespace, connection: "TracedConnection") -> int:
-    from pathlib import Path
-
     from dragoman import background
-    from dragoman.errors import UsageError
-    from dragoman.transports.remote import remote_opener
-    from dragoman.transports.token import TokenFile
-
-    path = arguments.token_file
-    token = TokenFile(Path(path).expanduser()) if path else os.environ.get("DRAGOMAN_TOKEN") or None
-    try:
-        ca_file = os.path.expanduser(arguments.ca_file or "")
-        open_agent = remote_opener(arguments.url, token, print_notice, ca_file=ca_file)
-    except UsageError as error:
-        raise CommandError(str(error)) from None
-    if token is not None:
-        warn_about_plain_http(arguments.url, insecure=arguments.insecure)
+    from dragoman.cli.given_address import address_opener
     from dragoman.cli.stdio_relay import relay_stdio
 
+    open_agent = address_opener(arguments)
     connection.note("process", event="connecting", url=arguments.url)
     reason = background.run(relay_stdio(open_agent, print_notice, connection))
     connection.note("process", event="ended", reason=reason)

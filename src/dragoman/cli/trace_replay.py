@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
-from dragoman.cli.errors import CommandError, print_error, print_notice, warn_about_plain_http
+from dragoman.cli.errors import CommandError, print_error, print_notice
 from dragoman.cli.trace_diff import DIFFERENT, EQUAL, NOT_RUN, recorded_exchanges
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def _opener(arguments: argparse.Namespace) -> "Callable[[], Transport]":
         raise CommandError("which agent? Write its command behind --, or its URL, such as: -- gemini --acp")
     if arguments.url is None:
         return lambda: _program(arguments.command_given)
-    return _address(arguments)
+    from dragoman.cli.given_address import address_opener
+
+    return address_opener(arguments)
 
 
 def _stdio() -> "Transport":
@@ -72,24 +74,6 @@ def _program(command: list[str]) -> "Transport":
     from dragoman.transports.child import ChildTransport
 
     return ChildTransport.spawn(command, env=os.environ)
-
-
-def _address(arguments: argparse.Namespace) -> "Callable[[], Transport]":
-    from pathlib import Path
-
-    from dragoman.errors import UsageError
-    from dragoman.transports.remote import remote_opener
-    from dragoman.transports.token import TokenFile
-
-    path = arguments.token_file
-    token = TokenFile(Path(path).expanduser()) if path else os.environ.get("DRAGOMAN_TOKEN") or None
-    try:
-        opened = remote_opener(arguments.url, token, ca_file=os.path.expanduser(arguments.ca_file or ""))
-    except UsageError as error:
-        raise CommandError(str(error)) from None
-    if token is not None:
-        warn_about_plain_http(arguments.url, insecure=arguments.insecure)
-    return opened
 
 
 async def _replay(
