@@ -102,6 +102,23 @@ def test_sessions_of_an_agent_that_forgets_are_listed_and_opened_with_what_was_s
         assert editor.error("session/delete", {"sessionId": first})["code"] == -32002
 
 
+def test_a_session_that_its_agent_has_lost_goes_on_from_the_record_and_the_editor_is_told(tmp_path: Path) -> None:
+    agent = ["--", *rough("loses", "repeats")]
+    with bridged(tmp_path, *agent, version=2).open() as editor:
+        editor.prompt("remember the blue door")
+        first = editor.session
+    with bridged(tmp_path, *agent, version=2) as editor:
+        editor.result("initialize", HELLO[2])
+        *shown, answer = load(editor, first)
+        assert "result" in answer
+        notices = [one["title"] for one in updates_in(shown) if one["sessionUpdate"] == "notice"]
+        assert notices == ["The agent could not open this session: No previous sessions found"]
+        editor.session = first
+        assert "remember the blue door" in said(editor.prompt("which door?"))
+        (unknown,) = load(editor, "session-99")
+        assert unknown["error"]["message"] == "No previous sessions found"
+
+
 def test_a_session_that_is_not_recorded_is_not_found(tmp_path: Path) -> None:
     with bridged(tmp_path, "--", *rough("forgets")).open() as editor:
         (answer,) = load(editor, "session-9")

@@ -72,6 +72,26 @@ def test_the_answer_to_a_prompt_is_the_end_of_its_turn() -> None:
 
 
 @pytest.mark.parametrize(
+    ("quota", "usage"),
+    [
+        ({"token_count": {"input_tokens": 7, "output_tokens": 3}, "model_usage": []}, events.Usage(10, 7, 3)),
+        ({"token_count": {"input_tokens": 7}}, UNSET),
+        ({"token_count": {"input_tokens": True, "output_tokens": 3}}, UNSET),
+        ({"token_count": {"input_tokens": -7, "output_tokens": 3}}, UNSET),
+        ({"token_count": 3}, UNSET),
+        (None, UNSET),
+    ],
+)
+def test_the_tokens_of_gemini_cli_are_found_where_it_has_them(quota: Any, usage: Any) -> None:
+    client = client_of(1)
+    client.encode_request(PROMPT)
+    meta = {"quota": quota}
+    end = events.Idle(stop_reason="end_turn", usage=usage, meta=meta)
+    result = {"stopReason": "end_turn", "_meta": meta}
+    assert replied(client, PROMPT, result) == DecodedReply(None, [SessionEvent("s", end)])
+
+
+@pytest.mark.parametrize(
     ("result", "end"),
     [
         ({"stopReason": "tired"}, events.Idle(stop_reason="tired")),

@@ -19,6 +19,7 @@ Manners
   dies        exits with code 7 at the first prompt
   stillborn   exits with code 9 at once
   forgets     can neither list, load nor resume sessions
+  loses       says that it loads and resumes sessions, and finds none
   repeats     says its prompt again
   lent        says what it was offered in initialize
   child       starts a process of its own that outlives it, and prints its pid to stderr
@@ -137,6 +138,9 @@ def answer(message: dict[str, Any]) -> None:
             tell(name, "early ")
         say({"id": number, "result": {"sessionId": name}})
     elif method in ("session/resume", "session/load"):
+        if "loses" in MANNERS:
+            say({"id": number, "error": {"code": -32603, "message": "No previous sessions found"}})
+            return
         if "replay" in MANNERS:
             tell(message["params"]["sessionId"], "an old story ")
         say({"id": number, "result": {}})

@@ -23,14 +23,15 @@ from msgspec.structs import replace
 
 from dragoman.agent.history import History
 from dragoman.bridge import BridgeServices
-from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, NOT_FOUND, RequestFailed, echo
+from dragoman.cli.text_width import harmless_line
+from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, INVALID_PARAMS, NOT_FOUND, RequestFailed, echo
 from dragoman.store.contract import BadCursor, SessionMeta, SessionMissing, Store, StoreFailed
 from dragoman.store.entries import NoteEntry
 from dragoman.store.log_places import counting
 from dragoman.store.recording import ORIGIN, Recordings, SessionRecorder, recorded_agent, recorded_id
 from dragoman.vocabulary.asking import Done, Note, Reply, Request
 from dragoman.vocabulary.content import Content
-from dragoman.vocabulary.events import AnyEvent, Idle, UserMessage
+from dragoman.vocabulary.events import AnyEvent, Idle, Notice, UserMessage
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello
 from dragoman.vocabulary.requests import (
     CloseSession,
@@ -81,7 +82,7 @@ class BridgedSessions(BridgeServices):
         self._can = AgentCapabilities()
         self._open: dict[str, _OpenSession] = {}  # by the editor's ids
         self._editor_ids: dict[str, str] = {}  # by the agent's, where they differ
-        self._replaying: set[str] = set()
+        self._replaying: dict[str, int] = {}  # sessions that the agent opens again, and how much it has shown of each
         self._handoffs: dict[str, SessionRecord] = {}  # what goes along with the first prompt
         self._handed: dict[str, list[Content]] = {}  # what the editor is not shown of its own prompt
         self._client: BridgeSide
@@ -111,7 +112,7 @@ class BridgedSessions(BridgeServices):
                 return self._list(request)
             case ResumeSession():
                 if self._reopens:
-                    return self._reopen(request, ask)
+                    return self._reopen(request, ask, aside)
                 aside()
                 return self._open_recorded(request, ask)
             case DeleteSession():
@@ -155,20 +156,39 @@ class BridgedSessions(BridgeServices):
         assert isinstance(opened, SessionOpened)
         return replace(opened, session_id=self._editor_ids.get(opened.session_id, opened.session_id))
 
-    async def _reopen(self, request: ResumeSession, ask: "AskOther") -> Reply:
-        """Have the agent open it; record what it replays, if that is not recorded yet."""
+    async def _reopen(self, request: ResumeSession, ask: "AskOther", aside: "StepAside") -> Reply:
+        """Have the agent open it; record what it replays, if that is not recorded yet.
+
+        An agent may say that it can and not find its own session: then it goes on from our recording, if there is one.
+        """
         session_id = request.session_id
         if session_id not in self._open:
             recorder = self._recordings.of(session_id, request.cwd)
             self._open[session_id] = _OpenSession(session_id, recorder, SessionOpened())
-        self._replaying.add(session_id)
+        self._replaying[session_id] = 0
         try:
             return await ask(request)
+        except RequestFailed as failed:
+            is_shown = self._replaying[session_id] > 0
+            self._forget(session_id)
+            if is_shown or failed.code == AUTH_REQUIRED or not await self._is_recorded(session_id):
+                raise
+            lost = failed
         except BaseException:
             self._forget(session_id)
             raise
         finally:
-            self._replaying.discard(session_id)
+            self._replaying.pop(session_id, None)
+        aside()
+        title = f"The agent could not open this session: {harmless_line(lost.message)}"
+        notice = Notice("warning", title, "It is a new one for the agent, which is given a record of the old one.")
+        return await self._open_recorded(request, ask, notice)
+
+    async def _is_recorded(self, session_id: str) -> bool:
+        with suppress(StoreFailed):
+            await self._store.read_meta(recorded_id(self._name, session_id))
+            return True
+        return False
 
     async def _close(self, request: CloseSession, ask: "AskOther") -> Reply:
         reply = await ask(self._for_agent(request))
@@ -237,8 +257,8 @@ class BridgedSessions(BridgeServices):
         directories = list(meta.directories) or UNSET
         return SessionInfo(session_id, meta.cwd, directories, meta.title or UNSET, used.isoformat(timespec="seconds"))
 
-    async def _open_recorded(self, request: ResumeSession, ask: "AskOther") -> Reply:
-        """Show the recorded history, and open a new session at the agent in the place of the old one."""
+    async def _open_recorded(self, request: ResumeSession, ask: "AskOther", notice: Notice | None = None) -> Reply:
+        """Show the recorded history, then the notice, and open a new session at the agent in its place."""
         if isinstance(request.replay_from, UnknownReplay):
             raise RequestFailed(INVALID_PARAMS, "Sessions of this agent are replayed from the start")
         named = self._open.get(request.session_id)
@@ -248,6 +268,8 @@ class BridgedSessions(BridgeServices):
         if request.replay_from:
             for event in history.replay_events():
                 await self._client.link.send_event(request.session_id, event)
+        if notice is not None:
+            await self._client.link.send_event(request.session_id, notice)
         await self._client.link.send_event(request.session_id, Idle())
         if named is not None:  # it is open already, and the agent remembers it
             return replace(named.reply, session_id="")
@@ -301,6 +323,8 @@ class BridgedSessions(BridgeServices):
         handed = self._handed.get(session_id)
         if handed is not None and isinstance(event, UserMessage) and event.content:
             event = replace(event, content=[block for block in event.content if block not in handed])
+        if session_id in self._replaying:
+            self._replaying[session_id] += 1
         named = self._open.get(session_id)
         if named is not None:
             named.recorder.record(event, is_replay=session_id in self._replaying)

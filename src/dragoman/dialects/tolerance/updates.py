@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.dialects.handshake.json_fields import JsonDict
-from dragoman.vocabulary.events import CHUNK_TYPES, ToolCallUpdate
+from dragoman.vocabulary.events import CHUNK_TYPES, ToolCallUpdate, Usage
 from dragoman.vocabulary.options import Choice, Option, Select, category_of
 from dragoman.vocabulary.word import Extras
 
@@ -195,3 +195,14 @@ def _object(params: Raw) -> JsonDict:
     except (ValueError, RecursionError, OverflowError):
         return {}
     return body if isinstance(body, dict) else {}
+
+
+def usage_in_quota(meta: object) -> Usage | None:
+    """Return the tokens of a turn that Gemini CLI has in `_meta` of its answer, beside no `usage`; else None."""
+    quota = meta.get("quota") if isinstance(meta, dict) else None
+    counts = quota.get("token_count") if isinstance(quota, dict) else None
+    named = counts if isinstance(counts, dict) else {}
+    read, written = named.get("input_tokens"), named.get("output_tokens")
+    if type(read) is not int or type(written) is not int or min(read, written) < 0:
+        return None
+    return Usage(read + written, read, written)

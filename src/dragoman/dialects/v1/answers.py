@@ -57,7 +57,8 @@ def decode_end(result: Raw) -> events.Idle:
             raise PeerMistake(INVALID_PARAMS, "not an object")
         reason = body.get("stopReason", "end_turn")
         known = wire.decode(msgspec.json.encode({**body, "stopReason": "end_turn"}), w.PromptResponse)
-        return msgspec.structs.replace(v1.decode_prompt_result(known), stop_reason=_stop_reason(reason))
+        end = msgspec.structs.replace(v1.decode_prompt_result(known), stop_reason=_stop_reason(reason))
+        return end if end.usage else msgspec.structs.replace(end, usage=tolerance.usage_in_quota(end.meta) or end.usage)
     except PeerMistake:
         # The turn is over in any case: an answer that cannot be read ends it as a failure, not as a success.
         failure = events.Failure(INTERNAL_ERROR, "The agent's answer is malformed")
