@@ -89,6 +89,9 @@ def _add_prompts(parser: argparse.ArgumentParser) -> None:
 def _add_subject(parser: argparse.ArgumentParser) -> None:
     subject = parser.add_argument_group("the agent, client or server")
     subject.add_argument("--env", metavar="NAME[=VALUE]", action="append", default=[], help="a variable for it")
+    subject.add_argument(
+        "--model-server", action="store_true", help="give the agent a model on loopback, so that it needs no key"
+    )
     subject.add_argument("--login", metavar="METHOD", help="log in with this method before sessions are opened")
     subject.add_argument("--token-file", metavar="F", help="token for an address; else it is in DRAGOMAN_TOKEN")
     add_trust(parser)

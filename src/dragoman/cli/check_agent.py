@@ -3,7 +3,8 @@
 import argparse
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from dragoman.cli.errors import CommandError, print_notice, warn_about_plain_http
@@ -20,12 +21,13 @@ async def judge_agent(
     """Return the report on the agent. Raise `CommandError` for options that mean nothing."""
     from dragoman.conformance.connection import CheckLimits
     from dragoman.conformance.run import check
-    from dragoman.conformance.trial import DEFAULT_PROMPT, CheckSettings
+    from dragoman.conformance.trial import DEFAULT_PROMPT, DEFAULT_SLOW_PROMPT, CheckSettings
 
     _check_target(arguments)
-    with tempfile.TemporaryDirectory(prefix="dragoman-check-") as folder:
+    with tempfile.TemporaryDirectory(prefix="dragoman-check-") as folder, _model(arguments) as variables_of_model:
+        cwd = os.path.realpath(arguments.cwd or folder)
         settings = CheckSettings(
-            os.path.realpath(arguments.cwd or folder),
+            cwd,
             CheckLimits(answer=arguments.timeout, turn=max(60.0, arguments.timeout)),
             arguments.prompt or DEFAULT_PROMPT,
             arguments.slow_prompt or "",
@@ -33,7 +35,31 @@ async def judge_agent(
             arguments.login or "",
             identities_of(arguments, "client"),
         )
-        return await check(subject_of(arguments), plan, settings, on_result)
+        if variables_of_model:
+            file = os.path.join(cwd, "dragoman-check.txt")
+            writes = f"Create the file {file} with the word hello."
+            settings = settings._replace(
+                slow_prompt=settings.slow_prompt or DEFAULT_SLOW_PROMPT,
+                permission_prompt=settings.permission_prompt or writes,
+            )
+        return await check(subject_of(arguments, variables_of_model), plan, settings, on_result)
+
+
+def _model(arguments: argparse.Namespace) -> "AbstractContextManager[Mapping[str, str]]":
+    """Return what runs the model on loopback, if one is asked for; its value are the variables for the agent."""
+    if not arguments.model_server:
+        return nullcontext({})
+    if arguments.url is not None:
+        raise CommandError("--model-server is for an agent that is started: one behind an address has its own")
+
+    @contextmanager
+    def running() -> "Generator[Mapping[str, str]]":
+        from dragoman.conformance.model_server import CheckModelServer
+
+        with CheckModelServer() as server:
+            yield server.variables()
+
+    return running()
 
 
 def identities_of(arguments: argparse.Namespace, role: "IdentityRole") -> "tuple[Identity, ...]":
@@ -67,12 +93,13 @@ def _check_target(arguments: argparse.Namespace) -> None:
         raise CommandError(f"{arguments.cwd}: there is no such folder")
 
 
-def subject_of(arguments: argparse.Namespace) -> "Subject":
+def subject_of(arguments: argparse.Namespace, more: "Mapping[str, str]") -> "Subject":
+    """Return the agent that is meant; one that is started gets these variables, and those of `--env` before them."""
     from dragoman.conformance.subject import AddressSubject, StartedSubject
 
     if arguments.url is None:
         # Where the user is: the command may name files from there. Sessions have the folder of `--cwd`.
-        return StartedSubject(arguments.command_given, os.getcwd(), variables(arguments.env))
+        return StartedSubject(arguments.command_given, os.getcwd(), {**more, **model_words(arguments.env, more)})
     from dragoman.transports.remote import transport_for
 
     url = arguments.url
@@ -97,6 +124,12 @@ def address_token(arguments: argparse.Namespace, url: str) -> str | None:
     if token:
         warn_about_plain_http(url, insecure=arguments.insecure)
     return token
+
+
+def model_words(given: Sequence[str], more: "Mapping[str, str]") -> dict[str, str]:
+    """Return the variables of `--env`; `{model}` in one stands for the address of the model on loopback."""
+    url = more.get("ANTHROPIC_BASE_URL", "")
+    return {name: value.replace("{model}", url) if url else value for name, value in variables(given).items()}
 
 
 def variables(given: Sequence[str]) -> dict[str, str]:

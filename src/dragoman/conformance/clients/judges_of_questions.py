@@ -6,7 +6,6 @@ from dragoman.conformance.clients.judges import judge
 from dragoman.conformance.clients.runs import ClientRun
 from dragoman.conformance.clients.script import OPTIONS
 from dragoman.conformance.connection import Message
-from dragoman.conformance.frames import Frame
 from dragoman.conformance.verdicts import NotTested, RowFailed
 
 _STOP = "--interrupt SIGNAL: the signal that stops a turn, or use --manual"
@@ -144,18 +143,13 @@ def cancel_names_its_session(run: ClientRun) -> None:
 def open_questions_are_cancelled(run: ClientRun) -> None:
     cancel = _cancels(run)[0]
     answer = run.answer("permission")
-    frame = next(one.frame for one in run.agent.connection.received if one.message is answer)
-    if frame.at < cancel.frame.at and not _is_of_the_stop(run, frame):
-        raise NotTested("the client answers questions by itself, before the turn is stopped", is_unadvertised=True)
     outcome = _outcome(answer)
-    if outcome.get("outcome") != "cancelled":
-        raise RowFailed(f"the open question is answered with {outcome.get('optionId') or outcome!r} after the cancel")
-
-
-def _is_of_the_stop(run: ClientRun, answer: Frame) -> bool:
-    """Return whether an answer before the cancel was made by it: it came when the turn was stopped, not before."""
-    stopped_at = run.agent.stopped_at
-    return stopped_at is not None and answer.at >= stopped_at
+    if outcome.get("outcome") == "cancelled":
+        return
+    order = [one.message for one in run.agent.connection.received]
+    if order.index(answer) < order.index(cancel.message):
+        raise NotTested("the client answers questions by itself, before the turn is stopped", is_unadvertised=True)
+    raise RowFailed(f"the open question is answered with {outcome.get('optionId') or outcome!r} after the cancel")
 
 
 @judge("ACP-CLIENT-645")

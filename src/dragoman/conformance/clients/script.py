@@ -94,8 +94,6 @@ class ScenarioAgent:
         self.lost_in_turn = False
         self.wants_interrupt: Final = asyncio.Event()
         self.cancelled: Final = asyncio.Event()
-        # When the user stopped the turn, by the clock of frames.
-        self.stopped_at: float | None = None
         self.turn_ended: Final = asyncio.Event()
         self.ended_at: int | None = None
         self._tasks: Final[set[asyncio.Task[None]]] = set()

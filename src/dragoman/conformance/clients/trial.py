@@ -70,8 +70,6 @@ class _Stage:
     async def _stop(self, running: RunningClient) -> None:
         """Stop the turn as a user would: when what was asked before has been read."""
         await asyncio.sleep(self._limits.quiet)
-        for agent in self.agents:
-            agent.stopped_at = time.monotonic()
         self.was_interrupted = running.interrupt()
 
     def _is_ready_to_stop(self) -> bool:

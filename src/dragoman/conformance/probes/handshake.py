@@ -137,7 +137,7 @@ async def login_ids_are_unique(trial: Trial) -> None:
 
 @probe("ACP-AUTH-002", "ACP-AUTH-202")
 async def terminal_logins_are_for_clients_with_terminals(trial: Trial) -> None:
-    if any(one.get("type") == "terminal" for one in await _logins(trial)):
+    if any(one.get("type") == "terminal" for one in await _logins(trial, {})):
         raise RowFailed("a login in a terminal is offered to a client that has none")
 
 

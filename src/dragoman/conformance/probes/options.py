@@ -1,5 +1,6 @@
 """Modes and configuration options: what is offered, what setting them answers."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.conformance.connection import Message
@@ -10,8 +11,8 @@ from dragoman.conformance.trial import Trial
 from dragoman.conformance.verdicts import NotTested, RowFailed
 
 
-async def _opened(trial: Trial) -> tuple[Dialogue, Message]:
-    dialogue = await trial.greeted()
+async def _opened(trial: Trial, capabilities: Mapping[str, Any] | None = None) -> tuple[Dialogue, Message]:
+    dialogue = await trial.greeted(capabilities)
     return dialogue, dict(await dialogue.open_session())
 
 
@@ -63,8 +64,8 @@ def _values(option: Message) -> list[Any]:
     return found
 
 
-async def _options(trial: Trial) -> tuple[Dialogue, str, list[Message]]:
-    dialogue, opened = await _opened(trial)
+async def _options(trial: Trial, capabilities: Mapping[str, Any] | None = None) -> tuple[Dialogue, str, list[Message]]:
+    dialogue, opened = await _opened(trial, capabilities)
     options = opened.get("configOptions")
     if not isinstance(options, list) or not options:
         raise NotTested("the agent has no configuration options", is_unadvertised=True)
@@ -140,6 +141,6 @@ async def unknown_option_is_refused(trial: Trial) -> None:
 
 @probe("ACP-CONFIG-003")
 async def switches_are_for_clients_that_know_them(trial: Trial) -> None:
-    _, _, options = await _options(trial)
+    _, _, options = await _options(trial, {})
     if any(one.get("type") == "boolean" for one in options):
         raise RowFailed("a boolean option is offered to a client that has not offered to show one")
