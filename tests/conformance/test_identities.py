@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.conformance.connection import CheckLimits
-from dragoman.conformance.identities import Identity, find_identities, load_identities, names_of
+from dragoman.conformance.identities import CheckIdentity, find_identities, load_identities, names_of
 from dragoman.conformance.peer.subject import PeerSubject
 from dragoman.conformance.schema import SCHEMAS, value_fault
 from dragoman.conformance.trial import CheckSettings, Trial
@@ -18,7 +18,7 @@ def test_there_are_the_editors_and_the_agents_that_people_use() -> None:
 
 
 @pytest.mark.parametrize("identity", EACH)
-def test_what_an_identity_says_is_as_the_schema_says(identity: Identity) -> None:
+def test_what_an_identity_says_is_as_the_schema_says(identity: CheckIdentity) -> None:
     kinds = SCHEMAS[identity.version].AGENT_METHODS["initialize"]
     assert value_fault(dict(identity.params), kinds[0 if identity.role == "client" else 1]) == ""
     assert identity.params["protocolVersion"] == identity.version

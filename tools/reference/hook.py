@@ -5,6 +5,7 @@
 
 from typing import TYPE_CHECKING
 
+from tools.reference.check_rows import check_rows_page
 from tools.reference.coder import tools_page
 from tools.reference.commands import commands_page
 from tools.reference.limits import limits_page
@@ -39,4 +40,5 @@ def pages() -> dict[str, str]:
         "reference/settings.md": settings_page(),
         "reference/tools.md": tools_page(),
         "reference/limits.md": limits_page(),
+        "reference/check-rows.md": check_rows_page(),
     }

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman.cli.check_progress import RowCounter
 from dragoman.cli.check_reports import add_report_options, print_json_schema, write_reports
-from dragoman.cli.common_options import Commands, add_command, add_trust, keep_command
+from dragoman.cli.common_options import (
+    Commands,
+    add_command,
+    add_trust,
+    keep_command,
+    take_words_behind_options,
+)
 from dragoman.cli.errors import NOT_DONE, CommandError
 
 if TYPE_CHECKING:
@@ -52,13 +58,17 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     parser = add_command(commands, "check", help, _DESCRIPTION, epilog=_EPILOG, usage=_USAGE)
     parser.add_argument("role", nargs="?", choices=("agent", "client", "server", "trace"), help="what is judged")
     parser.add_argument(
-        "url", nargs="?", metavar="URL", help="address of what is judged, if it is not started; or the file of a trace"
+        "words",
+        nargs="*",
+        metavar="URL",
+        help="address of what is judged, or file of a trace",
     )
     _add_choice(parser)
     _add_prompts(parser)
     _add_subject(parser)
     _add_client(parser)
     add_report_options(parser)
+    take_words_behind_options(parser, "words")
     keep_command(parser)
     return parser
 
@@ -114,6 +124,9 @@ def _add_client(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge, report, and return the exit code."""
+    if len(arguments.words) > 1:
+        raise CommandError(f"what is {arguments.words[1]!r}? A command stands behind --, an address is one word")
+    arguments.url = arguments.words[0] if arguments.words else None
     if arguments.json_schema:
         return print_json_schema()
     if arguments.explain is not None:

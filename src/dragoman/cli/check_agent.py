@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.errors import CommandError, print_notice, warn_about_plain_http
 
 if TYPE_CHECKING:
-    from dragoman.conformance.identities import Identity, IdentityRole
+    from dragoman.conformance.identities import CheckIdentity, IdentityRole
     from dragoman.conformance.run import CheckPlan, CheckReport, RowResult
     from dragoman.conformance.subject import Subject
 
@@ -62,7 +62,7 @@ def _model(arguments: argparse.Namespace) -> "AbstractContextManager[Mapping[str
     return running()
 
 
-def identities_of(arguments: argparse.Namespace, role: "IdentityRole") -> "tuple[Identity, ...]":
+def identities_of(arguments: argparse.Namespace, role: "IdentityRole") -> "tuple[CheckIdentity, ...]":
     """Return whom `check` passes for. Raise `CommandError` for a name that it does not have."""
     from dragoman.conformance.identities import find_identities, names_of
 

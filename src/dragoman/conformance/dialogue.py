@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from dragoman.conformance import schema
 from dragoman.conformance.connection import CheckConnection, CheckLimits, Message, Received, refuse_request
-from dragoman.conformance.identities import Identity
+from dragoman.conformance.identities import CheckIdentity
 from dragoman.conformance.lent_services import LentServices, ServiceRefused
 from dragoman.conformance.subject import OpenedSubject
 from dragoman.conformance.verdicts import NotTested, RowBlocked, RowFailed
@@ -72,7 +72,7 @@ class Dialogue:
         version: int,
         cwd: str,
         login: str = "",
-        identity: Identity | None = None,
+        identity: CheckIdentity | None = None,
     ) -> None:
         self.opened: Final = opened
         self.limits: Final = limits

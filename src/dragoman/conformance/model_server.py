@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
-from dragoman.conformance.model_wires import WIRES, ModelWire
+from dragoman.conformance.model_wires import WIRES, AnswerStream
 
 ANSWER: Final = "Hello from the model of dragoman check."
 _COUNTED: Final = 600
@@ -99,7 +99,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _stream(self, wire: ModelWire, body: Mapping[str, Any]) -> None:
+    def _stream(self, wire: AnswerStream, body: Mapping[str, Any]) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")

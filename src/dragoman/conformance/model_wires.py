@@ -17,7 +17,7 @@ def _data(value: object) -> bytes:
     return f"data: {json.dumps(value)}\n\n".encode()
 
 
-class ModelWire:
+class AnswerStream:
     """One answer in one API: `begins`, any number of `says` and `calls`, then `ends`."""
 
     def begins(self) -> bytes:
@@ -45,7 +45,7 @@ class ModelWire:
         return found
 
 
-class ChatWire(ModelWire):
+class ChatAnswer(AnswerStream):
     """OpenAI's chat completions."""
 
     def says(self, text: str) -> bytes:
@@ -67,7 +67,7 @@ class ChatWire(ModelWire):
         return _data({**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 
 
-class ResponsesWire(ModelWire):
+class ResponsesAnswer(AnswerStream):
     """OpenAI's responses. Made anew for each answer: it counts its events, and ends with its whole output."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class ResponsesWire(ModelWire):
         return {**fields, "output": list(self._output), **rest}
 
 
-class MessagesWire(ModelWire):
+class MessagesAnswer(AnswerStream):
     """Anthropic's messages. Made anew for each answer: it knows which block is open."""
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ class MessagesWire(ModelWire):
         return _event("content_block_start", index=self._blocks - 1, content_block=block)
 
 
-class GeminiWire(ModelWire):
+class GeminiAnswer(AnswerStream):
     """Google's streamGenerateContent."""
 
     def says(self, text: str) -> bytes:
@@ -190,9 +190,9 @@ class GeminiWire(ModelWire):
 
 
 # Which API a path is of.
-WIRES: Final[Mapping[str, type[ModelWire]]] = {
-    "/chat/completions": ChatWire,
-    "/responses": ResponsesWire,
-    "/messages": MessagesWire,
-    ":streamGenerateContent": GeminiWire,
+WIRES: Final[Mapping[str, type[AnswerStream]]] = {
+    "/chat/completions": ChatAnswer,
+    "/responses": ResponsesAnswer,
+    "/messages": MessagesAnswer,
+    ":streamGenerateContent": GeminiAnswer,
 }

@@ -17,10 +17,9 @@ Tier = Literal["must", "must-if-advertised", "should", "note"]
 RowTransport = Literal["stdio", "http", "websocket"]
 TRANSPORTS: Final[tuple[RowTransport, ...]] = get_args(RowTransport)
 _FIELDS: Final = {"id", "versions", "tier", "sentence", "citation", "broken", "capability", "transports", "dispute"} | {
-    "scenario",
-    "also",
+    "scenario"
 }
-_REQUIRED: Final = _FIELDS - {"capability", "transports", "dispute", "scenario", "also"}
+_REQUIRED: Final = _FIELDS - {"capability", "transports", "dispute", "scenario"}
 # The files of a role, in the order in which their rows are told.
 _FILES: Final[dict[Role, tuple[str, ...]]] = {
     "agent": ("agent_rows", "durability_rows", "fault_rows"),
@@ -50,8 +49,6 @@ class Requirement(NamedTuple):
     dispute: str
     # Of a row of a client: what the scripted agent does while the row is judged.
     scenario: str = ""
-    # Rows that the broken peer breaks with it, because they cannot hold without it.
-    also: tuple[str, ...] = ()
 
     def source(self) -> str:
         """Return the citation with the revision of the schema it was read in."""
@@ -112,7 +109,6 @@ def _row(one: dict[str, Any], role: Role, revision: str) -> Requirement:
         capability=one.get("capability", ""),
         dispute=one.get("dispute", ""),
         scenario=one.get("scenario", ""),
-        also=tuple(one.get("also", ())),
     )
 
 

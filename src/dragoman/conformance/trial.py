@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from dragoman.conformance.connection import CheckLimits
 from dragoman.conformance.dialogue import CheckedEnd, CheckedTurn, Dialogue, advertises, hold
 from dragoman.conformance.frames import Frame
-from dragoman.conformance.identities import Identity
+from dragoman.conformance.identities import CheckIdentity
 from dragoman.conformance.subject import Subject
 from dragoman.conformance.verdicts import NotTested, RowFailed
 
@@ -25,7 +25,7 @@ class CheckSettings(NamedTuple):
     slow_prompt: str = ""
     permission_prompt: str = ""
     login: str = ""
-    identities: tuple[Identity, ...] = ()
+    identities: tuple[CheckIdentity, ...] = ()
 
 
 class Trial:
