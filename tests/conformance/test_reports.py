@@ -130,3 +130,10 @@ def test_the_command_writes_every_report(tmp_path: Path) -> None:
 
 def test_the_command_prints_the_schema() -> None:
     assert json.loads(call("check", "--json-schema").out) == json.loads(json_schema())
+
+
+def test_junit_has_a_failure_for_what_counts_and_skips_the_rest() -> None:
+    suite = ElementTree.fromstring(as_junit(BROKEN))[0]
+    cases = {str(case.get("name")).split()[0]: [one.tag for one in case] for case in suite}
+    assert cases == {MUST.id: ["failure"], OTHER.id: ["failure"], SHOULD.id: ["skipped"]}
+    assert (suite.get("tests"), suite.get("failures")) == ("4", "2")

@@ -27,9 +27,10 @@ async def test_rows_about_what_is_not_lent_apply_only_where_it_is_not() -> None:
     verdicts = {}
     for lends in (True, False):
         report = await check_client(PeerClientSubject(1, lends=lends), plan(*ids), LIMITS)
-        verdicts[lends] = [one.verdict for one in report.results]
+        verdicts[lends] = [(one.verdict, one.is_unadvertised) for one in report.results]
         assert report.conforms()
-    assert verdicts == {True: [Verdict.PASS, Verdict.NOT_TESTED], False: [Verdict.NOT_TESTED, Verdict.PASS]}
+    passed, not_asked = (Verdict.PASS, False), (Verdict.NOT_TESTED, True)
+    assert verdicts == {True: [passed, not_asked], False: [not_asked, passed]}
 
 
 async def test_a_version_that_the_client_does_not_ask_for_stands_before_the_rows() -> None:
