@@ -44,7 +44,7 @@ async def test_the_first_file_is_written_without_a_red_card(page: Tab, demo: Ser
     await page.until_text("#question .patch .added", "+hello")
     await page.until("!document.querySelector('#question button').disabled")
     await page.press("1")
-    await page.until_text(".message.agent:last-child", "Wrote 6 bytes to")
+    await page.until_text(".virtual-item:last-child .message.agent", "Wrote 6 bytes to")
     await page.until(IDLE)
     assert set(await page.js(CALLS)) == {"completed"}
     assert await page.js("document.querySelectorAll('.notice').length") == 0
@@ -58,7 +58,7 @@ async def test_the_tour_is_played_in_the_browser(page: Tab, demo: Served, tmp_pa
         await page.until_text("#question", shown)
         await page.until("!document.querySelector('#question button').disabled")
         await page.press("1", ALT)
-    await page.until_text(".message.agent:last-child", "end of the recording")
+    await page.until_text(".virtual-item:last-child .message.agent", "end of the recording")
     await page.until(IDLE)
     assert await page.js(CALLS) == ["completed", "completed", "failed", "completed", "completed", "completed"]
     assert (tmp_path / "work" / "dragoman-tour" / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"

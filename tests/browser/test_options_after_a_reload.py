@@ -44,7 +44,9 @@ async def test_a_mode_that_was_chosen_after_an_update_of_the_agent(page: Tab, se
             await page.reload()
             await page.until(IDLE)
             await prompt(page, "/mode")
-            await page.until("document.querySelector('.message.agent:last-child')?.innerText.includes('full-access')")
+            await page.until(
+                "document.querySelector('.virtual-item:last-child .message.agent')?.innerText.includes('full-access')"
+            )
             await page.until(IDLE)
             assert await page.js(MODE) == "full-access"
         await prompt(page, "/mode plan")  # and an update that is newer than the choice counts

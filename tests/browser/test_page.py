@@ -120,7 +120,7 @@ async def test_text_streams_and_escape_stops_it(page: Tab, serve: Serve) -> None
         await page.press("Escape")
         await page.until_text(".notice", "Stopped.")
         await prompt(page, "go on")
-        await page.until_text(".message.agent:last-child", "Again.")
+        await page.until_text(".virtual-item:last-child .message.agent", "Again.")
 
 
 async def test_mode_and_model_are_chosen_and_a_refused_choice_is_not_shown(page: Tab, serve: Serve) -> None:
@@ -211,15 +211,15 @@ async def test_a_reload_finds_the_turn_and_its_question_again(page: Tab, serve: 
         assert await page.text(".message.user") == "go"
         assert len(served.hub.connections) == 1  # it goes on
         await page.click("#question [data-option=allow_once]")
-        await page.until_text(".message.agent:last-child", "word word")
+        await page.until_text(".virtual-item:last-child .message.agent", "word word")
         await page.reload()  # while it speaks
         await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
-        assert await page.text(".message.agent:last-child") == ALL_WORDS
+        assert await page.text(".virtual-item:last-child .message.agent") == ALL_WORDS
         assert await page.js("document.querySelector('#question').hidden") is True  # it was answered
         assert await page.js("document.querySelectorAll('.item').length") == 5
         await page.js("sessionStorage.clear()")
         await page.reload()  # and with a new connection, from what is stored
-        await page.until_text(".message.agent:last-child", ALL_WORDS)
+        await page.until_text(".virtual-item:last-child .message.agent", ALL_WORDS)
         assert await page.text(".message.user") == "go"
         assert await page.js("document.querySelectorAll('.item').length") == 5
         assert await page.text("#title") == "go"
@@ -267,7 +267,7 @@ async def test_another_tab_joins_a_running_turn_and_may_answer(
         await page.until("document.querySelector('#question').hidden")  # there is nothing left to answer
         for one in (page, other):
             await one.until("document.querySelectorAll('.message.agent').length === 3")
-            await one.until_text(".message.agent:last-child", "Last.")
+            await one.until_text(".virtual-item:last-child .message.agent", "Last.")
             assert await one.text(".message.agent") == "Earlier."
             assert await one.js("document.querySelectorAll('.notice').length") == 0
         assert (tmp_path / "work" / "a.txt").read_text() == "two\n"

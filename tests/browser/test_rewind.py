@@ -26,7 +26,7 @@ async def test_a_prompt_is_taken_back_with_its_files_and_brought_back_again(
             await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
         work = tmp_path / "work"
         assert (work / "two.txt").exists()
-        await page.click(".message.user ~ .message.user .back")
+        await page.click(".virtual-item:has(.message.user) ~ .virtual-item:has(.message.user) .back")
         await page.until_text("#rewind", "Go back to before prompt 2?")
         await page.until_text("#rewind .path", "delete")
         assert (work / "two.txt").exists()

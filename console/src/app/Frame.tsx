@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Conversation } from "../conversation/Conversation";
+import { SessionMenu } from "../conversation/SessionMenu";
 import { harmless } from "../text/visible";
 import { useApp, useStore } from "./context";
 import { Icon } from "./Icon";
@@ -37,7 +38,7 @@ export function Frame({ initialDraft }: { initialDraft: string }) {
         </button>
         <h1 id="title" class="ellipsis">{title}</h1>
         <LinkState />
-        <div id="tools" />
+        <div id="tools">{!screen && <SessionMenu />}</div>
       </header>
       <Side isOpen={menu} close={close} />
       {menu && <div class="veil" onClick={close} />}

@@ -28,7 +28,7 @@ export function CallCard({ item, isAsked }: { item: CallItem; isAsked: boolean }
   const { call } = item;
   const kind = call.kind ?? "other";
   const status = call.status ?? "";
-  const { isOpen, toggle } = useFold((OPEN_KINDS.has(kind) && !isAsked) || status === "failed");
+  const { isOpen, toggle } = useFold(item.key, (OPEN_KINDS.has(kind) && !isAsked) || status === "failed");
   const contents = call.content ?? [];
   const took = item.startedAt !== null && item.endedAt !== null ? item.endedAt - item.startedAt : null;
   return (

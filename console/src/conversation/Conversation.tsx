@@ -9,6 +9,7 @@ import { QuestionPanel } from "./Question";
 import { RewindPanel, type RewindRequest } from "./Rewind";
 import { Start } from "./Start";
 import { Transcript } from "./Transcript";
+import { Working } from "./Working";
 import "./conversation.css";
 
 export function Conversation({ initialDraft }: { initialDraft: string }) {
@@ -24,6 +25,7 @@ export function Conversation({ initialDraft }: { initialDraft: string }) {
         <Start />
       )}
       <div id="bottom">
+        {current && <Working state={current.state} />}
         {current && <PlanStrip state={current.state} isAsked={store.questions.size > 0} />}
         <RewindPanel request={open} close={() => (setRewind(null), focusPrompt())} />
         <QuestionPanel />

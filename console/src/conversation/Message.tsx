@@ -45,7 +45,7 @@ export function MessageView({ item, rewind }: Props) {
 
 /** Open while the agent thinks, folded afterwards unless a person has opened it. */
 function Thought({ item }: { item: MessageItem }) {
-  const { isOpen, toggle } = useFold(item.isOpen);
+  const { isOpen, toggle } = useFold(item.key, item.isOpen);
   return (
     <details class="item message thought" open={isOpen}>
       <summary onClick={toggle}>{item.isOpen ? "Thinking…" : "Thought"}</summary>

@@ -52,7 +52,7 @@ export function Permission({ params, call, cwd, isAwake, reply, before, hasKeys 
       </div>
       <div class="choices" ref={choices}>
         {params.options.map((option, index) => (
-          <button type="button" key={option.optionId} class={`button choice ${effectOf(option.kind)}`} data-option={option.optionId}
+          <button type="button" key={option.optionId} class={`button choice ${effectOf(option.kind)}`} data-option={option.optionId} data-kind={option.kind}
             disabled={!isAwake} onClick={() => choose(option)}>
             {hasKeys && <><kbd>{index + 1}</kbd>{" "}</>}
             <span>{SIGNS[option.kind] ?? "?"} <WithCode text={visible(option.name)} /></span>{" "}

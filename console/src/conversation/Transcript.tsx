@@ -1,48 +1,89 @@
 // The transcript: a box that nothing in it can leave, so whatever the agent says there, it cannot look like a question.
+// Of ten thousand messages only those in view are in the page.
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Icon } from "../app/Icon";
 import { useStore } from "../app/context";
+import { VirtualList } from "../components/list/VirtualList";
 import type { Item } from "../state/session";
 import type { Followed, QueuedPrompt } from "../state/store";
 import { CallCard } from "./Call";
+import { Folds } from "./fold";
+import { useFollowing } from "./following";
 import { memo } from "./memo";
 import { MessageView } from "./Message";
 import { NoticeLine } from "./Notice";
 import { plainText } from "./text";
-import { useFollowing } from "./following";
-import { Working } from "./Working";
 
 interface Props {
   followed: Followed;
   rewind: (messageId: string, text: string) => void;
 }
 
+/** What stands in a line of the list. It is another object when it is drawn in another way. */
+interface Row {
+  readonly key: string;
+  readonly item: Item | null;
+  readonly queued: QueuedPrompt | null;
+  readonly isAsked: boolean;
+  readonly rewind: Props["rewind"] | null;
+}
+
 export function Transcript({ followed, rewind }: Props) {
   const store = useStore();
-  const { state, queue } = followed;
-  const box = useRef<HTMLElement>(null);
-  const { isFollowing, jump } = useFollowing(box, store.jumps);
+  const { state } = followed;
+  const frame = useRef<HTMLDivElement>(null);
+  const { isFollowing, jump } = useFollowing(frame, store.jumps, state.id);
+  const folds = useMemo(() => new Map<string, boolean>(), [state.id]);
+  const latest = useRef(rewind);
+  latest.current = rewind;
+  const goBack = useMemo<Props["rewind"]>(() => (messageId, text) => latest.current(messageId, text), []);
   const mayRewind = store.abilities.rewinds && store.mayPrompt && !state.isRunning;
-  const asked = new Set([...store.questions.values()].map(({ params }) => params.subject?.toolCall?.toolCallId));
+  const asked = new Set<unknown>([...store.questions.values()].map(({ params }) => params.subject?.toolCall?.toolCallId));
+  const rows = useRows(followed, asked, mayRewind ? goBack : null);
   return (
-    <div class="transcript-frame">
-      <section id="transcript" ref={box} tabIndex={0} role="log" aria-label="Conversation" aria-live="off" data-state={state.state}>
-        <div class="story" data-session={state.id} key={state.id}>
-          {state.isShortened && <p class="muted small">Earlier messages are not shown.</p>}
-          {state.items.map((item) => (
-            <ItemView key={item.key} item={item} isAsked={item.type === "call" && asked.has(item.call.toolCallId)} rewind={mayRewind ? rewind : null} />
-          ))}
-          {queue.map((prompt) => <Queued key={prompt.key} prompt={prompt} />)}
-          <Working state={state} />
-        </div>
-      </section>
+    <div class="transcript-frame" ref={frame}>
+      <Folds.Provider value={folds}>
+        <VirtualList key={state.id} id="transcript" state={state.state} role="log" label="Conversation" items={rows} keyOf={keyOf}
+          draw={drawRow} isFollowing={isFollowing} busy={state.isRunning} />
+      </Folds.Provider>
       <Announcer followed={followed} />
       {!isFollowing && (
         <button class="button jump" onClick={jump} aria-label="To the end of the conversation">
           <Icon name="down" size={18} />
         </button>
       )}
+    </div>
+  );
+}
+
+const keyOf = (row: Row) => row.key;
+const SHORTENED: Row = { key: "shortened", item: null, queued: null, isAsked: false, rewind: null };
+
+/** The rows of a session; what would be drawn as before is the row of before. */
+function useRows({ state, queue }: Followed, asked: Set<unknown>, rewind: Row["rewind"]): Row[] {
+  const known = useRef(new WeakMap<object, Row>());
+  const row = (of: object, fresh: Row): Row => {
+    const before = known.current.get(of);
+    if (before && before.isAsked === fresh.isAsked && before.rewind === fresh.rewind) return before;
+    known.current.set(of, fresh);
+    return fresh;
+  };
+  const rows = state.items.map((item) => {
+    const isAsked = item.type === "call" && asked.has(item.call.toolCallId);
+    return row(item, { key: item.key, item, queued: null, isAsked, rewind: item.type === "user" ? rewind : null });
+  });
+  if (state.isShortened) rows.unshift(SHORTENED);
+  for (const queued of queue) rows.push(row(queued, { key: queued.key, item: null, queued, isAsked: false, rewind: null }));
+  return rows;
+}
+
+function drawRow({ item, queued, isAsked, rewind }: Row) {
+  return (
+    <div class="story">
+      {item ? <ItemView item={item} isAsked={isAsked} rewind={rewind} />
+        : queued ? <Queued prompt={queued} />
+        : <p class="muted small">Earlier messages are not shown.</p>}
     </div>
   );
 }

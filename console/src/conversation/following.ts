@@ -6,8 +6,10 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 const HAND = 1000; // milliseconds after a movement of the hand in which the transcript may still move because of it
 const NEAR = 40; // pixels from the end that count as the end
 
-/** Follow the end of a box. It is also shown when `jumps` changes, and by `jump`. */
-export function useFollowing(box: RefObject<HTMLElement | null>, jumps: number): { isFollowing: boolean; jump: () => void } {
+/** Follow the end of the box `#transcript` in a frame. It is also shown when `jumps` changes, and by `jump`. `session`: whose
+ *  transcript it is; another one is another box. */
+export function useFollowing(frame: RefObject<HTMLElement | null>, jumps: number, session: string): { isFollowing: boolean; jump: () => void } {
+  const find = () => frame.current?.querySelector<HTMLElement>("#transcript") ?? null;
   const follows = useRef(true);
   const stood = useRef(0); // where the box stood last
   const hand = useRef(-Infinity); // when a hand last moved it, or tried to
@@ -17,7 +19,7 @@ export function useFollowing(box: RefObject<HTMLElement | null>, jumps: number):
     setFollowing(wanted);
   };
   const toEnd = () => {
-    const element = box.current;
+    const element = find();
     if (!element || !follows.current) return;
     element.scrollTop = element.scrollHeight;
     stood.current = element.scrollTop;
@@ -28,7 +30,7 @@ export function useFollowing(box: RefObject<HTMLElement | null>, jumps: number):
   }, [jumps]);
   useLayoutEffect(toEnd); // after each drawing
   useEffect(() => {
-    const element = box.current;
+    const element = find();
     if (!element) return undefined;
     // A transcript also moves when it grows or gets the room of a question, so only a movement soon after one of the
     // hand counts as scrolling up.
@@ -51,12 +53,13 @@ export function useFollowing(box: RefObject<HTMLElement | null>, jumps: number):
     ];
     for (const [name, handler] of handlers) element.addEventListener(name, handler, { passive: true });
     const observer = new ResizeObserver(toEnd); // a question takes some of its room
-    observer.observe(element);
+    observer.observe(element); // and what is in it grows by being measured
+    if (element.firstElementChild) observer.observe(element.firstElementChild);
     return () => {
       for (const [name, handler] of handlers) element.removeEventListener(name, handler);
       observer.disconnect();
     };
-  }, []);
+  }, [session]);
   const jump = () => {
     set(true);
     toEnd();

@@ -3,13 +3,13 @@
 //   <VirtualList
 //     items={readonly T[]} keyOf={(item) => string} draw={(item, index) => element} label={string}
 //     isFollowing? estimate?={(item) => pixels} role?={"log" | "list" | "region"} busy?={boolean}
-//     onEnd?={(isAtEnd) => void} handle?={{ current: VirtualListHandle | null }} class?={string}
+//     onEnd?={(isAtEnd) => void} handle?={{ current: VirtualListHandle | null }} class?={string} id?={string} state?={string}
 //   />
 //
 // `items`: an item that did not change must be the same object: it is not drawn again then. `keyOf`: an identity that
 // outlives a change of the item. `draw`: the same function each time, or all of the view is drawn again. `isFollowing` (true): while the end is in view it stays in view, whatever grows or comes;
 // a reader who has scrolled up is left where they are. `busy`: the last item still grows, so nothing is read aloud yet.
-// `onEnd`: the end came into view, or left it. `handle.current` scrolls: see `VirtualListHandle`.
+// `state`: goes into `data-state`. `onEnd`: the end came into view, or left it. `handle.current` scrolls: see `VirtualListHandle`.
 //
 // Items in view lie in the flow of the page, below a blank as high as all items before them, so that an item that grows
 // pushes the others in the same layout. Where it scrolls and which items those are is @tanstack/virtual-core's work.
@@ -42,6 +42,8 @@ export interface VirtualListProps<T> {
   onEnd?: (isAtEnd: boolean) => void;
   handle?: { current: VirtualListHandle | null };
   class?: string;
+  id?: string;
+  state?: string;
 }
 
 export class VirtualList<T> extends Component<VirtualListProps<T>> implements VirtualListHandle {
@@ -127,6 +129,8 @@ export class VirtualList<T> extends Component<VirtualListProps<T>> implements Vi
     return (
       <div
         ref={this.scroller}
+        id={props.id}
+        data-state={props.state}
         class={`virtual-list ${props.class ?? ""}`}
         tabIndex={0}
         role={role}
