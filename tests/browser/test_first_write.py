@@ -52,6 +52,7 @@ async def test_the_first_file_is_written_without_a_red_card(page: Tab, demo: Ser
 
 
 async def test_the_tour_is_played_in_the_browser(page: Tab, demo: Served, tmp_path: Path) -> None:
+    await page.resize(1100, 4000)  # what is out of the view is not in the page
     await enter(page, demo)
     await prompt(page, "tour")
     for shown in ("def add", "import unittest", "discover", "return a + b", "discover"):
