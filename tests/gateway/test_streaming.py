@@ -45,7 +45,7 @@ class Socket:
 async def streaming(socket: Socket) -> tuple[ReplayBuffer, StreamReader, "asyncio.Task[None]"]:
     buffer = ReplayBuffer(lambda: None)
     reader = buffer.read(None)
-    task = asyncio.create_task(stream_events(reader, socket.receive, socket.send, PLAIN))
+    task = asyncio.create_task(stream_events(reader, PLAIN, socket.receive, socket.send))
     await until(lambda: reader._waiter is not None, "a reader that waits")
     return buffer, reader, task
 

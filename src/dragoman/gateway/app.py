@@ -27,7 +27,7 @@ from dragoman.gateway.live_traces import FOLLOWERS, TraceFollowing
 from dragoman.gateway.metrics import metrics_of
 from dragoman.gateway.pages import Pages
 from dragoman.gateway.session_streams import Full
-from dragoman.gateway.streaming import Event, Receive, Send, part, wait_until_gone
+from dragoman.gateway.streaming import STREAM, Event, Receive, Send, Stream, part, wait_until_gone
 from dragoman.gateway.token_types import TokenIdentity, TokenLimits
 
 if TYPE_CHECKING:
@@ -75,6 +75,18 @@ class Gateway:
         if scope["type"] in ("http", "websocket"):
             with self.idle_sockets.request(scope.get("client")):
                 await self._answer(scope, receive, send)
+                # Here and not where it was found out what to stream: thousands of streams are open and silent, and what
+                # is on the way to there would stay in memory for each of them.
+                stream: Stream | None = scope.pop(STREAM, None)
+                if stream is not None:
+                    scope.clear()
+                    await self._stream(stream, receive, send)
+
+    async def _stream(self, stream: Stream, receive: Receive, send: Send) -> None:
+        try:
+            await stream(receive, send)
+        except Exception as error:
+            self._monitor.report(error)
 
     async def _answer(self, scope: "Scope", receive: Receive, send: Send) -> None:
         headers: Headers = scope["headers"]

@@ -77,7 +77,7 @@ class ClientSide:
         self.agent_side: AgentSide | None = None  # the connection's own; from `initialize` on
         self.sessions: Final[dict[str, SharedSession]] = {}  # that it is subscribed to
         # Agents that it may lend MCP servers to; they are not kept alive for that.
-        self._lent_to: Final[WeakSet[AgentSide]] = WeakSet()
+        self._lent_to: WeakSet[AgentSide] | None = None  # made with the first one
         self.is_closed = False
         self.hello: ClientHello | None = None
         self.pending_replies = 0  # that are known and not sent yet: events wait behind them
@@ -88,7 +88,7 @@ class ClientSide:
         self._monitor = pool.monitor
         self._on_closed = on_closed
         self._outgoing_text: Final = OutgoingText()
-        self._held_events: deque[tuple[str, AnyEvent]] = deque()
+        self._held_events: deque[tuple[str, AnyEvent]] | None = None  # None: none are held
         # How sessions were opened that have ended here with their node; see `remember_lost`.
         self._lost: dict[str, requests.ResumeSession] = {}
         self._lister = SessionLister(pool.access)
@@ -102,7 +102,7 @@ class ClientSide:
         state = "closed" if self.is_closed else "connected" if self.is_connected else "away"
         return (
             f"<ClientSide {connection_name(self.connection.id)} {state} sessions={len(self.sessions)} "
-            f"pending_replies={self.pending_replies} held_events={len(self._held_events)}>"
+            f"pending_replies={self.pending_replies} held_events={len(self._held_events or ())}>"
         )
 
     @property
@@ -186,6 +186,8 @@ class ClientSide:
         """Send an event, behind every reply that is on its way. Does not wait: the connection's buffers are bounded,
         and a reader that is behind holds the agent."""
         if self.pending_replies:
+            if self._held_events is None:
+                self._held_events = deque()
             self._held_events.append((session_id, event))
         elif not self.link.closed:
             # Each client sees the modes that are open to it, so this event is not the same for all.
@@ -272,6 +274,8 @@ class ClientSide:
             self.pending_replies -= 1
             while self._held_events and not self.pending_replies:
                 self.send_event(*self._held_events.popleft())
+            if not self._held_events:
+                self._held_events = None
 
         task.add_done_callback(on_done)
 
@@ -539,7 +543,9 @@ class ClientSide:
         failed = True
         if isinstance(request, (requests.NewSession, requests.ResumeSession, requests.ForkSession)):
             agent_side.lenders.declare(request.mcp_servers or (), self)
-            self._lent_to.add(agent_side)
+            if request.mcp_servers:
+                self._lent_to = WeakSet() if self._lent_to is None else self._lent_to
+                self._lent_to.add(agent_side)
         shared = None if isinstance(request, _OPENING) else self._shared_sessions.get(session_of(request) or "")
         if not agent_side.is_ready(shared):
             await agent_side.ensure_ready(shared)
@@ -607,7 +613,7 @@ class ClientSide:
 
     def _forward_from_server(self, note: ExtensionNote) -> None:
         """Pass on what an MCP server says that this client lends, to the agents that it is lent to."""
-        for agent_side in list(self._lent_to):
+        for agent_side in list(self._lent_to or ()):
             if agent_side.link.can_send and agent_side.lenders.is_lent_by(self, note):
                 agent_side.link.send_notification_now(note)
 

@@ -71,8 +71,7 @@ class GatewayConnection:
         self._on_reader_change: Callable[[], None] | None = None
         self._receiver: Receiver | None = None
         self._partial_line = b""
-        self._may_read = asyncio.Event()
-        self._may_read.set()
+        self._may_read: asyncio.Event | None = None  # set when it is read on; None: it is read
         self._feeding = asyncio.Lock()
 
     def __repr__(self) -> str:
@@ -130,12 +129,8 @@ class GatewayConnection:
         """
         # One at a time: two POSTs at once would otherwise overtake each other behind the wait.
         async with self._feeding:
-            try:
-                async with asyncio.timeout(_READ_SECONDS):
-                    await self._may_read.wait()
-            except TimeoutError:
-                _log.warning("a client sends faster than its agent reads; a message was refused")
-                raise Full from None
+            if self._may_read is not None:
+                await self._wait_until_read(self._may_read)
             if self._receiver is None or self.is_closed:
                 raise LinkClosed("the connection has ended")
             if reader is not None:
@@ -187,10 +182,11 @@ class GatewayConnection:
         return buffer
 
     def pause_reading(self) -> None:
-        self._may_read.clear()
+        if self._may_read is None:
+            self._may_read = asyncio.Event()
 
     def resume_reading(self) -> None:
-        self._may_read.set()
+        self._read_on()
 
     def close_writing(self) -> None:
         """Do nothing: a connection here has no half that could be closed."""
@@ -199,7 +195,7 @@ class GatewayConnection:
         if self.is_closed:
             return
         self.is_closed = True
-        self._may_read.set()
+        self._read_on()
         self.streams.close()
         if not self.initialize_reply.done():
             self.initialize_reply.cancel()
@@ -207,6 +203,19 @@ class GatewayConnection:
             self._receiver.connection_lost(None)
 
     # -- small steps -------------------------------------------------------------------------------------------------
+
+    async def _wait_until_read(self, may_read: asyncio.Event) -> None:
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                await may_read.wait()
+        except TimeoutError:
+            _log.warning("a client sends faster than its agent reads; a message was refused")
+            raise Full from None
+
+    def _read_on(self) -> None:
+        may_read, self._may_read = self._may_read, None
+        if may_read is not None:
+            may_read.set()
 
     def _send(self, line: bytes) -> None:
         if not self._is_initialized and self.kind != "elephant":

@@ -15,6 +15,7 @@ guard stands before all of it.
 """
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -31,7 +32,7 @@ from dragoman.gateway.hub import Hub
 from dragoman.gateway.replay_buffer import ReplayBuffer
 from dragoman.gateway.resuming import GAPS, OURS, Delivery
 from dragoman.gateway.socket_endpoint import SocketEndpoint
-from dragoman.gateway.streaming import Receive, Send, stream_events
+from dragoman.gateway.streaming import STREAM, Receive, Send, stream_events
 from dragoman.gateway.token_types import TokenIdentity
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class AcpEndpoint:
         states = client_side.state_frames(buffer) if is_resumed else []
         delivery = Delivery(cursors=not is_ours, until=buffer.last, states=states)
         self._on_stream_opened(client_side, value_of(headers, SESSION))
-        await stream_events(reader, receive, send, delivery)
+        scope[STREAM] = partial(stream_events, reader, delivery)
 
     async def _stream_of(self, scope: "Scope") -> tuple[ClientSide, ReplayBuffer]:
         """Return the stream that a request names, and its client. Raise `Stop` (400, 404)."""

@@ -143,6 +143,10 @@ class StreamReader:
         self.end(GONE)
 
 
+# Of every stream that nothing was sent on: a deque takes 700 bytes, and there are thousands of silent streams.
+_NO_FRAMES: Final[deque[bytes]] = deque(maxlen=0)
+
+
 class ReplayBuffer:
     """The messages of one stream. `on_reader_change` is called when a reader that was behind has caught up, or is gone;
     `on_sent` with the seconds that the oldest message of a batch took from here through the socket. `budget` is shared
@@ -167,7 +171,7 @@ class ReplayBuffer:
         )
         self._on_reader_change = on_reader_change
         self._on_sent = on_sent
-        self._frames: deque[bytes] = deque()
+        self._frames: deque[bytes] = _NO_FRAMES
         self._budget = ByteBudget(HELD_EACH_BYTES) if budget is None else budget
         self._budget.join()
         self._released = False
@@ -189,6 +193,8 @@ class ReplayBuffer:
         """Append a message. Takes everything; what no longer fits is evicted at the other end. Without `wake` the
         reader is not told before `flush`."""
         cost = len(frame) + _OVERHEAD
+        if self._frames is _NO_FRAMES:
+            self._frames = deque()
         self._frames.append(frame)
         self.last += 1
         self.size += cost

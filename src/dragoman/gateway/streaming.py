@@ -20,6 +20,10 @@ Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
 Send = Callable[[Event], Awaitable[None]]
 
+# What goes on when a request is answered for the rest, and under which key of its scope a handler leaves that.
+Stream = Callable[[Receive, Send], Awaitable[None]]
+STREAM: Final = "dragoman.stream"
+
 KEEP_ALIVE_SECONDS: Final = 15.0
 # For a last write to a client that does not read.
 _LAST_SECONDS: Final = 1.0
@@ -27,7 +31,7 @@ _LAST_SECONDS: Final = 1.0
 GOODBYE: Final = 1000
 
 
-async def stream_events(reader: StreamReader, receive: Receive, send: Send, delivery: Delivery) -> None:
+async def stream_events(reader: StreamReader, delivery: Delivery, receive: Receive, send: Send) -> None:
     """Answer a request with an event stream, until the reader leaves or is ended."""
     try:
         await send(head())

@@ -188,7 +188,7 @@ class AgentV1(DialectBase):
                 self._forget_relayed(request.session_id)
                 self._sent_options.pop(request.session_id, None)
                 if before is not None and before.notices:
-                    self._session(request.session_id).notices.extend(before.notices)
+                    self._session(request.session_id).add_notices(before.notices)
             case _:
                 pass
         return request
@@ -441,7 +441,7 @@ class AgentV1(DialectBase):
             case events.PlanUpdate() | events.PlanRemoved() if not self._client.plans:
                 return updates.only_plan(session, event)
             case events.Notice() if not self._takes_notices:
-                session.notices.append(event)
+                session.add_notices([event])
                 return self._waiting_notices(session_id, session)
             case events.CompactionUpdate() if not self._client.compaction:
                 # Between two turns it is left out: as a notice it would wait, and tell of something long over.
@@ -490,7 +490,7 @@ class AgentV1(DialectBase):
         while session.notices:
             session.shown_notices += 1
             call_id = f"notice-{turn}-{session.shown_notices}"
-            updates.extend(self.encode_notice(session.notices.popleft(), call_id))
+            updates.extend(self.encode_notice(session.notices.pop(0), call_id))
         return updates
 
     def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[wire.WireValue]:

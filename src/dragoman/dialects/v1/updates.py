@@ -6,7 +6,6 @@ both are folded here, with the vocabulary's rules, while a turn runs. All of it 
 Prompts and request ids are not known here.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -60,12 +59,16 @@ class V1SessionMemory:
         self.model: tuple[str, str] = ("", "")  # the same for the model
         self.plan = ""  # the plan the client shows
         self.running = False  # a turn runs, of this client or of another one
-        self.notices: deque[events.Notice] = deque(maxlen=notices.WAITING)  # they wait for the next turn
+        self.notices: list[events.Notice] = []  # they wait for the next turn
         self.shown_notices = 0
 
     def __repr__(self) -> str:
         counts = f"calls={len(self.calls)} terminals={len(self.terminals)} messages={len(self.message_ids)}"
         return f"<V1SessionMemory running={self.running} {counts}>"
+
+    def add_notices(self, found: Sequence[events.Notice]) -> None:
+        """Have notices wait for the next turn; the oldest ones go where there are too many."""
+        self.notices = [*self.notices, *found][-notices.WAITING :]
 
     @property
     def last_message(self) -> str:
