@@ -7,8 +7,8 @@ sessions itself, or nothing is recorded), and in a cluster the places of session
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.gateway.agent_restart import start_failure
@@ -59,6 +59,8 @@ class AgentPool(Collection[AgentSide]):
         # The streams to other nodes; None: this server is no node of a cluster.
         self.nodes: Final = None if places is None else NodeLinks(self, places)
         self._by_origin: dict[ClientSide, set[AgentSide]] = {}
+        # Sessions that their agents are being told to close, and that are opened again only then.
+        self._closings: dict[str, asyncio.Task[None]] = {}
         self._pools: Final[list[AgentPool]] = [] if beside is None else beside._pools
         self._pools.append(self)
 
@@ -96,6 +98,18 @@ class AgentPool(Collection[AgentSide]):
                 await agent_side.close()
             raise start_failure(error) from error
         return agent_side
+
+    def close_before_reopening(self, session_id: str, work: Coroutine[Any, Any, None]) -> None:
+        """Close a session in its agent, by `work`, which is bounded; meanwhile it is not opened again."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._closings[session_id] = task
+        task.add_done_callback(lambda _: self._closings.pop(session_id, None))
+
+    async def wait_until_closed(self, session_id: str) -> None:
+        """Wait while a session is being closed in its agent."""
+        closing = self._closings.get(session_id)
+        if closing is not None:
+            await asyncio.wait([closing])
 
     async def free_slot(self, principal: str) -> None:
         """Make sure that one more process may run for a principal: stop the one that has been idle for longest, if
@@ -157,6 +171,7 @@ class AgentPool(Collection[AgentSide]):
 
     async def close(self) -> None:
         """Close every agent. Waits for the ends of their processes, which are bounded."""
+        await asyncio.gather(*self._closings.values(), return_exceptions=True)
         await asyncio.gather(*(agent_side.close() for agent_side in list(self._agent_sides)), return_exceptions=True)
 
 

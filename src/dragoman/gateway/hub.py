@@ -123,7 +123,7 @@ class Hub:
         with self.monitor.reporting():
             lose_session(shared)
         # Else the agent would go on with the log that has ended when the session comes back to it.
-        self._background.start(side.close_refused(agent_id))
+        self.agents.close_before_reopening(session_id, side.close_refused(agent_id))
 
     async def close(self, grace: float) -> None:
         """Let turns end within `grace` seconds, and their last events arrive; then cancel and close everything. What is

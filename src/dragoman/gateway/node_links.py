@@ -154,12 +154,13 @@ class NodeAgentSide(AgentSide):
 def lose_session(shared: "SharedSession") -> None:
     """End a session that is not worked on by its agent here any more. Its clients are told of a gap, and open it again
     with their next request, wherever it is then."""
-    # How much is missing is not known here: the log has it, and a client that loads the session reads that.
+    # How much is missing is not known here: the log has it, and a client that loads the session reads that. Also where
+    # no turn is known to run: one may have begun that this node has not heard of, or begin before the session is opened
+    # again.
     note = ExtensionNote(_MISSED, {"sessionId": shared.id, "missed": 0})
     for subscriber in list(shared.subscribers):
-        if shared.is_running:
-            shared.agent_side.pool.monitor.counts["gaps_told"] += 1
-            subscriber.send_notification(note)
+        shared.agent_side.pool.monitor.counts["gaps_told"] += 1
+        subscriber.send_notification(note)
         subscriber.remember_lost(shared)
     shared.end(_LOST)
     shared.agent_side.remove_session(shared)

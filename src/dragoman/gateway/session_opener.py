@@ -190,6 +190,7 @@ class SessionOpener:
         if not self._client_side.may("prompt") and self._access.renames and not directory.cwd(request.session_id):
             # Our own agent opens a session in its own folder only; others may do whatever they find in another.
             raise RequestFailed(INVALID_REQUEST, "A token that may prompt has to open this session first")
+        await self._pool.wait_until_closed(request.session_id)
         place = await self._find_place(request.session_id)
         if place.is_here or self._pool.nodes is None:
             agent_side = await self._reserve_agent_side()
@@ -230,7 +231,11 @@ class SessionOpener:
             return await self._client_side.forward(shared.agent_side, request, id, on_reply)
 
         try:
-            return await shared.replay_to(self._client_side, work)
+            reply = await shared.replay_to(self._client_side, work)
+            # It may have been lost meanwhile, as when this node is fenced: then what was replayed went nowhere.
+            if self._sessions.get(shared.id) is not shared:
+                raise RequestFailed(INTERNAL_ERROR, "The session ended while it was opened", {"retry": True})
+            return reply
         except BaseException:
             if not was_subscribed:
                 shared.unsubscribe(self._client_side)
