@@ -149,7 +149,7 @@ async def test_a_node_that_was_fenced_goes_on_with_a_session_of_a_client_that_ha
             # As another node does that takes it for dead; it learns it with its next look, and joins again.
             take = "UPDATE dragoman.node SET incarnation = incarnation + 1, expires = '-infinity' WHERE id = 'a'"
             shared_server().execute(take, "shared")
-            await until(lambda: incarnation("a") == 3, "the node has joined again")
+            await until(lambda: incarnation("a") >= 3, "the node has joined again")
             assert await asked(session, "and now?") == "from a"
 
 
