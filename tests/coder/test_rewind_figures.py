@@ -20,7 +20,7 @@ from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import Idle, UserMessage
 from tests.support.needs import need
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 FILES, TOUCHED, ROUNDS = 100_000, 100, 5
 SESSION = "sess_figures"
