@@ -182,7 +182,8 @@ def test_the_limits_that_are_told_are_the_limits() -> None:
         "messages of a principal on WebSockets": f"{guard.MESSAGE_RATE:g} a second, {guard.MESSAGE_BURST:g} at once",
         "a connection that asks nothing": f"{idle_sockets.FIRST_SECONDS:g} s at first, "
         f"{idle_sockets.BETWEEN_SECONDS:g} s between requests; {idle_sockets.SILENT} at once",
-        "sockets at once": f"{server._AT_ONCE}, and three quarters of the descriptors that the process may open",
+        "sockets at once": f"{server._AT_ONCE}, and three quarters of the descriptors that the process may open, "
+        "or two fifths with our own agent",
         "held for all streams": f"{replay_buffer.HELD_EACH_BYTES // mib} MiB of one principal, "
         f"{replay_buffer.HELD_ALL_BYTES // mib} MiB of all; up to twice that, if many are new",
         "tokens that cannot be read": f"503 at once; who is in stays for {guard.UNSURE_SECONDS:g} s",

@@ -17,6 +17,7 @@ import msgspec
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
     from dragoman.agent.process import ExitGuard
+    from dragoman.coder.setup import Setup
 
 # The setup has some paths in it; a message of this size is sent whole.
 _MESSAGE_BYTES: Final = 64 * 1024
@@ -35,16 +36,14 @@ class AgentOptions(msgspec.Struct, frozen=True):
     audit_content: bool
     private: list[str]
 
-    def agent(self) -> "Agent":
-        """Make the agent. Raise `DragomanError`, as the server did before it began to listen."""
+    def setup(self) -> "Setup":
+        """Return what the agent is made of. Raise `DragomanError` for what can be seen to be wrong."""
         from dragoman.agent.agent import rules_of
         from dragoman.cli import builtin_agent
-        from dragoman.cli.home import open_store
-        from dragoman.coder.agent import coding_agent
 
         # Its clients know four modes, and none that does not ask.
         rules = rules_of("elephant" if self.elephant else None)
-        setup = builtin_agent.our_setup(
+        return builtin_agent.our_setup(
             self.model,
             self.mode,
             rules,
@@ -52,7 +51,13 @@ class AgentOptions(msgspec.Struct, frozen=True):
             private=self.private,
             thinking=self.thinking,
         )
-        return coding_agent(setup, store=open_store, protocol=self.protocol)
+
+    def agent(self) -> "Agent":
+        """Make the agent, with the sessions of this user."""
+        from dragoman.cli.home import open_store
+        from dragoman.coder.agent import coding_agent
+
+        return coding_agent(self.setup(), store=open_store, protocol=self.protocol)
 
 
 def main(words: Sequence[str]) -> int:

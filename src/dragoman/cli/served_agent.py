@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from dragoman.agent.agent import agent_core, rules_of
-from dragoman.cli import builtin_agent
+from dragoman.agent.agent import agent_core
 from dragoman.cli.home import open_store, read_registry
 from dragoman.coder.managed_settings import ManagedSettings
 from dragoman.errors import UsageError
@@ -26,6 +25,7 @@ from dragoman.store.contract import Store, StoreFailed
 from dragoman.transports.contract import Transport
 
 if TYPE_CHECKING:
+    from dragoman.cli.principal_agent import AgentOptions
     from dragoman.gateway.principal_processes import PrincipalProcesses
 
 
@@ -56,18 +56,19 @@ def our_agent(
     """Return our own agent: its sessions are files, and each principal has a process of its own, or they are in the
     store that `open_database` returns. `private`: paths that none of its tools reaches. Tries out what can be confined
     here."""
+    from dragoman.cli.principal_agent import AgentOptions
     from dragoman.coder.agent import coding_agent
 
-    # Its clients know four modes, and none that does not ask.
-    rules = rules_of("elephant" if arguments.elephant else None)
-    setup = builtin_agent.our_setup(
-        arguments.model,
-        arguments.mode,
-        rules,
-        audit_content=arguments.audit_content,
-        private=private,
+    options = AgentOptions(
+        model=arguments.model,
+        mode=arguments.mode,
         thinking=arguments.thinking,
+        protocol=arguments.protocol,
+        elephant=arguments.elephant,
+        audit_content=arguments.audit_content,
+        private=list(private),
     )
+    setup = options.setup()
     agent = coding_agent(setup, store=open_database or open_store, protocol=arguments.protocol)
 
     core = agent_core(agent)
@@ -81,29 +82,17 @@ def our_agent(
             return ""
 
     if open_database is None:
-        processes = _processes(arguments, private, limits, log)
+        processes = _processes(options, limits, log)
         source = AgentSource(processes.open, core.versions, each_principal=True, close=processes.close)
     else:  # the lease of a node belongs to one process, and so do its sessions
         source = AgentSource(in_process(partial(agent.serve, trusted=True), report), core.versions)
     return ServedAgent(source, folder_of, _our_modes(setup.managed), setup.models.current())
 
 
-def _processes(
-    arguments: argparse.Namespace, private: Sequence[str], limits: LimitTable, log: Logbook | None
-) -> "PrincipalProcesses":
+def _processes(options: "AgentOptions", limits: LimitTable, log: Logbook | None) -> "PrincipalProcesses":
     """Return the processes of our own agent, one for each principal."""
-    from dragoman.cli.principal_agent import AgentOptions
     from dragoman.gateway.principal_processes import PrincipalProcesses, ProcessSetup
 
-    options = AgentOptions(
-        model=arguments.model,
-        mode=arguments.mode,
-        thinking=arguments.thinking,
-        protocol=arguments.protocol,
-        elephant=arguments.elephant,
-        audit_content=arguments.audit_content,
-        private=list(private),
-    )
     # -P: a module in the folder we work in is not ours to load, whatever it is called.
     command = [sys.executable, "-P", "-m", "dragoman.cli.principal_agent"]
     setup = ProcessSetup(command, msgspec.json.encode(options))

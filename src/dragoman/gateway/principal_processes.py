@@ -138,7 +138,11 @@ class AgentProcess:
         self._is_over = False
         self._excess: LimitName | None = None
         self._group = SharedGroup.make(limits.memory, limits.tasks) if limits.memory or limits.tasks else None
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        except OSError as error:
+            self._close_group()
+            raise StartFailed("there is no socket for the agent") from error
         self._control.setblocking(False)
         try:
             entrance = [] if self._group is None else ["--group", self._group.entrance]
@@ -171,10 +175,14 @@ class AgentProcess:
         return self._group.memory() > self.limits.memory * _FULL_SHARE
 
     def connect(self) -> "ProcessLink | None":
-        """Return a new connection to it; None if it has died, or takes no more connections."""
+        """Return a new connection to it; None if it has died, or takes no more connections. Raise `StartFailed` where
+        there can be none."""
         if self._is_over:
             return None
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:  # no descriptor is left
+            raise StartFailed("there is no socket for the agent") from error
         try:
             socket.send_fds(self._control, [b"+"], [theirs.fileno()])
         except OSError:  # it is dead, or has not taken the last hundred

@@ -8,7 +8,7 @@ import asyncio
 import resource
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -139,7 +139,7 @@ class GatewayServer:
             interface=Interfaces.ASGINL,
             websockets=True,
             backlog=_BACKLOG,
-            backpressure=_connections_at_once(),
+            backpressure=_connections_at_once(self.hubs.values()),
             log_enabled=False,
             http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MILLISECONDS, max_buffer_size=_HEADER_BUFFER),
             http2_settings=HTTP2Settings(
@@ -300,11 +300,13 @@ class GatewayServer:
         return True
 
 
-def _connections_at_once() -> int:
+def _connections_at_once(hubs: Iterable[Hub]) -> int:
     """Return how many connections granian may hold: at most three quarters of the descriptors that this process may
-    open. The others are for agents and files, and for finding silent sockets, which takes two."""
+    open, or two fifths where a client's agent takes one as well. The others are for agents and files, and for finding
+    silent sockets, which takes two."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _AT_ONCE if descriptors == resource.RLIM_INFINITY else min(_AT_ONCE, descriptors * 3 // 4)
+    share = 0.4 if any(hub.agents.source.each_principal for hub in hubs) else 0.75
+    return _AT_ONCE if descriptors == resource.RLIM_INFINITY else min(_AT_ONCE, int(descriptors * share))
 
 
 async def _address_of(host: str) -> str:
