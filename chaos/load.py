@@ -26,6 +26,8 @@ _OPEN_SECONDS: Final = 3.0
 # As often a prompt is sent that is refused; it may have been accepted then, so the next one follows.
 _TRIES: Final = 3
 _GAPS: Final = ("_gateway/missed", "_dragoman/gap")
+# The end of a turn that began, said of its repeat.
+_INTERRUPTED: Final = "The turn was interrupted"
 _HELLO: Final = {"protocolVersion": 1, "clientCapabilities": {}}
 
 
@@ -225,6 +227,8 @@ class Prompter:
                 await asyncio.sleep(_PAUSE)
             except Refused as refused:
                 self._note_trouble(f"refused: {refused}")
+                if _INTERRUPTED in str(refused):
+                    return
                 # An open session stays so: a client does not open it again for an error.
                 tries += bool(self.session_id)
                 await asyncio.sleep(_PAUSE)

@@ -184,3 +184,19 @@ async def test_a_process_that_was_stopped_for_longer_than_its_lease_writes_nothi
     assert await store.length("a") == before
     await write(log, note(1_000_000))
     await store.close()
+
+
+async def test_a_process_that_has_lost_its_lease_by_its_clock_is_its_node_again_at_once(database: Database) -> None:
+    lost, other = NodeLease(database, "a", seconds=600), NodeLease(database, "a")
+    await lost.acquire()
+    lost.lose()
+    # Its row still counts, for what the others know.
+    with pytest.raises(NodeRuns):
+        await other.acquire()
+    again = NodeLease(database, "a", seconds=600, previous=lost.incarnation)
+    await again.acquire()
+    assert again.incarnation == lost.incarnation + 1
+    # Not by a memory of what another process has had since.
+    with pytest.raises(NodeRuns):
+        await NodeLease(database, "a", previous=lost.incarnation).acquire()
+    await again.release()

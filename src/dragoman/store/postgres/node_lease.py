@@ -36,13 +36,14 @@ NAMELESS: Final = "process-"
 # Rows of processes that are gone for so long, and own nothing, are deleted; their names do not come again. That of a
 # named node stays: were it counted from 1 again, a process of it that was stopped for days would be taken for the new.
 _FORGET: Final = "1 day"
-# A new name, or one whose last process is gone: its lease has ended, or was given back.
+# A new name, or one whose last process is gone: its lease has ended, or was given back. Or that process was this one:
+# it has lost its lease by its own clock, and no other has taken the name since.
 _TAKE: Final = """
     INSERT INTO dragoman.node (id, incarnation, url, expires)
     VALUES ($1, 1, $2, clock_timestamp() + $3 * interval '1 second')
     ON CONFLICT (id) DO UPDATE
     SET incarnation = node.incarnation + 1, url = excluded.url, expires = excluded.expires, draining = false
-    WHERE node.expires < clock_timestamp() RETURNING incarnation
+    WHERE node.expires < clock_timestamp() OR node.incarnation = $4 RETURNING incarnation
 """
 # Also when the lease has ended meanwhile: as long as the incarnation was not counted on, no other process has taken
 # anything from us.
@@ -86,10 +87,13 @@ class NodeLease:
         *,
         url: str = "",
         seconds: float = LEASE_SECONDS,
+        previous: int = 0,
         on_change: Callable[[LeaseState], None] = lambda state: None,
         on_renewal: Callable[[float, float], None] = lambda late_at, lost_at: None,
     ) -> None:
+        """`previous` is the incarnation that this very process has had, and lost; 0: none."""
         self.name: Final = name
+        self._previous: Final = previous
         self.incarnation = 0
         # Whether it ended because it was given back.
         self.is_released = False
@@ -122,7 +126,7 @@ class NodeLease:
         """Become this node; raise `NodeRuns` while another process is it. Waits for the database."""
         asked_at = asyncio.get_running_loop().time()
         async with self._database.transaction() as connection:
-            incarnation = await connection.fetchval(_TAKE, self.name, self._url, self.seconds)
+            incarnation = await connection.fetchval(_TAKE, self.name, self._url, self.seconds, self._previous)
             if incarnation is None:
                 raise NodeRuns(f"node {self.name} is running: another process renews its lease")
             await connection.execute(_FORGET_GONE)

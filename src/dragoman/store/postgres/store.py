@@ -470,6 +470,7 @@ class PostgresStore:
                     self._node,
                     url=self._node_url,
                     seconds=self.lease_seconds,
+                    previous=0 if self._lease is None else self._lease.incarnation,
                     on_change=self._on_lease_change,
                     on_renewal=self._on_renewal,
                 )
