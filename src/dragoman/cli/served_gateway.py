@@ -18,6 +18,7 @@ from dragoman.cli.home import open_store, own_file, own_folders
 from dragoman.cli.served_cluster import served_cluster
 from dragoman.cli.server_output import error_reporter, print_line, print_nothing
 from dragoman.coder.model_registry import DEMO
+from dragoman.errors import UsageError
 
 if TYPE_CHECKING:
     from dragoman.cli.served_agent import ServedAgent
@@ -96,12 +97,15 @@ class PreparedGateway(NamedTuple):
         def check_limits(
             max_mode: str, workspaces: Sequence[str], allow_unconfined: bool, allow_mcp_programs: bool
         ) -> TokenLimits:
-            return checked_limits(
-                max_mode or None,
-                workspaces,
-                allow_unconfined=allow_unconfined,
-                allow_mcp_programs=allow_mcp_programs,
-            )
+            try:
+                return checked_limits(
+                    max_mode or None,
+                    workspaces,
+                    allow_unconfined=allow_unconfined,
+                    allow_mcp_programs=allow_mcp_programs,
+                )
+            except UsageError as error:  # in the words of the command line
+                raise UsageError(str(error).removeprefix("--workspace ")) from None
 
         given = self.arguments
         has_ours = any(not one.recorded_as for one in self.served)

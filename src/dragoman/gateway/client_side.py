@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any, Final
 from weakref import WeakSet
 
+from msgspec.structs import replace
+
 from dragoman import limits
 from dragoman.dialects.codec.relayed_text import RelayedText
 from dragoman.dialects.codec.relayed_updates import RelayedUpdate
@@ -355,6 +357,9 @@ class ClientSide:
         if session_id is not None:
             await self._access.load_folder(session_id, self.connection.token_identity)
             self._refuse_unreachable(session_id)
+            # Who reads by a link does not know the folder, and is told nothing of it by a refusal.
+            if self.is_share and isinstance(request, requests.ResumeSession):
+                request = replace(request, cwd=self._access.folder(session_id) or request.cwd)
         self._ceilings.check(request, self.identity_for(request))
         if session_id is not None and (lost := self._lost.pop(session_id, None)) is not None:
             await self._reopen(lost, request, id)

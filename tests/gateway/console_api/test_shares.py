@@ -10,6 +10,7 @@ import pytest
 
 from dragoman.gateway import shared_session
 from dragoman.gateway.agent_source import AgentSource, in_process
+from dragoman.gateway.ceilings import Ceilings
 from dragoman.gateway.token_types import TokenLimits
 from dragoman.transports.contract import Transport
 from tests.support.console_api import OURS, ConsoleApi, asking
@@ -275,3 +276,15 @@ async def test_a_link_is_shown_by_the_agent_of_the_owner_and_starts_none_of_its_
             assert "result" in await resume(viewer, 2, session)
             assert served.hub.sessions[session].principal == "ada"
     assert opened == ["ada", "ada"]
+
+
+async def test_a_link_is_read_on_a_server_with_folders_without_naming_one(tmp_path: Path) -> None:
+    ceilings = Ceilings(TokenLimits(workspaces=(os.path.realpath(os.getcwd()),)))
+    async with (
+        gateway(asking(tmp_path / "sessions"), tmp_path, ceilings=ceilings) as served,
+        raw_http(served, 2) as owner,
+    ):
+        session = await owner.session()
+        link = (await shared(served, session))["token"]
+        async with raw_http(served, 2, token=link) as viewer:
+            assert "result" in await resume(viewer, 2, session)
