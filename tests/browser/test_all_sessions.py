@@ -117,3 +117,20 @@ def _choose(shown: str, value: str) -> str:
     return f"""(() => {{ const list = [...document.querySelectorAll('.filters select')]
         .find((one) => one.options[0].text === '{shown}');
     list.value = '{value}'; list.dispatchEvent(new Event('change', {{bubbles: true}})); }})()"""
+
+
+async def test_the_session_that_is_shown_is_renamed_in_its_header(page: Tab, tmp_path: Path) -> None:
+    async with two_agents(tmp_path) as served:
+        await made(served, "main", tmp_path, "Old name")
+        await enter(page, served)
+        await page.click("#list a")
+        await page.until_text("#transcript", "nothing was asked")
+        await page.click("#tools [aria-haspopup=menu]")
+        await page.click("role=menuitem[name='Rename']")
+        await page.click("role=textbox[name='Title']")
+        await page.press("a", 2)
+        await page.type("New name")
+        await page.press("Enter")
+        await page.until_text("#title", "New name")
+        await page.until_text("#list", "New name")
+        assert await titles(served, "main") == ["New name"]

@@ -14,6 +14,7 @@ import { findLogin, shareToken, type Login } from "./login";
 import { LoginForm, TwoNames } from "./LoginForm";
 import { href, navigate, parseRoute } from "./router";
 
+const SETTLED = 300; // milliseconds
 const ENDED = "Your login has ended. Log in again; what you have written is kept.";
 
 export function App() {
@@ -75,11 +76,22 @@ function Inside({ me, ended }: { me: Me; ended: () => void }) {
     };
   }, [store]);
   useEffect(() => notifyOf(activity, store), [activity]);
+  useEffect(() => lookAfterQuestions(store, activity), [activity]);
   return (
     <Context.Provider value={context}>
       {me.share ? <SharedFrame /> : <Frame initialDraft={draft(me.name)} />}
     </Context.Provider>
   );
+}
+
+/** When a question has come or gone in this tab, what waits elsewhere has changed too. */
+function lookAfterQuestions(store: SessionStore, activity: Activity): () => void {
+  let known = store.questions.size;
+  return store.subscribe(() => {
+    if (store.questions.size === known) return;
+    known = store.questions.size;
+    setTimeout(() => void activity.look(), SETTLED); // the server has the answer by then
+  });
 }
 
 /** The address names the session that is shown, unless another screen is looked at. */

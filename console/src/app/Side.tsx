@@ -2,6 +2,8 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import type { SessionInfo } from "../state/types";
+import type { Activity } from "../state/activity";
+import type { SessionStore } from "../state/store";
 import { harmless, visible } from "../text/visible";
 import { shortPath, when } from "../text/words";
 import { useActivity, useApp, useSettings, useStore } from "./context";
@@ -62,6 +64,18 @@ function place({ cwd, _meta }: SessionInfo): string {
   return worktree ? `worktree ${harmless(worktree)}` : visible(shortPath(cwd));
 }
 
+/** What a session does: of one that this tab follows it is known at once, of others since the last look. */
+function stateOf(sessionId: string, store: SessionStore, activity: Activity): "waiting" | "running" | null {
+  const followed = store.followed.get(sessionId);
+  if (!followed) return activity.of(sessionId)?.state ?? null;
+  return followed.state.state === "requires_action" ? "waiting" : followed.state.isRunning ? "running" : null;
+}
+
+function StateMark({ state }: { state: "waiting" | "running" | null }) {
+  if (state === null) return null;
+  return state === "waiting" ? <span class="mark waits">asks</span> : <span class="mark runs">works</span>;
+}
+
 function SessionList({ close }: { close: () => void }) {
   const store = useStore();
   const activity = useActivity();
@@ -78,8 +92,7 @@ function SessionList({ close }: { close: () => void }) {
             <a href={href("session", session.sessionId)} data-session={session.sessionId} onClick={close}
               aria-current={session.sessionId === shown ? "true" : undefined}>
               <span class="name ellipsis">{harmless(session.title || "Untitled")}</span>
-              {waiting.has(session.sessionId) || activity.of(session.sessionId)?.state === "waiting" ? <span class="mark waits">asks</span>
-                : store.followed.get(session.sessionId)?.state.isRunning || activity.of(session.sessionId) ? <span class="mark runs">works</span> : null}
+              <StateMark state={waiting.has(session.sessionId) ? "waiting" : stateOf(session.sessionId, store, activity)} />
               <span class="where ellipsis muted" title={visible(session.cwd)}>{place(session)}</span>
               <time class="muted" dateTime={session.updatedAt ?? ""}>{when(session.updatedAt)}</time>
             </a>

@@ -37,7 +37,7 @@ function titleIn(store: SessionStore, { sessionId }: BusySession): string {
 function show(title: string, body: string, tag: string, address: string): void {
   try {
     // Several tabs tell of one question: the same tag makes them one notification.
-    const notification = new Notification(title, { body, tag, icon: "/console/icon.svg" });
+    const notification = new Notification(title, { body, tag });
     notification.onclick = () => {
       window.focus();
       navigate(address);

@@ -37,11 +37,13 @@ function MenuOf({ followed }: { followed: Followed }) {
     await store.list();
     navigate(href("session", made.sessionId));
   };
+  const other = [...store.followed.keys()].reverse().find((id) => id !== state.id);
   const items: MenuItem[] = [
     { label: "Copy the conversation", onPick: () => void copy() },
     { label: "Download as Markdown", onPick: () => download(state) },
     { label: "Rename", onPick: () => setDialog("rename") },
     { label: "Share", onPick: () => setDialog("share") },
+    ...(other ? [{ label: "Side by side with the one before", onPick: () => navigate(href("beside", other, state.id)) }] : []),
     ...(store.abilities.forks ? [{ label: "Fork", onPick: () => void fork(), isDisabled: state.isRunning }] : []),
   ];
   const close = () => setDialog("");
