@@ -56,6 +56,7 @@ def limit(name: str, most: float) -> tuple[int, object]:
     return LIMIT_REACHED, {"reason": "limit", "limit": name, "most": most, "retry": True}
 
 
+@pytest.mark.requirement("K72")
 @both_versions
 async def test_a_principal_has_so_many_sessions_open_over_all_its_connections(tmp_path: Path, version: int) -> None:
     async with gateway(Waiting().agent, tmp_path, usage=limited(sessions=2)) as served:
@@ -74,6 +75,7 @@ async def test_a_principal_has_so_many_sessions_open_over_all_its_connections(tm
             await second.new_session(tmp_path)
 
 
+@pytest.mark.requirement("K72")
 async def test_sessions_that_are_opened_at_once_do_not_get_past_the_limit(tmp_path: Path) -> None:
     async with gateway(Waiting().agent, tmp_path, usage=limited(sessions=3)) as served, client(served) as one:
         outcomes = await asyncio.gather(*(one.new_session(tmp_path) for _ in range(20)), return_exceptions=True)
@@ -81,6 +83,7 @@ async def test_sessions_that_are_opened_at_once_do_not_get_past_the_limit(tmp_pa
         assert {refused(each)[0] for each in outcomes if isinstance(each, RequestFailed)} == {LIMIT_REACHED}
 
 
+@pytest.mark.requirement("K72")
 @both_versions
 async def test_a_principal_has_so_many_turns_running(tmp_path: Path, version: int) -> None:
     agent = Waiting()
@@ -110,6 +113,7 @@ async def test_a_turn_counts_no_more_when_its_session_is_closed(tmp_path: Path) 
         await second.ask("go")
 
 
+@pytest.mark.requirement("K72")
 async def test_a_principal_has_so_many_agents_running(tmp_path: Path) -> None:
     agent = Waiting()
     usage = limited(processes=2)
@@ -126,6 +130,7 @@ async def test_a_principal_has_so_many_agents_running(tmp_path: Path) -> None:
         await asyncio.gather(*turns)
 
 
+@pytest.mark.requirement("K72")
 @both_versions
 async def test_a_principal_that_has_spent_its_day_is_cancelled_and_refused(tmp_path: Path, version: int) -> None:
     agent = Waiting(dollars=0.75)

@@ -48,6 +48,7 @@ async def turn(client: Client, folder: Path) -> list[AnyEvent]:
     return [event async for event in conversation.prompt("go")]
 
 
+@pytest.mark.requirement("K71")
 async def test_connections_of_one_principal_share_a_process_and_those_of_two_do_not(tmp_path: Path) -> None:
     house = Household(tmp_path)
     ada, also_ada, bob = house.token("ada"), house.token("laptop", principal="ada"), house.token("bob")
@@ -62,6 +63,7 @@ async def test_connections_of_one_principal_share_a_process_and_those_of_two_do_
         assert len({pid for _, pid in processes}) == 2
 
 
+@pytest.mark.requirement("K71")
 async def test_an_agent_that_does_not_run_delays_nothing_of_another_principal(tmp_path: Path) -> None:
     house = Household(tmp_path)
     ada, bob = house.token("ada"), house.token("bob")
@@ -80,6 +82,7 @@ async def test_an_agent_that_does_not_run_delays_nothing_of_another_principal(tm
         assert (await waiting).text == "word word word "
 
 
+@pytest.mark.requirement("K71")
 async def test_a_session_goes_on_in_a_new_process_when_its_own_was_killed(tmp_path: Path) -> None:
     house = Household(tmp_path)
     token = house.token("ada")
@@ -143,6 +146,7 @@ def lines_below(pid: int) -> list[bytes]:
     return []
 
 
+@pytest.mark.requirement("K72")
 async def test_an_agent_whose_principal_uses_too_much_memory_is_ended_with_the_reason(tmp_path: Path) -> None:
     """With what it has started: here a command of the session. Another principal has a limit of its own."""
     house = Household(tmp_path)
