@@ -19,9 +19,10 @@ def killed(folder: Path, kills: int, seed: int, kind: str = "repository") -> Cou
     return Counter(json.loads(done.stdout))
 
 
+@pytest.mark.timeout(240)  # some sixty processes one after the other, most of which run git
 @pytest.mark.requirement("RW9")
 def test_after_a_kill_every_file_is_whole_and_the_next_rewind_does_the_rest(tmp_path: Path) -> None:
-    assert killed(tmp_path, 12, 1).total() >= 12  # the last turn may be killed more than once
+    assert killed(tmp_path, 9, 1).total() >= 9  # the last turn may be killed more than once
 
 
 @pytest.mark.slow

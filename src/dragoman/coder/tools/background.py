@@ -32,6 +32,7 @@ from dragoman.coder.tools.shell_output import SHOW_SECONDS, ShellOutput
 from dragoman.errors import DragomanError
 from dragoman.host.guardian import Guardian
 from dragoman.host.process import Child
+from dragoman.host.text import visible_line
 from dragoman.vocabulary.events import Notice
 
 # At once, for one session. Each holds processes, descriptors and up to some MiB of output.
@@ -222,7 +223,7 @@ class BackgroundCommands:
             parts.append(f"- {one.line}")
             if not one.has_ended and (lines := one.last_lines(_LISTED_LINES)):
                 # A block of code in the list.
-                parts += ["", *(f"      {line[:_LISTED_LENGTH]}" for line in lines), ""]
+                parts += ["", *(f"      {visible_line(line[:_LISTED_LENGTH])}" for line in lines), ""]
         return "\n".join(parts).rstrip("\n")
 
     def take_reports(self) -> list[str]:
