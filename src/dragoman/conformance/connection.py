@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 from dragoman import limits
 from dragoman.conformance import schema
 from dragoman.conformance.frames import Frame, Recording, Sender
-from dragoman.conformance.verdicts import AnswerMissing, SubjectGone
+from dragoman.conformance.verdicts import AnswerMissing, CheckStopped, SubjectGone
 from dragoman.errors import PeerMistake
 from dragoman.transports.contract import Transport
 from dragoman.transports.write_buffer import WriteBuffer
@@ -75,6 +75,7 @@ class CheckConnection:
         # Methods of the requests of the subject: what their answers are judged by.
         self._asked: Final[dict[Any, str]] = {}
         self._last_id = 0
+        self._stopped: CheckStopped | None = None
         self._changed: Final = asyncio.Event()
         transport.start(self)
 
@@ -150,6 +151,8 @@ class CheckConnection:
             found = find()
             if found is not None:
                 return found
+            if self._stopped is not None:
+                raise self._stopped
             if self.is_lost:
                 raise SubjectGone(f"the {self.role} ended the connection before {what} came{self._last_words()}")
             left = deadline - time.monotonic()
@@ -223,7 +226,12 @@ class CheckConnection:
             self.on_notification(message)
 
     def _on_request(self, message: Message) -> None:
-        answer = self.on_request(message)
+        try:
+            answer = self.on_request(message)
+        except CheckStopped as stopped:
+            # The probe waits for something else; it ends where it does.
+            self._stopped = stopped
+            return
         if answer is not None:
             self.send({"jsonrpc": "2.0", "id": message["id"], **answer})
 

@@ -320,7 +320,7 @@ class PeerClient:
             "ends_at_foreign_content": isinstance(content, dict) and content.get("type") == "hologram",
             "ends_at_flood": self._updates > _FLOOD,
             "ends_at_foreign_session": bool(self._session) and params.get("sessionId") != self._session,
-            "ends_at_unknown_call": kind == "tool_call_update" and is_new,
+            "ends_at_unknown_call": kind == "tool_call_update" and is_new and not update.get("title"),
             "ends_at_nulls": "title" in update and update["title"] is None,
             "ends_at_thoughts": kind in ("agent_thought", "agent_thought_chunk"),
             "ends_at_foreign_state": kind == "state_update" and str(update.get("state")).startswith("_"),

@@ -92,9 +92,10 @@ class _Stage:
             return now - self._started > 4 * limits.turn
         if not self.agents:
             return silent > limits.turn
-        # A client that a person drives stays; its turn is all that there is to see.
-        patience = limits.exit if running.ends_by_itself else limits.quiet
-        return silent > (patience if ended else limits.exit)
+        if running.ends_by_itself:
+            return silent > limits.exit
+        # A client that a person drives stays: its turn is all that there is to see, and the person has to type.
+        return silent > (limits.quiet if ended else limits.turn)
 
     async def left_open(self) -> int:
         """Return how many of our agents live although the client has ended."""
