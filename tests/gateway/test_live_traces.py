@@ -22,12 +22,14 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
 def talking() -> Agent:
-    """An agent that asks once, and says a secret."""
+    """An agent that calls a tool, asks once, and says a secret."""
     agent = Agent("talking")
 
     @agent.prompt
     async def reply(session: Any, prompt: Any) -> None:
         await session.say("the key is ghp_" + "a1B2" * 9)
+        async with session.tool("look around", kind="read"):
+            pass
         await session.ask_permission("May I?")
 
     return agent
@@ -66,6 +68,7 @@ async def test_an_operator_sees_both_directions_without_secrets(version: int, tm
     assert told[0] == ("client", "session/prompt")
     assert ("agent", "session/request_permission") in told
     assert ("client", "answer") in told  # to the question
+    assert "look around" in json.dumps(frames)
     assert "ghp_" not in json.dumps(frames)
     assert lines[-1]["event"] == "the session has ended here"
 

@@ -294,7 +294,8 @@ class SharedSession:
     def receive_update(self, update: RelayedUpdate, streams: dict[ReplayBuffer, None]) -> None:
         """Send an update to the subscribers as it came where they speak as the agent does, else as an event. It changes
         nothing here. The caller flushes `streams` as for `receive_text`."""
-        if self._replay_client is not None or self._monitor.traces is not None:
+        monitor = self._monitor
+        if self._replay_client is not None or monitor.traces is not None or monitor.live.sessions:
             event = update.event()
             if event is not None:
                 self.receive(event, update.size)
