@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -288,3 +289,18 @@ async def test_a_link_is_read_on_a_server_with_folders_without_naming_one(tmp_pa
         link = (await shared(served, session))["token"]
         async with raw_http(served, 2, token=link) as viewer:
             assert "result" in await resume(viewer, 2, session)
+
+
+@pytest.mark.requirement("K66")
+async def test_a_reader_by_a_link_that_is_behind_does_not_make_the_agent_wait(served: Served) -> None:
+    async with raw_http(served, 2) as owner:
+        session = served.hub.sessions[await owner.session()]
+        subscribers = list(session.subscribers)
+        for is_share, waits in ((True, False), (False, True)):
+            # A client whose stream is full, and whose reader does not read on.
+            stream = SimpleNamespace(is_behind=True, reader=object())
+            streams = SimpleNamespace(buffer_of=lambda _, stream=stream: stream)
+            behind: Any = SimpleNamespace(is_share=is_share, connection=SimpleNamespace(streams=streams))
+            session.subscribers[:] = [behind]
+            assert session.is_behind == waits
+        session.subscribers[:] = subscribers
