@@ -12,6 +12,7 @@ class Cutter:
         self.port = 0
         self.cuts = 0
         self.opened = 0
+        self.sent_bytes = 0  # by clients, to the target
         self._target = target
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -27,13 +28,14 @@ class Cutter:
         there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target)
         self._writers |= {writer, there_writer}
         for source, sink in ((reader, there_writer), (there_reader, writer)):
-            task = asyncio.create_task(self._pump(source, sink))
+            task = asyncio.create_task(self._pump(source, sink, is_client=source is reader))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, is_client: bool) -> None:
         with suppress(OSError):
             while data := await source.read(65536):
+                self.sent_bytes += len(data) if is_client else 0
                 sink.write(data)
                 await sink.drain()
         sink.close()

@@ -37,8 +37,9 @@ export function Composer({ initialDraft }: { initialDraft: string }) {
     const element = field.current!;
     const text = element.value;
     if ((!text.trim() && !attached.length) || !store.wire) return;
-    const blocks: ContentBlock[] = attached.map(({ block }) => block);
-    if (text.trim()) blocks.push({ type: "text", text });
+    // The text first: a command is one only there.
+    const words: ContentBlock[] = text.trim() ? [{ type: "text", text }] : [];
+    const blocks = [...words, ...attached.map(({ block }) => block)];
     const sent = attached;
     element.value = "";
     setAttached([]);
@@ -59,7 +60,8 @@ export function Composer({ initialDraft }: { initialDraft: string }) {
   }
 
   async function attach(list: Iterable<File>) {
-    const [read, troubles] = await readFiles([...list], store.abilities, attached.length);
+    await store.opened;
+    const [read, troubles] = await readFiles([...list], store.abilities, attached);
     setAttached((now) => [...now, ...read]);
     store.setTrouble(troubles.join(" "));
     focusPrompt();

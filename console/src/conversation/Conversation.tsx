@@ -9,6 +9,7 @@ import { QuestionPanel } from "./Question";
 import { RewindPanel, type RewindRequest } from "./Rewind";
 import { Start } from "./Start";
 import { Transcript } from "./Transcript";
+import { WorkStrip } from "./Work";
 import { Working } from "./Working";
 import "./conversation.css";
 
@@ -26,6 +27,7 @@ export function Conversation({ initialDraft }: { initialDraft: string }) {
       )}
       <div id="bottom">
         {current && <Working state={current.state} />}
+        {current && <WorkStrip state={current.state} />}
         {current && <PlanStrip state={current.state} isAsked={store.questions.size > 0} />}
         <RewindPanel request={open} close={() => (setRewind(null), focusPrompt())} />
         <QuestionPanel />

@@ -6,6 +6,7 @@ import { bytes } from "../text/words";
 const IMAGE = 5 * 1000 * 1000; // bytes of one picture; providers take no larger ones
 const TEXT = 1000 * 1000; // bytes of one text
 const MOST = 20;
+const ALL = 16 * 1000 * 1000; // characters of all that goes with a prompt: what waits to be sent is kept in memory
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 export interface Attachment {
@@ -23,19 +24,26 @@ export interface Takes {
 let made = 0;
 
 /** Read files; what cannot be attached becomes a sentence. */
-export async function readFiles(files: readonly File[], takes: Takes, there: number): Promise<[Attachment[], string[]]> {
+export async function readFiles(files: readonly File[], takes: Takes, there: readonly Attachment[]): Promise<[Attachment[], string[]]> {
   const attachments: Attachment[] = [];
   const troubles: string[] = [];
   for (const file of files) {
-    if (there + attachments.length >= MOST) {
+    if (there.length + attachments.length >= MOST) {
       troubles.push(`A prompt takes at most ${MOST} files. Send these first.`);
       break;
     }
     const read = await readFile(file, takes);
+    const size = [...there, ...attachments].reduce((sum, { block }) => sum + sizeOf(block), 0);
     if (typeof read === "string") troubles.push(read);
+    else if (size + sizeOf(read) > ALL) troubles.push(`${file.name || "picture"} is too much for one prompt. Send the others first.`);
     else attachments.push({ key: `attachment-${++made}`, name: file.name || "picture", block: read });
   }
   return [attachments, troubles];
+}
+
+function sizeOf(block: ContentBlock): number {
+  if (block.type === "image") return block.data?.length ?? 0;
+  return block.type === "resource" ? block.resource?.text?.length ?? 0 : 0;
 }
 
 async function readFile(file: File, takes: Takes): Promise<ContentBlock | string> {

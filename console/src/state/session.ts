@@ -139,6 +139,14 @@ export class SessionState {
     return this.#terminals.get(id);
   }
 
+  /** Commands that still run though the call that has begun them is over. */
+  get backgroundCommands(): Terminal[] {
+    return [...this.#terminals.values()].filter(({ terminalId, exit, command }) => {
+      const item = this.#find(this.#shownIn.get(terminalId) ?? "");
+      return exit === null && command !== "" && item?.type === "call" && ENDED_CALLS.has(item.call.status ?? "");
+    });
+  }
+
   // -- updates -------------------------------------------------------------------------------------------------------
 
   /** Fold an update in. `number`: of the message in its connection. */

@@ -8,6 +8,8 @@ import { SessionState } from "./session";
 import type { ContentBlock, Option, SessionInfo } from "./types";
 
 const FOLLOWED = 8; // sessions that this tab follows at once; the one not looked at for longest is let go
+const BUSY_ATTEMPTS = 100; // of a prompt that an agent does not take while it works
+const BUSY_PAUSE = 300; // milliseconds, where no turn is seen that could end
 const PAGES = 20; // of the list, when a session is looked for by its id
 
 /** Who is logged in, as the server says it. */
@@ -40,6 +42,8 @@ export interface Followed {
   /** A turn ran when it was opened: what came before is told when that ends. */
   isPartial: boolean;
   queue: QueuedPrompt[];
+  /** How often a person has stopped a turn. */
+  stops: number;
 }
 
 /** A question of the agent. */
@@ -145,6 +149,11 @@ export class SessionStore implements WireListener {
 
   get wire(): Wire | null {
     return this.#wire;
+  }
+
+  /** When there is a connection, in which the session that is shown is open: then it is known what the agent can do. */
+  get opened(): Promise<void> {
+    return this.#opened;
   }
 
   get mayPrompt(): boolean {
@@ -447,7 +456,7 @@ export class SessionStore implements WireListener {
   #follow(id: string): Followed {
     let followed = this.followed.get(id);
     if (!followed) {
-      followed = { state: new SessionState(id), from: 0, isPartial: false, queue: [] };
+      followed = { state: new SessionState(id), from: 0, isPartial: false, queue: [], stops: 0 };
       this.followed.set(id, followed);
       for (const [oldId, old] of this.followed) {
         if (this.followed.size <= FOLLOWED) break;
@@ -579,7 +588,7 @@ export class SessionStore implements WireListener {
       followed.queue = [...followed.queue, queued];
     }
     try {
-      await this.request("session/prompt", { sessionId: id, prompt: blocks });
+      await this.#sendPrompt(followed, blocks);
       return true;
     } catch (error) {
       this.setTrouble((error as Error).message);
@@ -589,9 +598,39 @@ export class SessionStore implements WireListener {
     }
   }
 
+  /** Send a prompt. An agent that takes none while it works gets it when its turn is over, unless that was stopped. */
+  async #sendPrompt(followed: Followed, blocks: ContentBlock[]): Promise<void> {
+    const { stops } = followed;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.request("session/prompt", { sessionId: followed.state.id, prompt: blocks });
+      } catch (error) {
+        const isBusy = error instanceof RequestFailed && error.reason === "busy";
+        if (!isBusy || attempt === BUSY_ATTEMPTS) throw error;
+        await this.#untilIdle(followed);
+        if (followed.stops !== stops) throw new Error("The turn was stopped, so what waited for its end was not sent.");
+      }
+    }
+  }
+
+  /** Wait until the turn of a session is over, or the session is not followed any more. */
+  #untilIdle(followed: Followed): Promise<void> {
+    const isOver = () => !followed.state.isRunning || this.followed.get(followed.state.id) !== followed || !this.#wire;
+    if (isOver()) return new Promise((resolve) => setTimeout(resolve, BUSY_PAUSE));
+    return new Promise((resolve) => {
+      const unsubscribe = this.subscribe(() => {
+        if (!isOver()) return;
+        unsubscribe();
+        resolve();
+      });
+    });
+  }
+
   /** Stop the turn of the session that is shown. */
   stop(): void {
-    if (this.current?.state.isRunning) this.#wire?.notify("session/cancel", { sessionId: this.current.state.id });
+    if (!this.current?.state.isRunning) return;
+    this.current.stops += 1;
+    this.#wire?.notify("session/cancel", { sessionId: this.current.state.id });
   }
 
   /** Send a prompt to a session that is followed, shown or not; its failure is for the caller to tell. */

@@ -105,3 +105,19 @@ test("a cost that is absent stays, and how a turn ended is told in words", () =>
   expect(state.context).toMatchObject({ used: 3, cost: { amount: 2 } });
   expect(state.items).toMatchObject([{ type: "notice", severity: "error", title: "Internal error: no space", isTurnFailure: true }]);
 });
+
+test("a command runs in the background when its call is over and it is not", () => {
+  const call = (status: string) => ({ sessionUpdate: "tool_call_update", toolCallId: "c", status, content: [{ type: "terminal", terminalId: "t" }] });
+  const state = told(call("in_progress"), { sessionUpdate: "terminal_update", terminalId: "t", command: "npm run dev", capabilities: { cancel: {} } });
+  expect(state.backgroundCommands).toEqual([]);
+  state.apply(call("completed"), ++number);
+  expect(state.backgroundCommands).toMatchObject([{ command: "npm run dev", canCancel: true }]);
+  state.apply({ sessionUpdate: "terminal_update", terminalId: "t", exitStatus: { exitCode: 0 } }, ++number);
+  expect(state.backgroundCommands).toEqual([]);
+});
+
+test("a helper is known by its session, with what is said of it last", () => {
+  const helper = (fields: object) => ({ sessionUpdate: "subagent_update", sessionId: "h", ...fields });
+  const state = told(helper({ title: "Look around", state: { state: "running" } }), helper({ description: "in src" }), helper({ state: { state: "idle" } }));
+  expect([...state.subagents.values()]).toEqual([{ sessionId: "h", title: "Look around", description: "in src", state: "idle" }]);
+});
