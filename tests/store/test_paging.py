@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.store import listing
 from dragoman.store.contract import ArchiveFilter, BadCursor, SessionMeta, Store
 from dragoman.store.postgres import listing as postgres_listing
-from tests.store.scenes import ENGINES, Place, ids, listed, meta, note, write
+from tests.store.scenes import ENGINES, OLDER_ENGINES, Place, ids, listed, meta, note, write
 
 # Each example is a life of two stores on disk; the profile says how hard to try.
 EXAMPLES = settings().max_examples // 3
@@ -76,7 +76,7 @@ def set_bounds(patch: pytest.MonkeyPatch, **bounds: int) -> None:
             patch.setattr(module, name, value)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*ENGINES, *(pytest.param(name, marks=pytest.mark.slow) for name in OLDER_ENGINES)])
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     before=st.lists(ACTIONS, min_size=3, max_size=25),
@@ -86,7 +86,10 @@ def set_bounds(patch: pytest.MonkeyPatch, **bounds: int) -> None:
 def test_paging_agrees_with_the_model(
     engine: str, before: Sequence[Any], between: Sequence[Sequence[Any]], filters: tuple[str | None, ArchiveFilter]
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, ENGINES[engine](Path(folder) / "sessions") as place:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        {**ENGINES, **OLDER_ENGINES}[engine](Path(folder) / "sessions") as place,
+    ):
         asyncio.run(page_through(place, before, between, *filters))
 
 

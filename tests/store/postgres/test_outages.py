@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -16,9 +17,9 @@ from tests.support.postgres import PostgresServer, empty_database, shared_server
 
 
 @pytest.fixture
-def server() -> Iterator[PostgresServer]:
+def server(release: Path | None) -> Iterator[PostgresServer]:
     """The server, which the test may stop and kill."""
-    server = shared_server()
+    server = shared_server(release)
     try:
         yield server
     finally:
