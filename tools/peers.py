@@ -25,6 +25,10 @@ OPENCODE = "1.18.33"
 CLAUDE_AGENT = "0.99.1"
 CODEX_AGENT = "2.6.0"
 TYPESCRIPT = "5.9.3"
+QWEN_CODE = "0.24.4"
+CODEX_RUST = "0.16.0"
+KIMI_CODE = "2.1.0"
+PYDANTIC_ACP = ("pydantic-acp==1.10.0",)
 AGENTAO = ("agentao==0.5.17",)
 # It takes any newer SDK and MCP package, starts with neither, and imports a package that it does not name.
 IAC_CODE = ("iac-code==0.16.0", "agent-client-protocol==0.9.0", "mcp==1.28.1", "websockets>=15,<16")
@@ -85,6 +89,22 @@ def codex_agent(folder: Path, say: Say) -> None:
     npm(folder / "codex", {"@agentclientprotocol/codex-acp": CODEX_AGENT}, "the adapter of Codex", say)
 
 
+def qwen_code(folder: Path, say: Say) -> None:
+    """Qwen Code in `.peers/qwen/node_modules`, with a node of its own beside it."""
+    npm(folder / "qwen", {"@qwen-code/qwen-code": QWEN_CODE, node_package(): NODE}, "Qwen Code", say)
+
+
+def codex_rust(folder: Path, say: Say) -> None:
+    """The former adapter of Codex, in Rust, in `.peers/codex-rust/node_modules`."""
+    packages = {"@zed-industries/codex-acp": CODEX_RUST, codex_rust_package(): CODEX_RUST}
+    npm(folder / "codex-rust", packages, "the former adapter of Codex", say)
+
+
+def kimi_code(folder: Path, say: Say) -> None:
+    """Kimi Code in `.peers/kimi/node_modules`, with a node of its own beside it."""
+    npm(folder / "kimi", {"@moonshot-ai/kimi-code": KIMI_CODE, node_package(): NODE}, "Kimi Code", say)
+
+
 def language_servers(folder: Path, say: Say) -> None:
     """pyright and typescript-language-server in `.peers/language-servers/node_modules`, with a node beside them."""
     npm(folder / "language-servers", {**LANGUAGE_SERVERS, node_package(): NODE}, "language servers", say)
@@ -116,6 +136,11 @@ def npm(folder: Path, packages: Mapping[str, str], what: str, say: Say) -> None:
 def node_package() -> str:
     """The npm package that is node's program for this machine, in `bin/node`."""
     return f"node-{_machine()}"
+
+
+def codex_rust_package() -> str:
+    """The npm package that is the former adapter of Codex for this machine, in `bin/codex-acp`."""
+    return f"@zed-industries/codex-acp-{_machine()}"
 
 
 def opencode_package() -> str:
@@ -157,9 +182,21 @@ def iac_code(folder: Path, installer: Sequence[str], say: Say) -> None:
     _environment(folder / "iac-code", IAC_CODE, installer, say)
 
 
+def pydantic_acp(folder: Path, installer: Sequence[str], say: Say) -> None:
+    """pydantic-acp in `.peers/pydantic-acp`."""
+    _environment(folder / "pydantic-acp", PYDANTIC_ACP, installer, say)
+
+
 def packages_of(environment: Path) -> Path:
     """The folder of a virtual environment that holds its packages, for the Python we run under."""
     return environment / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+
+
+def install_for_matrix(folder: Path, installer: Sequence[str], *, say: Say) -> list[str]:
+    """Install the peers that only `./dev matrix` starts; returns a sentence for each one that could not be."""
+    peers = [partial(peer, folder, say) for peer in (qwen_code, codex_rust, kimi_code)]
+    peers.append(partial(pydantic_acp, folder, installer, say))
+    return list(_missing(peers))
 
 
 def _troubles(folder: Path, installer: Sequence[str], say: Say, by_name: bool) -> Iterator[str]:
@@ -168,6 +205,10 @@ def _troubles(folder: Path, installer: Sequence[str], say: Say, by_name: bool) -
     if by_name:
         peers += [partial(peer, folder, say) for peer in NPM_PEERS]
         peers += [partial(peer, folder, installer, say) for peer in (agentao, iac_code)]
+    yield from _missing(peers)
+
+
+def _missing(peers: Sequence[Callable[[], None]]) -> Iterator[str]:
     for peer in peers:
         try:
             peer()
