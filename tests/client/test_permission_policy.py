@@ -548,6 +548,18 @@ async def test_a_question_that_will_not_be_answered_is_cancelled_and_so_are_thos
     assert permissions.refused == 0
 
 
+@pytest.mark.parametrize("policy", [PermissionPolicy(), PermissionPolicy("all"), PermissionPolicy(deny_all=True)])
+async def test_after_a_cancel_every_question_of_the_turn_is_answered_as_cancelled(
+    policy: PermissionPolicy, tmp_path: Path
+) -> None:
+    permissions = PermissionHandler(policy, [tmp_path])
+    permissions.dismiss()
+    assert await permissions(EDIT) == PermissionAnswer(Dismissed())
+    assert permissions.denied == 0
+    permissions.new_turn()
+    assert await permissions(EDIT) != PermissionAnswer(Dismissed())
+
+
 async def test_a_person_is_shown_where_the_links_in_a_path_lead(tmp_path: Path) -> None:
     root, other = tmp_path / "app", tmp_path / "other"
     root.mkdir()

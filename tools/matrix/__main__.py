@@ -18,7 +18,7 @@ from tools.matrix.runs import run_agent, run_client
 
 DATA: Final = ROOT / "docs" / "matrix.json"
 MARKDOWN: Final = ROOT / "docs" / "matrix.md"
-HTML: Final = ROOT / "docs" / "matrix.html"
+HTML: Final = ROOT / "docs" / "matrix-rows.html"
 # What an hour is enough for where an agent takes seconds to start: every part of a conversation, once or twice.
 CORE: Final = (
     *("ACP-INIT-001", "ACP-INIT-003", "ACP-INIT-501", "ACP-INIT-201", "ACP-INIT-203", "ACP-INIT-204"),

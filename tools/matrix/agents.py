@@ -25,6 +25,8 @@ class MatrixAgent(NamedTuple):
     writing: ToolCall
     login: str = ""
     dialect: str = ""
+    # Rows at the same time, where its processes do not bear others in the same home; 0: as many as are asked for.
+    jobs: int = 0
 
 
 def _nothing(home: Path, url: str) -> Mapping[str, str]:
@@ -80,7 +82,7 @@ AGENTS: Final = (
         real_agents.codex_environment,
         ToolCall("exec_command", {"cmd": f"echo hello > {FILE}"}),
     ),
-    _real(real_agents.GEMINI_CLI, peers.GEMINI_CLI),
+    _real(real_agents.GEMINI_CLI, peers.GEMINI_CLI)._replace(jobs=1),  # each writes the settings as it starts
     _real(real_agents.OPENCODE, peers.OPENCODE),
     MatrixAgent(
         "qwen",

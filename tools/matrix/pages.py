@@ -46,7 +46,7 @@ def _markdown(data: Sequence[Peer]) -> Iterator[str]:
         "`dragoman check --explain ID` has its source and known disputes. *core* is a choice of rows about every part "
         "of a conversation, for agents that take seconds to start; `./dev matrix NAME` asks all of them.\n"
     )
-    yield 'Every row and every peer in one table: <a href="matrix.html">matrix.html</a>.\n'
+    yield 'Every row and every peer in one table: <a href="matrix-rows.html">matrix-rows.html</a>.\n'
     for kind, title in (("agent", "Agents"), ("client", "Clients")):
         peers = [peer for peer in data if peer["kind"] == kind]
         yield f"## {title}\n"

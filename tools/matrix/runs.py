@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.needs import ROOT
 from tests.support.upstream import upstream
 from tools.matrix.agents import MatrixAgent
 from tools.matrix.clients import MatrixClient
@@ -37,7 +38,8 @@ async def run_agent(agent: MatrixAgent, *, jobs: int, rows: str, timeout: float)
             given = dict(agent.environment(home, server.url))
             options = [word for name, value in given.items() for word in ("--env", f"{name}={value}")]
             options += ["--prompt", SHORT, "--slow-prompt", SLOW, "--permission-prompt", PERMISSION]
-            options += ["--jobs", str(jobs), "--timeout", str(timeout), *(["--only", rows] if rows else [])]
+            options += ["--jobs", str(agent.jobs or jobs), "--timeout", str(timeout)]
+            options += ["--only", rows] if rows else []
             options += ["--login", agent.login] if agent.login else []
             found = await _checked("agent", options, agent.command(), Path(folder), given)
             found["through"] = await through(agent, Path(folder), given)
@@ -88,8 +90,8 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(text: str) -> str:
-    """Return a text without the names of folders that each run makes anew."""
-    return _FOLDERS.sub("/tmp/check", text)
+    """Return a text without the names of folders of this machine, and of those that each run makes anew."""
+    return _FOLDERS.sub("/tmp/check", text.replace(sys.executable, "python").replace(str(ROOT), "/repository"))
 
 
 async def through(agent: MatrixAgent, folder: Path, given: Mapping[str, str]) -> dict[str, str]:

@@ -180,8 +180,9 @@ class OneTurn:
     async def _call_off(self, work: "asyncio.Future[int]") -> None:
         self._is_called_off = True
         if self._turn is not None and self._offer is not None:
-            await self._turn.cancel()
+            # First: a question that comes from now on is of a cancelled turn, whatever the policy says to it.
             self._offer.dismiss()
+            await self._turn.cancel()
             await asyncio.wait([work], timeout=CANCEL_SECONDS)
         work.cancel()
         await asyncio.wait([work])

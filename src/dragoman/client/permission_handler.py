@@ -133,7 +133,10 @@ class PermissionHandler:
         return f"<PermissionHandler allow={self.policy.allow!r} asking={asking} denied={denied} refused={refused}>"
 
     async def __call__(self, request: RequestPermission) -> "PermissionOption | PermissionAnswer | None":
-        """Return the option to choose; a rejection with its reason where the answer has room for it."""
+        """Return the option to choose; a rejection with its reason where the answer has room for it. After a cancel
+        it is neither, whatever the policy says: the turn is over for the user."""
+        if self._is_dismissed:
+            return PermissionAnswer(Dismissed())
         decision = self._decide(request)
         if decision.verdict == "ask" and self._ask is not None:
             return await self._ask_user(request, decision, self._ask)

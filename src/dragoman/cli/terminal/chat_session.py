@@ -389,8 +389,8 @@ class ChatSession:
         await interrupts.wait()
         if self._screen.notifier is not None:
             self._screen.notifier.user_acted()
+        self._offer.dismiss()  # first: a question that comes from now on is of a cancelled turn
         await turn.cancel()
-        self._offer.dismiss()
         await self._screen.free()  # a question that stood there has gone away
         self._renderer.say("(stopping; Ctrl-C once more leaves at once)")
 
