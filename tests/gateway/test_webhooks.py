@@ -243,6 +243,7 @@ async def test_a_question_reaches_a_server_that_the_operator_allows(
         made = await api.answer("webhooks", {"url": f"{origin}/inbox"})
         tried = await api.answer("webhooks/try", {"id": made["id"]})
         assert (tried["last"]["status"], tried["last"]["problem"]) == (204, "")
+        assert (await api.post("webhooks/try", {"id": made["id"]})).status_code == 429
         async with raw_http(served, 2) as client:
             session = await client.session()
             prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "go"}]}

@@ -4,9 +4,14 @@ import { useEffect, useState } from "preact/hooks";
 import { CopyButton } from "../components/CopyButton";
 import { visible } from "../text/visible";
 import { fullDate } from "../text/words";
-import { getJson, postJson } from "../wire/post";
+import { getJson, postJson, Refused } from "../wire/post";
 
 const EVENTS: [string, string][] = [["question.opened", "a question waits"], ["turn.ended", "a turn has ended"]];
+
+const REFUSALS: Record<number, string> = {
+  403: "Your token is held to folders, so it has no webhooks: they tell of all sessions of a principal. Use one without folders.",
+  404: "This server has no webhooks.",
+};
 
 interface Webhook {
   id: string;
@@ -21,7 +26,11 @@ export function Webhooks() {
   const [made, setMade] = useState<{ url: string; secret: string } | null>(null);
   const [trouble, setTrouble] = useState("");
   const tell = (error: Error) => setTrouble(error.message);
-  const load = () => getJson<{ webhooks: Webhook[] }>("/api/webhooks").then((found) => setWebhooks(found.webhooks), tell);
+  const [refusal, setRefusal] = useState("");
+  const load = () => getJson<{ webhooks: Webhook[] }>("/api/webhooks").then(
+    (found) => setWebhooks(found.webhooks),
+    (error: Error) => (error instanceof Refused && REFUSALS[error.status] ? setRefusal(REFUSALS[error.status]!) : tell(error)),
+  );
   useEffect(() => void load(), []);
   const act = (path: string, wish: object) => {
     setTrouble("");
@@ -30,7 +39,7 @@ export function Webhooks() {
   return (
     <section aria-labelledby="webhooks-title">
       <h2 id="webhooks-title">Webhooks</h2>
-      <p class="small muted">A server of yours is told what happens in your sessions, by a signed message (Standard Webhooks).</p>
+      <p class="small muted">{refusal || "A server of yours is told what happens in your sessions, by a signed message (Standard Webhooks)."}</p>
       <ul class="plain-list">
         {webhooks.map((webhook) => (
           <li key={webhook.id}>
@@ -53,7 +62,7 @@ export function Webhooks() {
           <div class="copied"><input readOnly aria-label="The secret" value={made.secret} onFocus={(event) => event.currentTarget.select()} /> <CopyButton text={made.secret} what="the secret" /></div>
         </div>
       )}
-      <NewWebhook add={(wish) => act("", wish).then((answer) => answer && setMade(answer))} />
+      {!refusal && <NewWebhook add={(wish) => act("", wish).then((answer) => answer && setMade(answer))} />}
     </section>
   );
 }

@@ -15,6 +15,8 @@ pytestmark = pytest.mark.anyio
 
 READERS: Final = {"read", "prompt", "limited admin", "admin"}
 WORKERS: Final = {"prompt", "limited admin", "admin"}
+# Not those that are held to folders: a webhook tells of all sessions of a principal.
+LISTENERS: Final = {"prompt", "admin"}
 OPERATORS: Final = {"limited admin", "admin", "admin alone"}
 OWNERS: Final = {"admin", "admin alone"}
 # GET, or POST with a body that is well formed and leads to nothing.
@@ -22,7 +24,7 @@ GETS: Final = {
     "activity": READERS,
     "folders": WORKERS,
     "shares": WORKERS,
-    "webhooks": WORKERS,
+    "webhooks": LISTENERS,
     "agents": OPERATORS,
     "nodes": OPERATORS,
     "principals": OPERATORS,
@@ -33,9 +35,9 @@ GETS: Final = {
 POSTS: Final[dict[str, tuple[set[str], dict[str, object]]]] = {
     "shares": (WORKERS, {"sessionId": "none", "expires": 1}),
     "shares/revoke": (WORKERS, {"name": "none"}),
-    "webhooks": (WORKERS, {"url": "nothing"}),
-    "webhooks/remove": (WORKERS, {"id": "none"}),
-    "webhooks/try": (WORKERS, {"id": "none"}),
+    "webhooks": (LISTENERS, {"url": "nothing"}),
+    "webhooks/remove": (LISTENERS, {"id": "none"}),
+    "webhooks/try": (LISTENERS, {"id": "none"}),
     "tokens": (OWNERS, {"name": "x", "scopes": []}),
     "tokens/revoke": (OWNERS, {"name": "none"}),
 }

@@ -1,9 +1,11 @@
 """The webhooks of a principal: listed, made, tried out, removed. `webhooks` sends the messages."""
 
+import time
 from typing import Annotated, Final
 
 import msgspec
 
+from dragoman import limits
 from dragoman.errors import UsageError
 from dragoman.gateway.http_replies import Stop
 from dragoman.gateway.token_types import TokenIdentity
@@ -12,6 +14,9 @@ from dragoman.gateway.webhooks import WebhookSender
 from dragoman.host.address import URL_CHARACTERS, UrlRefused
 
 _NONE: Final = "There is no such webhook."
+# Between two tries of a principal: a server is no tool to send requests with.
+TRY_SECONDS: Final = 2.0
+_TRIED: Final = 1000
 
 
 class NewWebhook(msgspec.Struct, forbid_unknown_fields=True):
@@ -33,6 +38,7 @@ class Webhooks:
 
     def __init__(self, sender: WebhookSender) -> None:
         self._sender = sender
+        self._tried: dict[str, float] = {}  # when each principal has tried last, by the monotonic clock
 
     async def list(self, identity: TokenIdentity) -> dict[str, object]:
         """Return the webhooks of a principal, without their secrets."""
@@ -58,11 +64,17 @@ class Webhooks:
         return {"removed": True}
 
     async def try_out(self, wish: WebhookId, identity: TokenIdentity) -> dict[str, object]:
-        """Send one message that says nothing, and return how that went. Raise `Stop` (404)."""
+        """Send one message that says nothing, and return how that went. Raise `Stop` (404, 429)."""
         found = await self._sender.webhooks.of(identity.principal)
         webhook = next((one for one in found if one.id == wish.id), None)
         if webhook is None:
             raise Stop(404, _NONE)
+        now = time.monotonic()
+        if now - self._tried.pop(identity.principal, float("-inf")) < TRY_SECONDS:
+            self._tried[identity.principal] = now
+            raise Stop(429, "Wait a moment before you try it again.")
+        self._tried[identity.principal] = now
+        limits.evict_oldest(self._tried, _TRIED)
         return {"last": await self._sender.try_out(webhook)}
 
     def _shown(self, webhook: Webhook) -> dict[str, object]:

@@ -4,6 +4,7 @@
 |---|---|
 | `reader` | a token that may see sessions (`read` or `prompt`) |
 | `worker` | a token that may prompt |
+| `listener` | a token that may prompt in every folder: it hears of all sessions of its principal |
 | `operator` | a token with `admin` |
 | `owner` | a token with `admin` and without limits of its own: what it makes could reach further than itself |
 
@@ -41,6 +42,11 @@ def reader(identity: TokenIdentity) -> bool:
 def worker(identity: TokenIdentity) -> bool:
     """Return whether a token may prompt."""
     return identity.may("prompt")
+
+
+def listener(identity: TokenIdentity) -> bool:
+    """Return whether a token may be told of all sessions of its principal, wherever they are."""
+    return worker(identity) and not identity.limits.workspaces
 
 
 def operator(identity: TokenIdentity) -> bool:

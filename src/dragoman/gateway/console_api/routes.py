@@ -5,7 +5,7 @@
 | GET `activity` | reader | sessions that run or wait, at every agent |
 | GET `folders?path=` | worker | folders that a session may be opened in |
 | GET, POST `shares`, POST `shares/revoke` | worker | share links of the principal's sessions |
-| GET, POST `webhooks`, POST `webhooks/remove`, `webhooks/try` | worker | webhooks of the principal |
+| GET, POST `webhooks`, POST `webhooks/remove`, `webhooks/try` | listener | webhooks of the principal |
 | GET `agents`, `nodes`, `principals`, `limits` | operator | how the server does |
 | GET, POST `tokens`, POST `tokens/revoke` | owner | tokens of every principal |
 | GET `decisions?session=` | owner | who allowed what, of every principal |
@@ -21,7 +21,7 @@ from urllib.parse import parse_qs
 from dragoman.gateway.console_api.activity import activity_of
 from dragoman.gateway.console_api.folders import FolderList
 from dragoman.gateway.console_api.hooks import NewWebhook, WebhookId, Webhooks
-from dragoman.gateway.console_api.requests import doing, looking, operator, owner, reader, worker
+from dragoman.gateway.console_api.requests import doing, listener, looking, operator, owner, reader, worker
 from dragoman.gateway.console_api.server_view import agents_of, limits_of, nodes_of, principals_of
 from dragoman.gateway.console_api.shares import NewShare, OldShare, ShareLinks
 from dragoman.gateway.console_api.tokens import CheckLimits, NewToken, OldToken, Tokens
@@ -102,10 +102,10 @@ class Console:
     def _add_webhooks(self, gets: dict[str, Handle], posts: dict[str, Handle]) -> None:
         if self._sender is not None:
             webhooks = Webhooks(self._sender)
-            gets["webhooks"] = looking(worker, lambda _, identity: webhooks.list(identity))
-            posts["webhooks"] = doing(worker, self._bodies, NewWebhook, webhooks.make)
-            posts["webhooks/remove"] = doing(worker, self._bodies, WebhookId, webhooks.remove)
-            posts["webhooks/try"] = doing(worker, self._bodies, WebhookId, webhooks.try_out)
+            gets["webhooks"] = looking(listener, lambda _, identity: webhooks.list(identity))
+            posts["webhooks"] = doing(listener, self._bodies, NewWebhook, webhooks.make)
+            posts["webhooks/remove"] = doing(listener, self._bodies, WebhookId, webhooks.remove)
+            posts["webhooks/try"] = doing(listener, self._bodies, WebhookId, webhooks.try_out)
 
     def _add_tokens(self, gets: dict[str, Handle], posts: dict[str, Handle]) -> None:
         if self._state.token_keeper is not None and self._settings.check_limits is not None:
