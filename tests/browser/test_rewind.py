@@ -38,3 +38,22 @@ async def test_a_prompt_is_taken_back_with_its_files_and_brought_back_again(
         await page.until_text("#rewind h2", "Undone.")
         assert (work / "two.txt").exists()
         await page.until("document.querySelectorAll('.message.user').length === 2")
+
+
+async def test_a_prompt_is_taken_back_to_be_edited_and_sent_again(page: Tab, serve: Serve, tmp_path: Path) -> None:
+    async with serve([WRITES[0], {"say": "Wrote A."}], [{"say": "Again."}]) as served:
+        await enter(page, served)
+        await prompt(page, "write A")
+        await page.click("#question [data-option=allow_once]")
+        await page.until_text("#transcript", "Wrote A.")
+        await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
+        await page.click(".message.user .back")
+        await page.click("#rewind .choice.edit")
+        await page.until("document.querySelector('#prompt').value === 'write A'")
+        await page.until("document.querySelectorAll('.message').length === 0")
+        assert await page.js("document.querySelector('#rewind').hidden") is True
+        assert list((tmp_path / "work").iterdir()) == []
+        await page.type(" differently")
+        await page.press("Enter")
+        await page.until_text(".message.agent", "Again.")
+        assert await page.text(".message.user") == "write A differently"
