@@ -11,7 +11,7 @@ from dragoman import Agent, Session, connect
 from dragoman.client.client import Client
 from dragoman.errors import LIMIT_REACHED, RequestFailed, UsageError
 from dragoman.gateway.day_spend import DaySpend
-from dragoman.gateway.principal_limits import LimitTable, PrincipalLimits
+from dragoman.gateway.principal_limits import LimitName, LimitTable, PrincipalLimits, limit_reached
 from dragoman.gateway.principal_usage import PrincipalUsage
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import Cost, Idle, UsageChanged
@@ -152,6 +152,17 @@ async def test_a_principal_that_has_spent_its_day_is_cancelled_and_refused(tmp_p
     again = DaySpend(tmp_path / "spent.json")
     assert (again.today("default"), again.today("another")) == (1.5, 0.0)
     assert DaySpend(tmp_path / "spent.json", lambda: date(2001, 1, 1)).today("default") == 0.0
+
+
+def test_a_refusal_says_the_limit_and_what_to_do() -> None:
+    limits = PrincipalLimits(2, 3, 4, 64, 1 << 30, 2.5)
+    names: list[LimitName] = ["sessions", "memory", "spend"]
+    said = [limit_reached(name, limits).message for name in names]
+    assert said == [
+        "This principal may have at most 2 open sessions: close one first",
+        "This principal may have at most 1,024 MiB of memory for its agents: close sessions, or try again later",
+        "This principal may spend at most $2.50 a day; go on tomorrow",
+    ]
 
 
 def test_only_what_is_new_of_a_sessions_cost_is_added_and_nothing_of_one_that_is_not_known() -> None:

@@ -53,23 +53,23 @@ class LimitTable(NamedTuple):
 NO_LIMIT_TABLE: Final = LimitTable()
 
 _WORDS: Final[dict[LimitName, str]] = {
-    "sessions": "at most {} open sessions: close one first",
-    "turns": "at most {} running turns: wait for the end of one",
-    "processes": "at most {} agents that run: close a session of another one, or try again later",
-    "tasks": "at most {} processes and threads of its agents",
-    "memory": "at most {} of memory for its agents: close sessions, or try again later",
-    "spend": "at most {} a day; go on tomorrow",
+    "sessions": "have at most {} open sessions: close one first",
+    "turns": "have at most {} running turns: wait for the end of one",
+    "processes": "have at most {} agents that run: close a session of another one, or try again later",
+    "tasks": "have at most {} processes and threads of its agents",
+    "memory": "have at most {} of memory for its agents: close sessions, or try again later",
+    "spend": "spend at most {} a day; go on tomorrow",
 }
 
 
 def limit_reached(name: LimitName, limits: PrincipalLimits) -> RequestFailed:
     """Return the error for a request that would exceed a limit."""
     data = {"reason": "limit", "limit": name, "most": getattr(limits, name), "retry": True}
-    return RequestFailed(LIMIT_REACHED, f"This principal may have {words_of(name, limits)}", data)
+    return RequestFailed(LIMIT_REACHED, f"This principal may {words_of(name, limits)}", data)
 
 
 def words_of(name: LimitName, limits: PrincipalLimits) -> str:
-    """Return a limit as a person says it."""
+    """Return what a principal may do, and what to do about it, as a person says it."""
     match name:
         case "memory":
             most = f"{limits.memory / MIB:,.0f} MiB"
@@ -84,5 +84,5 @@ class LimitEndedAgent(LinkClosed):
     """An agent's process was ended because its principal may not use more; the text is for its clients."""
 
     def __init__(self, name: LimitName, limits: PrincipalLimits) -> None:
-        super().__init__(f"The agent was ended: this principal may have {words_of(name, limits)}")
+        super().__init__(f"The agent was ended: this principal may {words_of(name, limits)}")
         self.limit: Final = name
