@@ -82,3 +82,17 @@ async def test_what_is_opened_on_a_screen_meets_wcag(page: Tab, tmp_path: Path, 
         await page.until("document.querySelector('.folder-picker li button')")
         assert await wcag_violations(page) == []
         assert await boxes_beside(page) == []
+
+
+async def test_on_a_telephone_the_navigation_is_a_drawer_over_the_page(page: Tab, tmp_path: Path) -> None:
+    async with two_agents(tmp_path) as served, asked(served, "main", tmp_path):
+        await page.resize(390, 844, phone=True)
+        await enter(page, served)
+        await page.click("#menu")
+        frame = "document.querySelector('.frame').getBoundingClientRect()"
+        await page.until("document.querySelector('nav#sessions').getBoundingClientRect().width > 200")
+        assert await page.js(f"[{frame}.width, {frame}.height]") == [390, 844]
+        assert await boxes_beside(page) == []
+        await page.click("nav >> role=link[name=/Inbox/]")
+        await page.until("document.querySelector('.inbox .choice')")
+        assert await page.js("document.querySelector('nav#sessions').getBoundingClientRect().width") == 0

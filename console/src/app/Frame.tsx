@@ -30,7 +30,7 @@ export function Frame({ initialDraft }: { initialDraft: string }) {
     focusPrompt();
   };
   return (
-    <div class={menu ? "frame menu" : "frame"} onKeyDown={(event) => menu && event.key === "Escape" && (event.stopPropagation(), close())}>
+    <div class={menu ? "frame opened" : "frame"} onKeyDown={(event) => menu && event.key === "Escape" && (event.stopPropagation(), close())}>
       <header>
         <button id="menu" class="button quiet icon" ref={button} aria-controls="sessions" aria-expanded={menu} aria-label="Menu"
           onClick={() => (menu ? close() : setMenu(true))}>
