@@ -26,7 +26,7 @@ _EPILOG = """\
 In the settings of an editor, in place of the agent's own command:
 
   dragoman bridge -- gemini --acp
-  dragoman bridge --south iac-code -- iac-code acp
+  dragoman bridge --north 2 -- iac-code acp
   dragoman bridge https://agents.example.org --token-file ~/.agent-token
   dragoman bridge --agent claude --allow read
 """

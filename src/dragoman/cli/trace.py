@@ -141,6 +141,9 @@ def _add_replay(actions: Commands) -> None:
     replay.add_argument(
         "--timeout", metavar="SECONDS", type=_seconds, default=30.0, help="wait so long for each message (default 30)"
     )
+    for option in replay._actions:
+        if "--protocol" in option.option_strings:  # every action has it, most without a use for it
+            option.help = "speak to the live side in this version, over a bridge"
     _add_comparing(replay)
     replay.add_argument("--token-file", metavar="F", help="token for an address; else it is in DRAGOMAN_TOKEN")
     add_trust(replay)
