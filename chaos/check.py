@@ -41,10 +41,12 @@ class Log(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What one client was shown of a session, without a gap that it was told of. `is_first`: from the log's start."""
+    """What one client was shown of a session, without a gap that it was told of. `is_first`: from the log's start;
+    `source`: by which node and from when, for a look into that node's log."""
 
     text: str
     is_first: bool
+    source: str = ""
 
 
 class History(NamedTuple):
@@ -115,4 +117,5 @@ def _view_violations(name: str, log: Log | None, pieces: Sequence[Piece]) -> Ite
     for piece in pieces:
         if not (text.startswith(piece.text) if piece.is_first else piece.text in text):
             kind = "the beginning" if piece.is_first else "a part"
-            yield f"{name}: a client was shown what is not {kind} of the log, ending with {piece.text[-40:]!r}"
+            shown = f"{piece.text[:20]!r} to {piece.text[-20:]!r}"
+            yield f"{name}: a client was shown what is not {kind} of the log, by {piece.source}: {shown}"

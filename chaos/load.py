@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -116,15 +117,16 @@ class Client:
 class View:
     """What one client was shown of one session, piece by piece."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "") -> None:
         self.heard_at = time.monotonic()
+        self._source: Final = f"{address} from {datetime.now(UTC):%H:%M:%S.%f}"
         self._pieces: Final[list[Piece]] = []
         self._words: list[str] = []
 
     @property
     def pieces(self) -> list[Piece]:
         """What was shown so far, between the gaps that were told."""
-        return [*self._pieces, Piece("".join(self._words), not self._pieces)]
+        return [*self._pieces, Piece("".join(self._words), not self._pieces, self._source)]
 
     def note(self, message: dict[str, Any]) -> None:
         """Note a message about the session."""
@@ -264,7 +266,7 @@ class Prompter:
         return client
 
     def _begin_view(self) -> None:
-        self._view = View()
+        self._view = View(self._nodes.address(self._at))
         self.views[self.name].append(self._view)
 
     def _on_update(self, message: dict[str, Any]) -> None:
@@ -309,12 +311,13 @@ class Watcher:
                 await asyncio.sleep(_PAUSE)
 
     async def _watch(self) -> None:
-        view, session_id, name = View(), self._prompter.session_id, self._prompter.name
+        address = self._nodes.address(self._at)
+        view, session_id, name = View(address), self._prompter.session_id, self._prompter.name
         if not session_id:
             await asyncio.sleep(_PAUSE)
             return
         self.views.setdefault(name, []).append(view)
-        client = await Client.open(self._nodes.address(self._at), self._nodes.token, view.note)
+        client = await Client.open(address, self._nodes.token, view.note)
         try:
             params = {"cwd": str(self._folder / name), "mcpServers": [], "sessionId": session_id}
             await client.ask("session/load", params)
