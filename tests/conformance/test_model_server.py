@@ -88,6 +88,12 @@ def test_an_agent_with_a_shell_only_is_given_a_command() -> None:
     assert call_for([("think", shell)], "/tmp/a") is None
 
 
+def test_a_tool_is_known_by_its_whole_name_before_its_end() -> None:
+    tools = [("todowrite", SCHEMA), ("mcp__fs__write_file", SCHEMA), ("write", SCHEMA)]
+    found = [call_for(tools[:count], "/tmp/a") for count in (1, 2, 3)]
+    assert [None if one is None else one[0] for one in found] == [None, "mcp__fs__write_file", "write"]
+
+
 def test_variables_name_the_address_in_each_api(server: CheckModelServer) -> None:
     found = server.variables()
     assert found["OPENAI_BASE_URL"] == f"{server.url}/v1"

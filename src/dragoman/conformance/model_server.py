@@ -156,12 +156,17 @@ def _file_in(body: Mapping[str, Any]) -> str:
 
 def call_for(tools: list[tuple[str, Mapping[str, Any]]], file: str) -> tuple[str, Mapping[str, Any]] | None:
     """Return a call that writes this file, with arguments for the schema of its tool; None if no tool can."""
-    by_name = {name.lower(): (name, schema) for name, schema in tools}
-    for wanted in (*_WRITERS, *_SHELLS):
-        for known, (name, schema) in by_name.items():
-            if known == wanted or known.replace("_", "").endswith(wanted.replace("_", "")):
-                return name, arguments_for(schema, file, is_shell=wanted in _SHELLS)
+    # Its whole name first: `todowrite` ends as `write` does, and writes no file.
+    for matches in (str.__eq__, str.endswith):
+        for wanted in (*_WRITERS, *_SHELLS):
+            for name, schema in tools:
+                if matches(_plain(name), _plain(wanted)) and "todo" not in name.lower():
+                    return name, arguments_for(schema, file, is_shell=wanted in _SHELLS)
     return None
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
 
 
 def arguments_for(schema: Mapping[str, Any], file: str, *, is_shell: bool) -> Mapping[str, Any]:
