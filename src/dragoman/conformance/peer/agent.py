@@ -457,7 +457,8 @@ class PeerAgent:
             return
         turn = self.turns.get(id)
         if turn is None:
-            if self.breaks("ends_at_second_cancel") and self.disk.sessions[id].prompts:
+            known = self.disk.sessions.get(id)
+            if self.breaks("ends_at_second_cancel") and known is not None and known.prompts:
                 self.wire.end()
             if self.breaks("remembers_cancel"):
                 self._cancelled_while_idle.add(id)

@@ -22,12 +22,14 @@ class PeerDisk:
 
     def __init__(self) -> None:
         self.sessions: Final[dict[str, PeerSession]] = {}
+        self._opened = 0
 
     def __repr__(self) -> str:
         return f"<PeerDisk {len(self.sessions)} sessions>"
 
     def open(self, cwd: str, *, id: str = "") -> PeerSession:
         """Add a session."""
-        session = PeerSession(id or f"session-{len(self.sessions) + 1}", cwd)
+        self._opened += 1
+        session = PeerSession(id or f"session-{self._opened}", cwd)
         self.sessions[session.id] = session
         return session
