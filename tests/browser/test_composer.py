@@ -192,6 +192,24 @@ async def test_commands_are_completed_by_any_letters_and_the_arrow_up_brings_pro
         assert await page.js(VALUE) == ""
 
 
+async def test_files_of_the_folder_are_completed_part_by_part(page: Tab, tmp_path: Path) -> None:
+    (tmp_path / "work" / "src").mkdir(parents=True)
+    (tmp_path / "work" / "src" / "main.py").touch()
+    listening = Listener()
+    async with gateway(listening.agent, tmp_path) as served:
+        await enter(page, served)
+        await page.fill("#folder", str(tmp_path / "work"))
+        await prompt(page, "first")
+        await page.until_text(".message.agent", "Received 1.")
+        await page.until(IDLE)
+        await page.type("look at @s")
+        await page.until_text("#completion [aria-selected=true]", "@src/")
+        await page.press("Tab")
+        await page.until_text("#completion [aria-selected=true]", "@src/main.py")
+        await page.press("Enter")
+        assert await page.js(VALUE) == "look at @src/main.py "
+
+
 async def test_a_session_is_renamed_and_forked_from_its_menu(page: Tab, serve: Serve) -> None:
     async with serve([{"say": "Heard."}]) as served:
         await enter(page, served)

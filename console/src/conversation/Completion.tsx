@@ -1,11 +1,15 @@
-// What completes the word before the cursor: commands behind a `/` at the beginning, mentions behind an `@`.
+// What completes the word before the cursor: commands behind a `/` at the beginning; files of the folder, and what else the
+// agent can be pointed at, behind an `@`.
 
 import type { RefObject } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { SessionStore } from "../state/store";
 import { visible } from "../text/visible";
+import { getJson } from "../wire/post";
 
 const SHOWN = 8; // rows
+const FRESH = 15_000; // milliseconds for which a folder is as it was
+const FOLDERS = 50; // that are remembered
 
 interface Row {
   /** What stands in the prompt then. */
@@ -34,17 +38,24 @@ export interface CompletionState {
 export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, store: SessionStore): CompletionState {
   const [open, setOpen] = useState<Open | null>(null);
   const close = () => setOpen(null);
+  const files = useRef(new FileNames(store.mayPrompt));
   const look = () => {
-    const element = field.current!;
-    const found = rowsAt(element.value, element.selectionStart, store);
+    const element = field.current;
+    if (!element || document.activeElement !== element) return;
+    const { value, selectionStart } = element;
+    const folder = folderAt(value, selectionStart);
+    const rows = folder === null ? [] : files.current.rows(store.current?.state.cwd ?? "", folder, look);
+    const found = rowsAt(value, selectionStart, store, rows);
     setOpen((before) => found && { ...found, chosen: Math.min(before?.chosen ?? 0, found.rows.length - 1) });
   };
   const take = (row: Row) => {
     const element = field.current!;
     if (!open) return;
-    element.setRangeText(`${row.insert} `, open.from, open.to, "end");
-    element.dispatchEvent(new Event("input", { bubbles: true }));
+    // A folder is gone on in.
+    const isFolder = row.insert.endsWith("/");
     close();
+    element.setRangeText(isFolder ? row.insert : `${row.insert} `, open.from, open.to, "end");
+    element.dispatchEvent(new Event("input", { bubbles: true }));
     element.focus();
   };
   const pressed = (event: KeyboardEvent) => {
@@ -83,7 +94,7 @@ function isWhole(open: Open, field: HTMLTextAreaElement): boolean {
 }
 
 /** What completes the word that ends at `at`; null where there is nothing. */
-export function rowsAt(text: string, at: number, store: Pick<SessionStore, "current">): Omit<Open, "chosen"> | null {
+export function rowsAt(text: string, at: number, store: Pick<SessionStore, "current">, files: Row[] = []): Omit<Open, "chosen"> | null {
   const state = store.current?.state;
   const command = /^\/(\S*)$/.exec(text.slice(0, at));
   const mention = /(?:^|\s)@(\S*)$/.exec(text.slice(0, at));
@@ -95,11 +106,42 @@ export function rowsAt(text: string, at: number, store: Pick<SessionStore, "curr
     }));
   } else if (mention) {
     from = at - mention[1]!.length - 1;
-    rows = (state?.mentions ?? []).map(([word, name]) => ({ insert: `@${word}`, label: `@${word}`, description: name }));
+    rows = [...files, ...(state?.mentions ?? []).map(([word, name]) => ({ insert: `@${word}`, label: `@${word}`, description: name }))];
   } else return null;
   const wanted = text.slice(from, at).toLowerCase();
   const starts = rows.filter(({ insert }) => insert.toLowerCase().startsWith(wanted));
   const has = rows.filter((row) => !starts.includes(row) && row.insert.toLowerCase().includes(wanted.slice(1)));
   const found = [...starts, ...has].slice(0, SHOWN);
   return found.length ? { from, to: at, rows: found } : null;
+}
+
+/** The folder of the path behind an `@` that ends at `at`: `src/` of `@src/ma`, "" of `@ma`; null where there is none. */
+export function folderAt(text: string, at: number): string | null {
+  const mention = /(?:^|\s)@(\S*)$/.exec(text.slice(0, at))?.[1];
+  return mention === undefined || mention.startsWith("/") ? null : mention.slice(0, mention.lastIndexOf("/") + 1);
+}
+
+/** The names in folders of a session, as the server shows them to this user. */
+class FileNames {
+  readonly #known = new Map<string, { rows: Row[]; at: number }>();
+
+  constructor(private readonly isAllowed: boolean) {}
+
+  /** What is known of a folder now; `changed` is called when more is. */
+  rows(cwd: string, folder: string, changed: () => void): Row[] {
+    const path = `${cwd}/${folder}`;
+    const known = this.#known.get(path);
+    if (this.isAllowed && cwd && (!known || Date.now() - known.at > FRESH)) {
+      this.#known.set(path, { rows: known?.rows ?? [], at: Date.now() });
+      if (this.#known.size > FOLDERS) this.#known.delete(this.#known.keys().next().value!);
+      // An agent on another machine has other folders than the server: then nothing is completed.
+      getJson<{ folders: { name: string }[]; files: string[] }>("/api/folders", { path, files: "1" }).then((page) => {
+        const names = [...page.folders.map(({ name }) => `${name}/`), ...page.files].filter((name) => !/\s/.test(name));
+        const rows = names.map((name) => ({ insert: `@${folder}${name}`, label: `@${folder}${name}`, description: "" }));
+        this.#known.set(path, { rows, at: Date.now() });
+        changed();
+      }, () => null);
+    }
+    return known?.rows ?? [];
+  }
 }

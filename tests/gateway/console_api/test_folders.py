@@ -43,6 +43,18 @@ async def test_a_token_with_folders_sees_those_and_what_is_in_them(served: Serve
     assert (await api.answer("folders"))["path"] == str(tree / "work")
 
 
+async def test_names_of_files_are_told_where_they_are_asked_for_and_may_be_seen(served: Served, tree: Path) -> None:
+    (tree / "work" / ".env").write_text("hidden")
+    (tree / "other" / "notes.txt").write_text("of others")
+    (tree / "work" / "link.txt").symlink_to(tree / "other" / "notes.txt")
+    api = limited(served, tree / "work")
+    assert (await api.answer("folders", path=str(tree / "work")))["files"] == []
+    page = await api.answer("folders", path=str(tree / "work"), files="1")
+    assert page["files"] == ["file.txt"]  # not what is hidden, nor what leads elsewhere
+    assert names(page) == ["app", "Bees", "in"]
+    assert (await api.get("folders", path=str(tree / "other"), files="1")).status_code == 404
+
+
 @pytest.mark.requirement("K63")
 async def test_what_may_not_be_seen_looks_like_what_is_not_there(served: Served, tree: Path) -> None:
     api = limited(served, tree / "work")

@@ -7,7 +7,7 @@ shown to no token. What may not be seen looks like what is not there.
 import asyncio
 import os
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -34,13 +34,17 @@ class Folder(msgspec.Struct):
 
 
 class FolderPage(msgspec.Struct, rename="camel"):
-    """A folder and what is in it; `parent` is empty where that may not be seen, `more`: there are more than these."""
+    """A folder and what is in it; `parent` is empty where that may not be seen, `more`: there are more than these.
+
+    `files` are names, where they were asked for: a prompt names them.
+    """
 
     path: str
     parent: str
     folders: list[Folder]
     roots: list[str]
     more: bool
+    files: list[str] = []
 
 
 class FolderList:
@@ -52,7 +56,7 @@ class FolderList:
         self._start = start
         self._at_once = asyncio.Semaphore(_AT_ONCE)
 
-    async def list(self, path: str, identity: TokenIdentity, *, hidden: bool) -> FolderPage:
+    async def list(self, path: str, identity: TokenIdentity, *, hidden: bool, files: bool = False) -> FolderPage:
         """Return the folders in one. Raise `Stop`: 404 where the token may see none such, 503 where the disk hangs."""
         if "\0" in path or len(path) > _PATH_LENGTH or (path and not path.startswith("/")):
             raise UsageError("That is no absolute path of a folder.")
@@ -61,7 +65,7 @@ class FolderList:
         if self._at_once.locked():
             raise Stop(503, "Too many folders are looked at now. Try again.")
         await self._at_once.acquire()
-        looking = asyncio.ensure_future(asyncio.to_thread(self._look, wanted, limits, hidden))
+        looking = asyncio.ensure_future(asyncio.to_thread(self._look, wanted, limits, hidden, files))
         # Only when the thread has ended, which may be long after the answer.
         looking.add_done_callback(lambda _: self._at_once.release())
         try:
@@ -72,31 +76,42 @@ class FolderList:
         except (OSError, ValueError):
             raise Stop(404, "There is no such folder, or this token may not open it.") from None
 
-    def _look(self, path: str, limits: Identity, hidden: bool) -> FolderPage:
+    def _look(self, path: str, limits: Identity, hidden: bool, with_files: bool) -> FolderPage:
         real = os.path.realpath(path)
         if not self._may_see(real, limits):
             raise FileNotFoundError(path)
         folders: list[Folder] = []
+        files: list[str] = []
         more = False
         with os.scandir(real) as entries:
             for number, entry in enumerate(entries):
                 if number >= _LOOKED_AT:
                     more = True
                     break
-                if (hidden or not entry.name.startswith(".")) and self._is_shown(entry, limits):
+                if entry.name.startswith(".") and not hidden:
+                    continue
+                kind = self._kind(entry, limits)
+                if kind == "folder":
                     folders.append(Folder(entry.name, os.path.join(real, entry.name)))
+                elif kind == "file" and with_files:
+                    files.append(entry.name)
         folders.sort(key=lambda one: (one.name.casefold(), one.name))
         parent = os.path.dirname(real)
         shown = parent if parent != real and self._may_see(parent, limits) else ""
         roots = [root for listed in limits.workspaces for root in listed if limits.may_open(root)]
-        return FolderPage(real, shown, folders[:SHOWN], list(dict.fromkeys(roots)), more or len(folders) > SHOWN)
+        files.sort(key=lambda name: (name.casefold(), name))
+        more = more or len(folders) > SHOWN or len(files) > SHOWN
+        return FolderPage(real, shown, folders[:SHOWN], list(dict.fromkeys(roots)), more, files[:SHOWN])
 
-    def _is_shown(self, entry: "os.DirEntry[str]", limits: Identity) -> bool:
+    def _kind(self, entry: "os.DirEntry[str]", limits: Identity) -> Literal["folder", "file", "hidden"]:
+        """Return what an entry is for this token, by where it leads."""
         try:
             entry.name.encode()  # a name that is no text cannot be sent
-            return entry.is_dir() and self._may_see(os.path.realpath(entry.path), limits)
+            if not self._may_see(os.path.realpath(entry.path), limits):
+                return "hidden"
+            return "folder" if entry.is_dir() else "file" if entry.is_file() else "hidden"
         except (OSError, UnicodeEncodeError):
-            return False
+            return "hidden"
 
     def _may_see(self, real: str, limits: Identity) -> bool:
         inside = any(real == own or real.startswith(f"{own}/") for own in self._private)

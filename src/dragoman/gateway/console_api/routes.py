@@ -128,7 +128,8 @@ class Console:
         return await activity_of(self._hubs, identity)
 
     async def _list_folders(self, scope: "Scope", identity: TokenIdentity) -> object:
-        return await self._folders.list(_asked(scope, "path"), identity, hidden=_asked(scope, "hidden") == "1")
+        flags = {name: _asked(scope, name) == "1" for name in ("hidden", "files")}
+        return await self._folders.list(_asked(scope, "path"), identity, **flags)
 
     async def _agents(self, scope: "Scope", identity: TokenIdentity) -> object:
         return {"agents": agents_of(self._hubs)}
