@@ -89,7 +89,11 @@ def test_an_agent_with_a_shell_only_is_given_a_command() -> None:
 
 
 def test_a_tool_is_known_by_its_whole_name_before_its_end() -> None:
-    tools = [("todowrite", SCHEMA), ("mcp__fs__write_file", SCHEMA), ("write", SCHEMA)]
+    tools: list[tuple[str, Mapping[str, Any]]] = [
+        ("todowrite", SCHEMA),
+        ("mcp__fs__write_file", SCHEMA),
+        ("write", SCHEMA),
+    ]
     found = [call_for(tools[:count], "/tmp/a") for count in (1, 2, 3)]
     assert [None if one is None else one[0] for one in found] == [None, "mcp__fs__write_file", "write"]
 
