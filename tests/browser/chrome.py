@@ -145,10 +145,10 @@ class Tab:
         """What can be read in the first of them; empty where there is none."""
         return str(await self.js(f"{_find(selector)}?.innerText ?? ''")).strip()
 
-    async def until(self, expression: str) -> None:
-        """Until it is true of the page."""
+    async def until(self, expression: str, seconds: float = WAIT_SECONDS) -> None:
+        """Until it is true of the page; fails after so many seconds."""
         try:
-            async with asyncio.timeout(WAIT_SECONDS):
+            async with asyncio.timeout(seconds):
                 while True:
                     if await self._is_true(expression):
                         return
