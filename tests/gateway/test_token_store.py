@@ -200,3 +200,13 @@ def test_a_file_of_a_token_is_read_anew_and_the_last_one_counts_meanwhile(tmp_pa
     file.unlink()
     assert renewed.current() == "second"
     assert "second" not in repr(renewed)
+
+
+def test_a_file_that_could_not_be_read_again_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = TokenStore(tmp_path / "t")
+    kept.make("first")
+    monkeypatch.setattr(tokens_module, "_FILE_BYTES", kept.path.stat().st_size + 10)
+    with pytest.raises(UsageError, match="revoke some"):
+        kept.make("second")
+    assert [token.name for token in TokenStore(kept.path).valid()] == ["first"]
+    assert kept.revoke("first")

@@ -24,8 +24,9 @@ from dragoman.gateway.token_types import SCOPES, Scope, SessionShare, Token, Tok
 from dragoman.host.private_file import check_private, write_private
 from dragoman.host.regular_file import read_whole
 
-# Larger than any real file of tokens, so a wrong file is not read whole.
-_FILE_BYTES: Final = 1024 * 1024
+# So that a wrong file is not read whole, and a bound for what is written. A token takes some 300 bytes, a share link
+# 550; the console makes 2,000 and 1,000 of them at most, and folders make a token much longer.
+_FILE_BYTES: Final = 4 * 1024 * 1024
 _CHECK_SECONDS: Final = 1.0
 # Changing the file takes a few milliseconds; a process that holds the lock for longer hangs.
 _WAIT_SECONDS: Final = 5.0
@@ -179,6 +180,9 @@ class TokenStore:
 
     def _write(self, tokens: list[Token]) -> None:
         content = msgspec.json.format(msgspec.json.encode(_File([*tokens])), indent=2) + b"\n"
+        # A larger file could not be read again: no token would be valid then, and none could be revoked.
+        if len(content) > _FILE_BYTES:
+            raise UsageError("there are too many tokens, or too many folders in them; revoke some first")
         # On disk at once: a power cut must not bring a revoked token back.
         write_private(self.path, content)
         self._stamp = None
