@@ -174,6 +174,19 @@ def test_only_what_is_new_of_a_sessions_cost_is_added_and_nothing_of_one_that_is
     assert (spend.add("ada", "new", float("nan")), spend.add("ada", "new", float("inf"))) == (False, False)
 
 
+@pytest.mark.parametrize("first", [None, 1.0])
+async def test_what_a_session_had_cost_before_a_restart_is_known_after_it(tmp_path: Path, first: float | None) -> None:
+    before = DaySpend(tmp_path / "spent.json")
+    if first is None:
+        before.begin_session("s")
+    else:
+        before.add("ada", "s", first)  # of a session that is not known: nothing is added, and the next report is
+    await before.save()
+    after = DaySpend(tmp_path / "spent.json")
+    assert after.add("ada", "s", 3.0)
+    assert after.today("ada") == 3.0 - (first or 0.0)
+
+
 @pytest.mark.parametrize("content", [b"{", b'{"principals": {"ada": "much"}}', b'{"principals": {"ada": 1e999}}'])
 def test_a_file_of_what_was_spent_that_cannot_be_read_stops_the_start(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "spent.json"

@@ -68,13 +68,15 @@ class DaySpend:
             self._content.day = day
             self._content.principals.clear()
         self._content.principals[principal] = self._content.principals.get(principal, 0.0) + total - before
-        self._is_saved = False
         return True
 
     def _set_total(self, session_id: str, total: float) -> None:
         # The one that was reported last is the last to go.
         self._content.sessions.pop(session_id, None)
         self._content.sessions[session_id] = total
+        # Also where nothing is added to the day: without the total, the first report after a restart would count as
+        # that of a session which is not known, and be free.
+        self._is_saved = False
         limits.evict_oldest(self._content.sessions, _SESSIONS)
 
     async def save_at_intervals(self) -> None:
