@@ -10,8 +10,11 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.cli.main import main
+from dragoman.errors import RequestFailed
 from dragoman.gateway import live_traces
 from dragoman.gateway.token_types import TokenLimits
+from dragoman.trace.records import TO_AGENT, TO_CLIENT
+from dragoman.vocabulary.requests import SetTitle
 from tests.support.gateway import Served, gateway, raw_http
 from tests.support.gateway_process import forked
 from tests.support.messages import prompt
@@ -117,3 +120,26 @@ def test_a_url_wants_a_session_and_a_file_none(capsys: pytest.CaptureFixture[str
     assert main(["trace", "follow", "https://example.org"]) == 2
     assert main(["trace", "follow", "file.jsonl", "s1"]) == 2
     assert "which? A FILE alone" in capsys.readouterr().err
+
+
+async def test_a_follower_that_missed_messages_before_the_end_is_told_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_traces, "WAITING_BYTES", 1000)
+    follower = live_traces.TraceFollowing()
+    for _ in range(200):
+        follower.put(b"x" * 9 + b"\n")
+    follower.end()
+    read = await follower.read() or b""
+    assert b"%d messages were dropped" % (200 - read.count(b"x" * 9)) in read
+    assert json.loads(read.splitlines()[-1])["event"] == "the session has ended here"
+    assert await follower.read() is None
+
+
+async def test_a_request_that_is_answered_with_an_error_has_its_answer_in_the_trace() -> None:
+    live = live_traces.LiveTraces()
+    with live.follow("s") as follower:
+        with pytest.raises(RequestFailed), live.exchange("s", TO_AGENT, SetTitle("s", "new")):
+            raise RequestFailed(-32602, "No such title")
+        lines = [json.loads(line) for line in (await follower.read() or b"").splitlines()]
+    asked, answered = [json.loads(line["frame"]) for line in lines if line["type"] == "frame"]
+    assert answered == {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32602, "message": "No such title"}}
+    assert lines[-1]["direction"] == TO_CLIENT

@@ -21,7 +21,7 @@ import msgspec
 from dragoman import limits
 from dragoman.dialects import dialect_for
 from dragoman.dialects.contract import ErrorMessage, NotificationMessage, Out, ResultMessage
-from dragoman.errors import PeerError, UsageError
+from dragoman.errors import PeerError, UsageError, wire_error
 from dragoman.trace.records import (
     TO_AGENT,
     TO_CLIENT,
@@ -76,17 +76,21 @@ class TraceFollowing:
         if self._size + len(line) > WAITING_BYTES:
             self._dropped += 1
             return
+        self._append(line)
+
+    def end(self) -> None:
+        """Note that the session has ended."""
+        # Past the bound, by two short lines: behind the end no line comes that could have the count.
+        self._append(_note(event="the session has ended here"))
+        self._has_ended = True
+
+    def _append(self, line: bytes) -> None:
         if self._dropped:
+            # In the place of what is missing: the reader of a trace takes lines for what passed in this order.
             line = _note(event=f"{self._dropped} messages were dropped: this follower did not read") + line
             self._dropped = 0
         self._size += len(line)
         self._lines.append(line)
-        self._news.set()
-
-    def end(self) -> None:
-        """Note that the session has ended."""
-        self.put(_note(event="the session has ended here"))
-        self._has_ended = True
         self._news.set()
 
     async def read(self) -> bytes | None:
@@ -130,6 +134,9 @@ class _FollowedSession:
     def on_reply(self, direction: Direction, number: int, request: Request, reply: Reply) -> None:
         side = self._client if direction == TO_AGENT else self._agent
         self._put(direction, number, side.encode_reply(number, request, reply))
+
+    def on_failure(self, direction: Direction, number: int, error: Exception) -> None:
+        self._put(direction, number, [ErrorMessage(number, wire_error(error))])
 
     def _put(self, direction: Direction, number: int | None, outs: Sequence[Out]) -> None:
         for out in outs:
@@ -190,7 +197,8 @@ class LiveTraces:
 
     @contextmanager
     def exchange(self, session_id: str | None, direction: Direction, request: Request) -> "Iterator[list[Reply]]":
-        """Write a request, and the reply that the block puts into the list: in the other direction."""
+        """Write a request, and in the other direction the reply that the block puts into the list, or the error that it
+        raises."""
         followed = self.sessions.get(session_id or "")
         if followed is None:
             yield []
@@ -201,8 +209,12 @@ class LiveTraces:
             yield []
             return
         replies: list[Reply] = []
-        yield replies
         back: Direction = TO_CLIENT if direction == TO_AGENT else TO_AGENT
+        try:
+            yield replies
+        except Exception as error:  # a cancelled wait has no answer
+            followed.on_failure(back, number, error)
+            raise
         for reply in replies:
             followed.on_reply(back, number, request, reply)
 
