@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import stat
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import UsageError
+from dragoman.gateway import webhook_file
 from dragoman.gateway import webhooks as webhooks_module
 from dragoman.gateway.console_api.routes import ConsoleSettings
 from dragoman.gateway.monitor import Monitor
@@ -280,3 +282,49 @@ async def test_webhooks_outlive_a_restart_in_a_file_of_their_owner_alone(tmp_pat
     path.chmod(0o600)
     with pytest.raises(UsageError, match="no file of webhooks"):
         await FileWebhooks(path).of("ada")
+
+
+async def test_a_slow_first_look_into_the_file_does_not_undo_a_webhook_that_was_added_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, go_on, began = tmp_path / "webhooks.json", threading.Event(), threading.Event()
+    assert await FileWebhooks(path).add("ada", hook())
+    read = webhook_file._read_file
+
+    def slow(path: Path) -> dict[str, list[Webhook]]:
+        found = read(path)
+        if not began.is_set():
+            began.set()
+            assert go_on.wait(20)
+        return found
+
+    monkeypatch.setattr(webhook_file, "_read_file", slow)
+    webhooks = FileWebhooks(path)
+    looking = asyncio.ensure_future(webhooks.of("ada"))
+    await until(began.is_set)
+    assert await webhooks.add("ada", hook())
+    go_on.set()
+    await looking
+    assert len(await webhooks.of("ada")) == 2
+
+
+async def test_questions_beyond_those_that_may_wait_are_counted_as_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks_module, "WAITING", 2)
+    monitor = Monitor()
+    one = WebhookSender(FileWebhooks(), monitor, lambda _: "codex", quiet_seconds=60.0)
+    for number in range(3):
+        one.on_question(ASKED._replace(id=f"question {number}"), "ada", "")
+    assert monitor.counts["webhooks_dropped"] == 1
+    await one.close()
+
+
+async def test_a_file_of_webhooks_that_could_not_be_read_again_is_never_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "webhooks.json"
+    webhooks = FileWebhooks(path)
+    assert await webhooks.add("ada", hook())
+    monkeypatch.setattr(webhook_file, "_FILE_BYTES", path.stat().st_size + 10)
+    with pytest.raises(UsageError, match="too many webhooks"):
+        await webhooks.add("bob", hook())
+    assert (await webhooks.of("bob"), len(await FileWebhooks(path).of("ada"))) == ([], 1)

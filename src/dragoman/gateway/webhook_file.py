@@ -13,6 +13,7 @@ from dragoman.gateway.webhook import WEBHOOKS, Webhook
 from dragoman.host.private_file import check_private, write_private
 from dragoman.host.regular_file import read_whole
 
+# A webhook takes some 250 bytes with an address of usual length: room for 3,000 principals that have `WEBHOOKS` each.
 _FILE_BYTES: Final = 4 * limits.MIB
 
 
@@ -30,7 +31,8 @@ class FileWebhooks:
         return (await self._read()).get(principal, [])
 
     async def add(self, principal: str, webhook: Webhook) -> bool:
-        """Add a webhook; return False if the principal has `WEBHOOKS` already. Waits for the disk."""
+        """Add a webhook; return False if the principal has `WEBHOOKS` already. Waits for the disk. Raise
+        `UsageError` where the file would be too large."""
         async with self._changing:
             found = await self._read()
             known = found.get(principal, [])
@@ -51,13 +53,21 @@ class FileWebhooks:
     async def _read(self) -> dict[str, list[Webhook]]:
         if self._found is None:
             assert self._path is not None
-            self._found = await asyncio.to_thread(_read_file, self._path)
+            found = await asyncio.to_thread(_read_file, self._path)
+            # `of` reads without the lock: meanwhile `add` may have read the file too, and written it. What it has left
+            # here is newer, and the next change is written from it.
+            if self._found is None:
+                self._found = found
         return self._found
 
     async def _write(self, found: dict[str, list[Webhook]]) -> None:
         found = {principal: webhooks for principal, webhooks in found.items() if webhooks}
         if self._path is not None:
-            await asyncio.to_thread(write_private, self._path, msgspec.json.encode(found))
+            content = msgspec.json.encode(found)
+            # A larger file could not be read after a restart, and no principal would have its webhooks.
+            if len(content) > _FILE_BYTES:
+                raise UsageError("There are too many webhooks on this server. Remove one first.")
+            await asyncio.to_thread(write_private, self._path, content)
         self._found = found
 
 

@@ -44,8 +44,6 @@ WAITING: Final = 500
 # Connections at once.
 _AT_ONCE: Final = 8
 _TITLE_CHARACTERS: Final = 200
-_FILE_BYTES: Final = 4 * limits.MIB
-_SECRET: Final = "whsec_"
 
 
 class WebhookDelivery(msgspec.Struct, frozen=True, rename="camel"):
@@ -110,7 +108,10 @@ class WebhookSender:
     def on_question(self, question: WaitingQuestion, owner: str | None, title: str) -> None:
         """Tell of a question when it has been open for a while."""
         # Sessions that were made without a gateway belong to no principal, and so have no webhook.
-        if owner is None or len(self._timers) >= WAITING:
+        if owner is None:
+            return
+        if len(self._timers) >= WAITING:
+            self._monitor.counts["webhooks_dropped"] += 1
             return
         data = {"sessionId": question.session_id, "agent": self._agent_of(question.session_id), "kind": question.kind}
         shown = harmless_line(title)[:_TITLE_CHARACTERS]
