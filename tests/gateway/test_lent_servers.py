@@ -117,3 +117,12 @@ async def test_two_clients_of_one_agent_cannot_lend_under_one_id(tmp_path: Path)
     one.is_closed = True
     lenders.declare([McpAcp("y", "id")], two)
     assert lenders.is_lent_by(two, note)
+
+
+def test_a_server_that_is_lent_already_needs_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.gateway.lenders.SERVERS", 1)
+    lenders, client_side = Lenders(), cast(ClientSide, SimpleNamespace(is_closed=False))
+    for _ in range(2):  # as when a session is opened again
+        lenders.declare([McpAcp("x", "id")], client_side)
+    with pytest.raises(RequestFailed, match="at most 1 MCP servers"):
+        lenders.declare([McpAcp("y", "other")], client_side)

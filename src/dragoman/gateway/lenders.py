@@ -36,6 +36,8 @@ class Lenders:
             lender = self._of(server.server_id)
             if lender is not None and lender is not client_side:
                 raise RequestFailed(INVALID_PARAMS, "Another client lends an MCP server with this serverId")
+            if lender is client_side:
+                continue  # declared with every session that is opened again, and needs no room of its own
             if len(self._clients) >= SERVERS:
                 self._clients = {id: one for id, one in self._clients.items() if not one.is_closed}
             if len(self._clients) >= SERVERS:
