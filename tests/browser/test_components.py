@@ -79,17 +79,6 @@ async def test_what_is_opened_meets_wcag_and_gives_the_focus_back(page: Tab, gal
     await page.press("Escape")
     await page.until("!document.querySelector('dialog') && document.activeElement.textContent === 'Delete'")
 
-    await page.go("about:blank")
-    await page.go(f"{gallery}#searches")
-    await page.click("main .button")
-    await page.type("part7 file_47")
-    await page.until_text("[role=option][aria-selected=true]", "src/part7/file_47.py")
-    await page.picture(f"picker-{theme}")
-    assert await wcag_violations(page) == []
-    await page.press("Enter")
-    await page.until_text("main > p", "src/part7/file_47.py")
-    assert await page.js("document.activeElement.textContent") == "Find a file"
-
 
 async def test_nothing_reaches_over_the_edge_from_390_to_2560_pixels(page: Tab, gallery: str) -> None:
     await page.go(f"{gallery}#all")

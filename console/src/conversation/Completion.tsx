@@ -3,6 +3,9 @@
 
 import type { RefObject } from "preact";
 import { useRef, useState } from "preact/hooks";
+import { type Found, search } from "../components/search/fuzzy";
+import { Marked } from "../components/search/Marked";
+import { OptionList, type OptionsState, useOptions } from "../components/search/Options";
 import type { SessionStore } from "../state/store";
 import { visible } from "../text/visible";
 import { getJson } from "../wire/post";
@@ -14,25 +17,27 @@ const FOLDERS = 50; // that are remembered
 interface Row {
   /** What stands in the prompt then. */
   insert: string;
-  label: string;
+  /** What may follow it, as the agent says. */
+  hint: string;
   description: string;
 }
 
 interface Open {
   from: number;
   to: number;
-  rows: Row[];
-  chosen: number;
+  rows: Found<Row>[];
 }
 
+const NONE: Found<Row>[] = [];
+const keyOf = ({ insert }: Row) => insert;
+
 export interface CompletionState {
-  open: Open | null;
+  options: OptionsState<Row>;
   attributes: Record<string, string | boolean | undefined>;
   look(): void;
   close(): void;
   /** Whether the key was for the list. */
   pressed(event: KeyboardEvent): boolean;
-  take(row: Row): void;
 }
 
 export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, store: SessionStore): CompletionState {
@@ -45,8 +50,7 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, stor
     const { value, selectionStart } = element;
     const folder = folderAt(value, selectionStart);
     const rows = folder === null ? [] : files.current.rows(store.current?.state.cwd ?? "", folder, look);
-    const found = rowsAt(value, selectionStart, store, rows);
-    setOpen((before) => found && { ...found, chosen: Math.min(before?.chosen ?? 0, found.rows.length - 1) });
+    setOpen(rowsAt(value, selectionStart, store, rows));
   };
   const take = (row: Row) => {
     const element = field.current!;
@@ -58,61 +62,58 @@ export function useCompletion(field: RefObject<HTMLTextAreaElement | null>, stor
     element.dispatchEvent(new Event("input", { bubbles: true }));
     element.focus();
   };
+  const options = useOptions(open?.rows ?? NONE, take, keyOf);
   const pressed = (event: KeyboardEvent) => {
     if (!open || event.isComposing) return false;
-    const { length } = open.rows;
-    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: length - 1 };
-    if (event.key in steps) setOpen({ ...open, chosen: (open.chosen + steps[event.key]!) % length });
-    else if (event.key === "Escape") close();
-    else if (event.key === "Tab" || (event.key === "Enter" && !event.shiftKey && !isWhole(open, field.current!))) take(open.rows[open.chosen]!);
-    else return false;
-    event.preventDefault();
+    if (event.key === "Enter" && isWhole(open, options.active, field.current!)) return false;
+    if (event.key === "Escape") {
+      close();
+      event.preventDefault();
+    } else if (!options.onKey(event)) return false;
     event.stopPropagation();
     return true;
   };
   // No `aria-expanded`: a text area has none.
-  const attributes = { "aria-activedescendant": open ? `completion-${open.chosen}` : undefined };
-  return { open, attributes, look, close, pressed, take };
+  const attributes = { "aria-controls": open ? options.id : undefined, "aria-activedescendant": options.activeId };
+  return { options, attributes, look, close, pressed };
 }
 
-export function CompletionList({ completion: { open, take } }: { completion: CompletionState }) {
+export function CompletionList({ completion: { options } }: { completion: CompletionState }) {
   return (
-    <ul id="completion" role="listbox" aria-label="Completions" hidden={open === null}>
-      {open?.rows.map((row, index) => (
-        <li key={row.insert} id={`completion-${index}`} role="option" aria-selected={index === open.chosen}
-          onMouseDown={(event) => (event.preventDefault(), take(row))}>
-          <span class="word">{visible(row.label)}</span> <span class="muted ellipsis">{visible(row.description)}</span>
-        </li>
-      ))}
-    </ul>
+    <div id="completion" hidden={options.found.length === 0}>
+      {options.found.length > 0 && <OptionList options={options} label="Completions" draw={drawRow} />}
+    </div>
+  );
+}
+
+function drawRow({ item: { insert, hint, description }, marks }: Found<Row>) {
+  return (
+    <>
+      <span class="word"><Marked text={insert} marks={marks[0]} />{hint && ` ${visible(hint)}`}</span>
+      <span class="muted ellipsis">{visible(description)}</span>
+    </>
   );
 }
 
 /** A word that is written out already is sent by Enter, and not completed once more. */
-function isWhole(open: Open, field: HTMLTextAreaElement): boolean {
-  return field.value.slice(open.from, open.to) === open.rows[open.chosen]!.insert;
+function isWhole(open: Open, active: number, field: HTMLTextAreaElement): boolean {
+  return field.value.slice(open.from, open.to) === open.rows[active]!.item.insert;
 }
 
-/** What completes the word that ends at `at`; null where there is nothing. */
-export function rowsAt(text: string, at: number, store: Pick<SessionStore, "current">, files: Row[] = []): Omit<Open, "chosen"> | null {
+/** What completes the word that ends at `at`, by letters of it in their order; null where there is nothing. */
+export function rowsAt(text: string, at: number, store: Pick<SessionStore, "current">, files: Row[] = []): Open | null {
   const state = store.current?.state;
   const command = /^\/(\S*)$/.exec(text.slice(0, at));
   const mention = /(?:^|\s)@(\S*)$/.exec(text.slice(0, at));
-  let rows: Row[] = [];
-  let from = 0;
-  if (command) {
-    rows = (state?.commands ?? []).map(({ name, description, input }) => ({
-      insert: `/${name}`, label: `/${name}${input?.hint ? ` ${input.hint}` : ""}`, description,
-    }));
-  } else if (mention) {
-    from = at - mention[1]!.length - 1;
-    rows = [...files, ...(state?.mentions ?? []).map(([word, name]) => ({ insert: `@${word}`, label: `@${word}`, description: name }))];
-  } else return null;
-  const wanted = text.slice(from, at).toLowerCase();
-  const starts = rows.filter(({ insert }) => insert.toLowerCase().startsWith(wanted));
-  const has = rows.filter((row) => !starts.includes(row) && row.insert.toLowerCase().includes(wanted.slice(1)));
-  const found = [...starts, ...has].slice(0, SHOWN);
-  return found.length ? { from, to: at, rows: found } : null;
+  const word = (command ?? mention)?.[1];
+  if (word === undefined) return null;
+  const rows: Row[] = command
+    ? (state?.commands ?? []).map(({ name, description, input }) => ({ insert: `/${name}`, hint: input?.hint ?? "", description }))
+    : [...files, ...(state?.mentions ?? []).map(([to, name]) => ({ insert: `@${to}`, hint: "", description: name }))];
+  // The sign in front is not searched: it is there.
+  const found = search(word, rows, ({ insert }) => [insert.slice(1)], SHOWN);
+  const shifted = found.map(({ item, marks }) => ({ item, marks: marks.map((one) => new Set([...one].map((place) => place + 1))) }));
+  return found.length ? { from: at - word.length - 1, to: at, rows: shifted } : null;
 }
 
 /** The folder of the path behind an `@` that ends at `at`: `src/` of `@src/ma`, "" of `@ma`; null where there is none. */
@@ -137,7 +138,7 @@ class FileNames {
       // An agent on another machine has other folders than the server: then nothing is completed.
       getJson<{ folders: { name: string }[]; files: string[] }>("/api/folders", { path, files: "1" }).then((page) => {
         const names = [...page.folders.map(({ name }) => `${name}/`), ...page.files].filter((name) => !/\s/.test(name));
-        const rows = names.map((name) => ({ insert: `@${folder}${name}`, label: `@${folder}${name}`, description: "" }));
+        const rows = names.map((name) => ({ insert: `@${folder}${name}`, hint: "", description: "" }));
         this.#known.set(path, { rows, at: Date.now() });
         changed();
       }, () => null);

@@ -116,7 +116,7 @@ export function Composer({ initialDraft }: { initialDraft: string }) {
         )}
         <textarea id="prompt" ref={field} rows={1} disabled={!mayPrompt} onKeyDown={pressed} onPaste={pasted}
           onInput={(event) => (keepDraft(me.name, event.currentTarget.value), completion.look())} onClick={completion.look} onBlur={completion.close}
-          aria-label="Prompt" aria-describedby="prompt-help" aria-autocomplete="list" aria-controls="completion" {...completion.attributes}
+          aria-label="Prompt" aria-describedby="prompt-help" aria-autocomplete="list" {...completion.attributes}
           placeholder={!mayPrompt ? "You can read here, and not write." : isRunning ? "Say more: it is taken up while the agent works." : current ? "Say what to do. / has commands, @ has files." : "Say what to do."} />
         <span id="prompt-help" class="sr-only">Enter sends, Shift and Enter begins a new line, Escape stops.</span>
         <div id="controls">

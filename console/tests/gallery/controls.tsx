@@ -1,35 +1,10 @@
-// What is clicked and typed into: searches, dialogs, menus, plots.
+// What is clicked: dialogs, menus, plots.
 
 import { useState } from "preact/hooks";
 import { ConfirmDialog } from "../../src/components/overlay/Dialog";
 import { Menu } from "../../src/components/overlay/Menu";
 import { Toast } from "../../src/components/overlay/Toast";
 import { Plot } from "../../src/components/plot/Plot";
-import { Picker } from "../../src/components/search/Picker";
-
-const FILES = Array.from({ length: 2_000 }, (_, index) => ({ name: `src/part${index % 40}/file_${index}.py`, size: `${index} B` }));
-
-export function Searches() {
-  const [isOpen, setOpen] = useState(false);
-  const [picked, setPicked] = useState("");
-  return (
-    <>
-      <button class="button" onClick={() => setOpen(true)}>
-        Find a file
-      </button>
-      <p>{picked}</p>
-      {isOpen && (
-        <Picker
-          title="Find a file"
-          items={FILES}
-          textsOf={(file) => [file.name, file.size]}
-          onPick={(file) => setPicked(file.name)}
-          onClose={() => setOpen(false)}
-        />
-      )}
-    </>
-  );
-}
 
 export function Overlays() {
   const [isAsked, setAsked] = useState(false);

@@ -5,7 +5,7 @@ import "../../src/app/base.css";
 import "./gallery.css";
 import { type ComponentType, render } from "preact";
 import { Changes, Code, Commands, Prose } from "./content";
-import { Overlays, Plots, Searches } from "./controls";
+import { Overlays, Plots } from "./controls";
 import { Streaming, Transcript } from "./transcript";
 
 /** What is not clicked, on one page. */
@@ -27,7 +27,6 @@ const PAGES: Record<string, ComponentType> = {
   code: Code,
   changes: Changes,
   commands: Commands,
-  searches: Searches,
   overlays: Overlays,
   plots: Plots,
   transcript: Transcript,
