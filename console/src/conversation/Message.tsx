@@ -1,9 +1,9 @@
 // What a person or the agent said, and what the agent thought.
 
 import { Icon } from "../app/Icon";
+import { CopyButton } from "../components/CopyButton";
 import type { MessageItem } from "../state/session";
 import { ContentView } from "./Content";
-import { CopyButton } from "./CopyButton";
 import { Markdown } from "./rich";
 import { plainText } from "./text";
 import { useFold } from "./fold";
@@ -30,7 +30,7 @@ export function MessageView({ item, rewind }: Props) {
       </div>
       {!item.isOpen && (
         <div class="actions">
-          <CopyButton text={() => plainText(item.blocks)} label={isUser ? "Copy this prompt" : "Copy this answer"} />
+          <CopyButton text={() => plainText(item.blocks)} what={isUser ? "this prompt" : "this answer"} isIcon />
           {isUser && rewind && (
             <button type="button" class="button quiet icon back" data-message={item.id} title="Go back to before this prompt"
               aria-label="Go back to before this prompt" onClick={() => rewind(item.id, plainText(item.blocks))}>

@@ -1,7 +1,7 @@
 import { fireEvent, render, screen } from "@testing-library/preact";
 import { expect, test, vi } from "vitest";
 import { DiffView, FileDiffView } from "../../src/components/diff/Diff";
-import { changedWords, diffTexts, pairs, readDiff, readPatch } from "../../src/components/diff/patch";
+import { changedWords, pairs, readDiff, readPatch } from "../../src/components/diff/patch";
 
 const PATCH = `diff --git a/src/a.py b/src/a.py
 index 1..2 100644
@@ -90,13 +90,6 @@ test("removed lines stand beside those that take their place", () => {
     ["d", "d"],
     [null, "e"],
   ]);
-});
-
-test("two texts become a change", () => {
-  const file = diffTexts("a.txt", "one\ntwo\n", "one\n2\n")!;
-  expect([file.path, file.operation, file.added, file.removed]).toEqual(["a.txt", "modify", 1, 1]);
-  expect(diffTexts("b.txt", null, "new\n")!.operation).toBe("add");
-  expect(diffTexts("c.txt", "same\n", "same\n")!.hunks).toEqual([]);
 });
 
 test.each(["unified", "split"] as const)("a change reads the same in both views: %s", (view) => {

@@ -111,3 +111,15 @@ test.each([
   await screen.findByText(outcome);
   vi.unstubAllGlobals();
 });
+
+test("a button that is a picture copies the text of then, and says so too", async () => {
+  const writeText = vi.fn(async () => {});
+  vi.stubGlobal("navigator", { clipboard: { writeText } });
+  let text = "before";
+  render(<CopyButton text={() => text} what="this answer" isIcon />);
+  text = "now";
+  fireEvent.click(screen.getByRole("button", { name: "Copy this answer" }));
+  expect((await screen.findByText("Copied")).className).toBe("sr-only");
+  expect(writeText.mock.calls).toEqual([["now"]]);
+  vi.unstubAllGlobals();
+});

@@ -3,8 +3,7 @@
 //   <DiffView diff={DiffContent} view?={"unified" | "split"} decisions?={Map<path, decision>} onDecide?={(path, accepted) => void} />
 //   <FileDiffView file={FileDiff} view? decision? onDecide?={(accepted) => void} />
 //
-// `diff`: as ACP has it, or `{ changes, patch }` of any patch; a `FileDiff` of two texts comes from `diffTexts`. `onDecide`:
-// where the agent lets a person take single files; without it there are no buttons. Every line of a patch can be seen, and
+// `diff`: as ACP has it, or `{ changes, patch }` of any patch. `onDecide`: where the agent lets a person take single files; without it there are no buttons. Every line of a patch can be seen, and
 // every character of it shows. Below a width of 40rem two sides are shown one below the other.
 
 import type { VNode } from "preact";

@@ -1,7 +1,8 @@
 // A patch as files with hunks, for the eye of a person who has to judge it. Unlike a library that applies patches, this
-// loses no line: what it does not understand becomes a note and is shown. Two texts become a patch by `diff` (jsdiff).
+// loses no line: what it does not understand becomes a note and is shown. The words that changed in a
+// line are found by `diff` (jsdiff).
 
-import { diffWordsWithSpace, structuredPatch } from "diff";
+import { diffWordsWithSpace } from "diff";
 
 export type LineKind = "same" | "added" | "removed" | "note";
 
@@ -65,18 +66,6 @@ export function readPatch(text: string, known: readonly string[] = []): FileDiff
     file.take(line);
   }
   return files.map((draft) => draft.done());
-}
-
-/** The change between two texts of a file; null: they differ in more than a person can read. */
-export function diffTexts(path: string, before: string | null, after: string): FileDiff | null {
-  const patch = structuredPatch(path, path, before ?? "", after, "", "", { context: 3, maxEditLength: 20_000 });
-  if (!patch) return null;
-  const text = patch.hunks.flatMap((hunk) => [
-    `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`,
-    ...hunk.lines,
-  ]);
-  const [file] = readPatch(text.join("\n"), [path]);
-  return { ...(file ?? EMPTY), path, operation: before === null ? "add" : "modify" };
 }
 
 class FileDraft {
