@@ -79,14 +79,14 @@ async def taken(driver: Chrome, address: str) -> None:
             await page.until_text("#question", shown)
             await answered(page, key)
         await page.until_text("#question .patch .added", "return a + b")
-        await page.until("!document.querySelector('#question button').disabled")
+        await page.until("!document.querySelector('#question .choice').disabled")
         await page.picture("docs")
         await answered(page, "1")
         await page.until_text(".message.agent:last-of-type", "end of the recording")
 
 
 async def answered(page: Tab, key: str) -> None:
-    await page.until("!document.querySelector('#question button').disabled")
+    await page.until("!document.querySelector('#question .choice').disabled")
     await page.press(key, ALT)
 
 

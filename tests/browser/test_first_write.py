@@ -42,7 +42,7 @@ async def test_the_first_file_is_written_without_a_red_card(page: Tab, demo: Ser
     await enter(page, demo)
     await prompt(page, "create notes/a.txt\nhello")
     await page.until_text("#question .patch .added", "+hello")
-    await page.until("!document.querySelector('#question button').disabled")
+    await page.until("!document.querySelector('#question .choice').disabled")
     await page.press("1")
     await page.until_text(".virtual-item:last-child .message.agent", "Wrote 6 bytes to")
     await page.until(IDLE)
@@ -51,13 +51,29 @@ async def test_the_first_file_is_written_without_a_red_card(page: Tab, demo: Ser
     assert (tmp_path / "work" / "notes" / "a.txt").read_text() == "hello\n"
 
 
+async def test_a_change_is_shown_side_by_side_where_there_is_room_and_stays_so(page: Tab, demo: Served) -> None:
+    await page.resize(1280, 800)
+    await enter(page, demo)
+    await prompt(page, "create notes/a.txt\nhello")
+    await page.until_text("#question .patch .added", "+hello")
+    await page.click("#question .diff-view")
+    await page.until("document.querySelector('#question .diff-lines.split')")
+    await page.resize(390, 800)
+    await page.until("getComputedStyle(document.querySelector('#question .diff-view')).display === 'none'")
+    await page.resize(1280, 800)
+    await page.press("1", ALT)
+    await page.until_text(".virtual-item:last-child .message.agent", "Wrote 6 bytes to")
+    await page.reload()
+    await page.until("document.querySelector('.call .diff-lines.split')")
+
+
 async def test_the_tour_is_played_in_the_browser(page: Tab, demo: Served, tmp_path: Path) -> None:
     await page.resize(1100, 4000)  # what is out of the view is not in the page
     await enter(page, demo)
     await prompt(page, "tour")
     for shown in ("def add", "import unittest", "discover", "return a + b", "discover"):
         await page.until_text("#question", shown)
-        await page.until("!document.querySelector('#question button').disabled")
+        await page.until("!document.querySelector('#question .choice').disabled")
         await page.press("1", ALT)
     await page.until_text(".virtual-item:last-child .message.agent", "end of the recording")
     await page.until(IDLE)

@@ -94,7 +94,7 @@ async def test_login_and_a_turn_that_edits_and_runs(page: Tab, serve: Serve, tmp
         # By the keyboard alone.
         await page.until_text("#question pre.exact", command)
         assert (tmp_path / "work" / "a.txt").read_text() == "one\nTWO\n"
-        await page.until("!document.querySelector('#question button').disabled")
+        await page.until("!document.querySelector('#question .choice').disabled")
         await page.press("1", ALT)
         await page.until_text(".screen", "begun")  # while it runs
         assert await page.js("document.querySelector('#stop').hidden") is False

@@ -1,8 +1,10 @@
 // How what the agent sends is drawn: prose, changes of files, output of commands.
 
+import { useSettings } from "../app/context";
 import { DiffView as Diff } from "../components/diff/Diff";
 import { Markdown as Prose } from "../components/markdown/Markdown";
 import { Output } from "../components/output/Output";
+import { choose, settings } from "../state/settings";
 import type { DiffContent } from "../state/types";
 import { visible } from "../text/visible";
 import { splitPath } from "../text/words";
@@ -17,7 +19,8 @@ export function OutputView({ text, isCut, isRunning }: { text: string; isCut: bo
 }
 
 export function DiffView({ diff }: { diff: DiffContent }) {
-  return <Diff diff={diff} />;
+  useSettings();
+  return <Diff diff={diff} view={settings().isSplit ? "split" : "unified"} onView={(view) => choose({ isSplit: view === "split" })} />;
 }
 
 /** A path, of which what lies in the folder of the session stands out. */

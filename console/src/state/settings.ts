@@ -1,4 +1,5 @@
-// What a person has chosen about this console, in this browser: the theme, the language of dates, notifications.
+// What a person has chosen about this console, in this browser: the theme, the language of dates, notifications,
+// how changes of files are shown.
 
 import { keep, load, ofOrigin } from "./storage";
 
@@ -12,6 +13,8 @@ export interface Settings {
   locale: string;
   /** Tell of questions and of turns that ended while the page is not seen. */
   notifies: boolean;
+  /** Changes of files are shown with what was beside what is, where there is room. */
+  isSplit: boolean;
 }
 
 const listeners = new Set<() => void>();
@@ -56,7 +59,7 @@ addEventListener("storage", (event) => {
 function read(): Settings {
   const found = load(ofOrigin, NAME) ?? {};
   const theme = ["light", "dark"].includes(found.theme) ? found.theme : "system";
-  return { theme, locale: isLocale(found.locale) ? found.locale : "", notifies: found.notifies === true };
+  return { theme, locale: isLocale(found.locale) ? found.locale : "", notifies: found.notifies === true, isSplit: found.isSplit === true };
 }
 
 function isLocale(text: unknown): boolean {

@@ -1,13 +1,15 @@
 // Changes of files: one below the other, or side by side, with the words that changed and the colours of the language.
 //
-//   <DiffView diff={DiffContent} view?={"unified" | "split"} decisions?={Map<path, decision>} onDecide?={(path, accepted) => void} />
-//   <FileDiffView file={FileDiff} view? decision? onDecide?={(accepted) => void} />
+//   <DiffView diff={DiffContent} view?={"unified" | "split"} onView?={(view) => void} decisions?={Map<path, decision>} onDecide?={(path, accepted) => void} />
+//   <FileDiffView file={FileDiff} view? onView? decision? onDecide?={(accepted) => void} />
 //
 // `diff`: as ACP has it, or `{ changes, patch }` of any patch. `onDecide`: where the agent lets a person take single files; without it there are no buttons. Every line of a patch can be seen, and
-// every character of it shows. Below a width of 40rem two sides are shown one below the other.
+// every character of it shows. `onView`: a button asks for the other view. Below a width of 40rem two sides are shown one
+// below the other, and there is no such button.
 
 import type { VNode } from "preact";
 import { useMemo, useState } from "preact/hooks";
+import { Icon } from "../../app/Icon";
 import { visible } from "../../text/visible";
 import type { Line } from "../code/highlight";
 import { useHighlighted } from "../code/highlight";
@@ -23,11 +25,12 @@ export type DiffLayout = "unified" | "split";
 export interface DiffViewProps {
   diff: DiffContent;
   view?: DiffLayout;
+  onView?: ((view: DiffLayout) => void) | undefined;
   decisions?: ReadonlyMap<string, Decision>;
   onDecide?: (path: string, accepted: boolean) => void;
 }
 
-export function DiffView({ diff, view = "unified", decisions, onDecide }: DiffViewProps): VNode {
+export function DiffView({ diff, view = "unified", onView, decisions, onDecide }: DiffViewProps): VNode {
   const files = useMemo(() => readDiff(diff), [diff]);
   return (
     <div class="diff">
@@ -36,6 +39,7 @@ export function DiffView({ diff, view = "unified", decisions, onDecide }: DiffVi
           key={`${index} ${file.path}`}
           file={file}
           view={view}
+          onView={onView}
           decision={decisions?.get(file.path)}
           onDecide={onDecide && ((accepted) => onDecide(file.path, accepted))}
         />
@@ -47,11 +51,12 @@ export function DiffView({ diff, view = "unified", decisions, onDecide }: DiffVi
 export interface FileDiffViewProps {
   file: FileDiff;
   view?: DiffLayout;
+  onView?: ((view: DiffLayout) => void) | undefined;
   decision?: Decision | undefined;
   onDecide?: ((accepted: boolean) => void) | undefined;
 }
 
-export function FileDiffView({ file, view = "unified", decision, onDecide }: FileDiffViewProps): VNode {
+export function FileDiffView({ file, view = "unified", onView, decision, onDecide }: FileDiffViewProps): VNode {
   const [shown, setShown] = useState(STEP);
   const total = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
   const name = visible(file.path);
@@ -66,6 +71,12 @@ export function FileDiffView({ file, view = "unified", decision, onDecide }: Fil
         <span class="diff-count">
           <span class="count-added">+{file.added}</span> <span class="count-removed">−{file.removed}</span>
         </span>
+        {onView && total > 0 && (
+          <button type="button" class="button quiet icon diff-view" aria-pressed={view === "split"} aria-label="Side by side" title="Side by side"
+            onClick={() => onView(view === "split" ? "unified" : "split")}>
+            <Icon name="beside" size={16} />
+          </button>
+        )}
         {decision && <span class="diff-decision">{decision}</span>}
         {onDecide && !decision && (
           <span class="diff-buttons">
