@@ -18,7 +18,7 @@ from tests.gateway.cutting import cutter
 from tests.support.gateway import Served, free_port, gateway
 from tests.support.waiting import until
 
-from .chrome import Tab
+from .chrome import ALT, Tab
 from .conftest import Serve
 from .measures import wcag_violations
 from .test_page import enter, prompt
@@ -259,3 +259,38 @@ async def test_what_is_sent_to_an_agent_that_takes_no_second_prompt_waits_for_it
             await page.until_text("#trouble", "was not sent")
             assert await page.js(VALUE) == "two"
             assert heard == ["one"]
+
+
+@pytest.mark.parametrize("how", ["Enter", "the button", "Alt and Enter"])
+async def test_what_is_said_while_the_agent_works_joins_the_turn_or_waits_for_its_end(
+    page: Tab, tmp_path: Path, how: str
+) -> None:
+    agent, go_on, heard = Agent("Steered", steering=True), asyncio.Event(), list[tuple[str, list[str]]]()
+
+    @agent.prompt
+    async def answer(session: Session, prompt: Prompt) -> None:
+        await session.say("Working.")
+        await go_on.wait()
+        added = [one.text for one in await session.queued_prompts()]
+        heard.append((prompt.text, added))
+        await session.say(f"Done with {', '.join([prompt.text, *added])}.")
+
+    async with gateway(agent, tmp_path) as served:
+        await enter(page, served)
+        await prompt(page, "one")
+        await page.until_text(".message.agent", "Working.")
+        await page.type("two")
+        if how == "the button":
+            await page.click("#later")
+        else:
+            await page.press("Enter", ALT if how == "Alt and Enter" else 0)
+        is_added = how == "Enter"
+        await page.until_text(".message.queued", "is added to the turn" if is_added else "waits until the agent is done")
+        go_on.set()
+        await page.until_text(".virtual-item:last-child .message.agent", "Done with one, two." if is_added else "with two.")
+        assert heard == ([("one", ["two"])] if is_added else [("one", []), ("two", [])])
+        await page.until("!document.querySelector('.message.queued')")
+        assert await page.js("[...document.querySelectorAll('.message.user .text')].map((one) => one.innerText)") == [
+            "one",
+            "two",
+        ]

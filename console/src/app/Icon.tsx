@@ -5,6 +5,7 @@ const PATHS = {
   menu: "M3 5h14M3 10h14M3 15h14",
   plus: "M10 4v12M4 10h12",
   send: "M10 16V4M5 9l5-5 5 5",
+  later: "M10 3a7 7 0 1 1 0 14 7 7 0 0 1 0-14M10 6v4l3 2",
   stop: "M6 6h8v8H6z",
   close: "M5 5l10 10M15 5L5 15",
   check: "M4 10.5l4 4 8-9",

@@ -26,6 +26,8 @@ export function Composer({ initialDraft }: { initialDraft: string }) {
   const history = useHistory(store);
   const { me, mayPrompt, trouble, current } = store;
   const isRunning = current?.state.isRunning ?? false;
+  // What is sent goes into the turn that runs; a person may want it to wait.
+  const mayWait = isRunning && store.abilities.steers;
   useLayoutEffect(() => {
     if (initialDraft) setPrompt(me.name, initialDraft);
     focusPrompt();
@@ -33,7 +35,7 @@ export function Composer({ initialDraft }: { initialDraft: string }) {
   useLayoutEffect(() => focusPrompt(), [store.jumps]);
   useKeysOfThePage(stop);
 
-  async function send() {
+  async function send(waits = false) {
     const element = field.current!;
     const text = element.value;
     if ((!text.trim() && !attached.length) || !store.wire) return;
@@ -47,7 +49,7 @@ export function Composer({ initialDraft }: { initialDraft: string }) {
     history.add(text);
     // What is not sent yet outlives a reload.
     keepDraft(me.name, store.wire.ready ? "" : text);
-    if (await store.prompt(blocks)) keepDraft(me.name, field.current?.value ?? "");
+    if (await store.prompt(blocks, waits)) keepDraft(me.name, field.current?.value ?? "");
     else {
       giveBack(me.name, text);
       setAttached((now) => [...sent, ...now]);
@@ -72,7 +74,7 @@ export function Composer({ initialDraft }: { initialDraft: string }) {
     if (history.pressed(event, field.current!)) return keepDraft(me.name, field.current!.value);
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || isFinger()) return;
     event.preventDefault();
-    void send();
+    void send(event.altKey && mayWait);
   };
   const pasted = (event: ClipboardEvent) => {
     const list = event.clipboardData?.files;
@@ -117,8 +119,8 @@ export function Composer({ initialDraft }: { initialDraft: string }) {
         <textarea id="prompt" ref={field} rows={1} disabled={!mayPrompt} onKeyDown={pressed} onPaste={pasted}
           onInput={(event) => (keepDraft(me.name, event.currentTarget.value), completion.look())} onClick={completion.look} onBlur={completion.close}
           aria-label="Prompt" aria-describedby="prompt-help" aria-autocomplete="list" {...completion.attributes}
-          placeholder={!mayPrompt ? "You can read here, and not write." : isRunning ? "Say more: it is taken up while the agent works." : current ? "Say what to do. / has commands, @ has files." : "Say what to do."} />
-        <span id="prompt-help" class="sr-only">Enter sends, Shift and Enter begins a new line, Escape stops.</span>
+          placeholder={!mayPrompt ? "You can read here, and not write." : mayWait ? "Say more: the agent takes it up while it works." : isRunning ? "Say more: it is sent when the agent is done." : current ? "Say what to do. / has commands, @ has files." : "Say what to do."} />
+        <span id="prompt-help" class="sr-only">Enter sends, Shift and Enter begins a new line, Escape stops.{mayWait && " Alt and Enter sends when the agent is done."}</span>
         <div id="controls">
           <button type="button" class="button quiet icon attach" aria-label="Attach files" title="Attach files" disabled={!mayPrompt}
             onClick={() => files.current!.click()}>
@@ -133,7 +135,11 @@ export function Composer({ initialDraft }: { initialDraft: string }) {
           <button type="button" id="stop" class="button icon" hidden={!isRunning} disabled={!mayPrompt} title="Stop (Esc)" aria-label="Stop" onClick={stop}>
             <Icon name="stop" />
           </button>
-          <button id="send" class="button primary icon" disabled={!mayPrompt} title={isRunning ? "Send while it works" : "Send (Enter)"} aria-label="Send">
+          <button type="button" id="later" class="button quiet icon" hidden={!mayWait} disabled={!mayPrompt} title="Send when the agent is done (Alt+Enter)"
+            aria-label="Send when the agent is done" onClick={() => void send(true)}>
+            <Icon name="later" />
+          </button>
+          <button id="send" class="button primary icon" disabled={!mayPrompt} title={mayWait ? "Add to the turn (Enter)" : isRunning ? "Send when the agent is done (Enter)" : "Send (Enter)"} aria-label="Send">
             <Icon name="send" />
           </button>
         </div>

@@ -106,10 +106,13 @@ export const ItemView = memo<ItemProps>(
   (before, after) => before.item === after.item && before.isAsked === after.isAsked && (before.rewind === null) === (after.rewind === null),
 );
 
+const PLACES = { sent: "", added: "is added to the turn", waiting: "waits until the agent is done" };
+
 function Queued({ prompt }: { prompt: QueuedPrompt }) {
   return (
     <div class="item message user queued">
       <div class="text plain">{plainText(prompt.blocks)}</div>
+      {PLACES[prompt.is] && <div class="small">{PLACES[prompt.is]}</div>}
     </div>
   );
 }

@@ -4,11 +4,11 @@
 import { RequestFailed } from "../wire/failure";
 import { Wire, type Id, type WireListener, type WireState } from "../wire/wire";
 import * as memory from "./memory";
+import { sendPrompt, type Sending } from "./sending";
 import { SessionState } from "./session";
 import type { ContentBlock, Option, SessionInfo } from "./types";
 
 const FOLLOWED = 8; // sessions that this tab follows at once; the one not looked at for longest is let go
-const BUSY_ATTEMPTS = 100; // of a prompt that an agent does not take while it works
 const BUSY_PAUSE = 300; // milliseconds, where no turn is seen that could end
 const PAGES = 20; // of the list, when a session is looked for by its id
 
@@ -32,6 +32,7 @@ export interface Me {
 export interface QueuedPrompt {
   readonly key: string;
   readonly blocks: readonly ContentBlock[];
+  readonly is: Sending;
 }
 
 /** A session that this tab follows. */
@@ -564,20 +565,26 @@ export class SessionStore implements WireListener {
     return this.changed();
   }
 
-  /** Send a prompt, into a new session if none is shown. False: it was not sent, and the trouble says why. */
-  async prompt(blocks: ContentBlock[]): Promise<boolean> {
+  /** Send a prompt, into a new session if none is shown. `waits`: not into the turn that runs, but when it is over. False:
+   *  it was not sent, and the trouble says why. */
+  async prompt(blocks: ContentBlock[], waits = false): Promise<boolean> {
     await this.#begin();
     if (!this.current) return false;
     let followed = this.current;
-    const queued = { key: `prompt-${++this.#prompts}`, blocks };
+    const key = `prompt-${++this.#prompts}`;
     this.trouble = "";
-    followed.queue = [...followed.queue, queued];
     this.jumps += 1;
-    this.changed();
-    const unqueue = () => {
-      followed.queue = followed.queue.filter((one) => one !== queued);
+    const moved = (is: Sending) => {
+      const isThere = followed.queue.some((one) => one.key === key);
+      const queued = { key, blocks, is };
+      followed.queue = isThere ? followed.queue.map((one) => (one.key === key ? queued : one)) : [...followed.queue, queued];
       this.changed();
     };
+    const unqueue = () => {
+      followed.queue = followed.queue.filter((one) => one.key !== key);
+      this.changed();
+    };
+    moved("sent");
     await this.#opened;
     const { id } = followed.state;
     if (this.followed.get(id) !== followed) {
@@ -585,31 +592,25 @@ export class SessionStore implements WireListener {
       const again = this.followed.get(id);
       if (!again) return false; // it could not be opened again
       followed = again;
-      followed.queue = [...followed.queue, queued];
+      moved("sent");
     }
+    const store = this;
+    const target = {
+      id,
+      get isRunning() { return followed.state.isRunning; },
+      get stops() { return followed.stops; },
+      request: (method: string, params: Record<string, any>) => store.request(method, params),
+      untilIdle: () => store.#untilIdle(followed),
+      moved,
+    };
     try {
-      await this.#sendPrompt(followed, blocks);
+      await sendPrompt(target, blocks, { steers: this.abilities.steers, waits });
       return true;
     } catch (error) {
       this.setTrouble((error as Error).message);
       return false;
     } finally {
       unqueue();
-    }
-  }
-
-  /** Send a prompt. An agent that takes none while it works gets it when its turn is over, unless that was stopped. */
-  async #sendPrompt(followed: Followed, blocks: ContentBlock[]): Promise<void> {
-    const { stops } = followed;
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.request("session/prompt", { sessionId: followed.state.id, prompt: blocks });
-      } catch (error) {
-        const isBusy = error instanceof RequestFailed && error.reason === "busy";
-        if (!isBusy || attempt === BUSY_ATTEMPTS) throw error;
-        await this.#untilIdle(followed);
-        if (followed.stops !== stops) throw new Error("The turn was stopped, so what waited for its end was not sent.");
-      }
     }
   }
 
