@@ -285,9 +285,10 @@ async def test_what_is_said_while_the_agent_works_joins_the_turn_or_waits_for_it
         else:
             await page.press("Enter", ALT if how == "Alt and Enter" else 0)
         is_added = how == "Enter"
-        await page.until_text(".message.queued", "is added to the turn" if is_added else "waits until the agent is done")
+        await page.until_text(".message.queued", "is added to the turn" if is_added else "waits until the agent")
         go_on.set()
-        await page.until_text(".virtual-item:last-child .message.agent", "Done with one, two." if is_added else "with two.")
+        last = "Done with one, two." if is_added else "Done with two."
+        await page.until_text(".virtual-item:last-child .message.agent", last)
         assert heard == ([("one", ["two"])] if is_added else [("one", []), ("two", [])])
         await page.until("!document.querySelector('.message.queued')")
         assert await page.js("[...document.querySelectorAll('.message.user .text')].map((one) => one.innerText)") == [
