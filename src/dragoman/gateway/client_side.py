@@ -2,11 +2,11 @@
 
 Order is what this module keeps. The link hands requests up in the order they came, each in a task; what the agent
 replies is sent by that task, while events come straight from the agent's link. So a reply that is known and not yet
-sent holds back the events behind it (`hold_events_until`), and a notification waits for the tasks that began before it.
+sent holds back the events behind it, and waits for those before it (`reply_order`); and a notification of the client
+waits for the tasks that began before it.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from functools import partial
@@ -43,6 +43,7 @@ from dragoman.gateway.places import node_away
 from dragoman.gateway.prompt_ledger import PromptOperation
 from dragoman.gateway.read_only import hello_to_read, may_read, to_read, to_read_shared
 from dragoman.gateway.replay_buffer import ReplayBuffer
+from dragoman.gateway.reply_order import ReplyOrder
 from dragoman.gateway.resuming import notification
 from dragoman.gateway.session_list import SessionLister
 from dragoman.gateway.session_opener import SESSIONS, SessionOpener
@@ -82,7 +83,6 @@ class ClientSide:
         self._lent_to: WeakSet[AgentSide] | None = None  # made with the first one
         self.is_closed = False
         self.hello: ClientHello | None = None
-        self.pending_replies = 0  # that are known and not sent yet: events wait behind them
         self._pool = pool
         self._shared_sessions = pool.sessions
         self._access = pool.access
@@ -90,7 +90,7 @@ class ClientSide:
         self._monitor = pool.monitor
         self._on_closed = on_closed
         self._outgoing_text: Final = OutgoingText()
-        self._held_events: deque[tuple[str, AnyEvent]] | None = None  # None: none are held
+        self._order: Final = ReplyOrder()
         # How sessions were opened that have ended here with their node; see `remember_lost`.
         self._lost: dict[str, requests.ResumeSession] = {}
         self._lister = SessionLister(pool.access)
@@ -103,8 +103,7 @@ class ClientSide:
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "connected" if self.is_connected else "away"
         return (
-            f"<ClientSide {connection_name(self.connection.id)} {state} sessions={len(self.sessions)} "
-            f"pending_replies={self.pending_replies} held_events={len(self._held_events or ())}>"
+            f"<ClientSide {connection_name(self.connection.id)} {state} sessions={len(self.sessions)} {self._order!r}>"
         )
 
     @property
@@ -187,11 +186,13 @@ class ClientSide:
     def send_event(self, session_id: str, event: AnyEvent) -> None:
         """Send an event, behind every reply that is on its way. Does not wait: the connection's buffers are bounded,
         and a reader that is behind holds the agent."""
-        if self.pending_replies:
-            if self._held_events is None:
-                self._held_events = deque()
-            self._held_events.append((session_id, event))
-        elif not self.link.closed:
+        if self._order.must_wait:
+            self._order.append(partial(self._send_event, session_id, event))
+        else:
+            self._send_event(session_id, event)
+
+    def _send_event(self, session_id: str, event: AnyEvent) -> None:
+        if not self.link.closed:
             # Each client sees the modes that are open to it, so this event is not the same for all.
             if event.__class__ is OptionsChanged:
                 event = self._ceilings.shown(event, self.identity)
@@ -206,7 +207,7 @@ class ClientSide:
         link = self.link
         # The connection takes every frame at once, so nothing is left in the outbox, and this one stands behind all of
         # what was sent before it. Where that is not so, the piece is sent as any event is.
-        if self.pending_replies or not link.outbox.flush_all():
+        if self._order.must_wait or not link.outbox.flush_all():
             self.send_event(session_id, piece.event())
             return None
         if link.can_send and (frame := self._outgoing_text.frame(link.dialect, session_id, piece)):
@@ -219,7 +220,7 @@ class ClientSide:
         link = self.link
         is_alike = link.can_send and link.dialect.speech is update.speech
         # Behind what was sent before it, as in `send_text`.
-        if self.pending_replies or not is_alike or not link.outbox.flush_all():
+        if self._order.must_wait or not is_alike or not link.outbox.flush_all():
             event = update.event()
             if event is not None:
                 self.send_event(session_id, event)
@@ -245,9 +246,16 @@ class ClientSide:
         return [notification(out.method, out.params) for out in outs if isinstance(out, NotificationMessage)]
 
     def send_notification(self, note: Note) -> None:
-        """Send a notification, unless the link is closed or the client has not been initialized."""
+        """Send a notification, behind every reply that is on its way, unless the link is closed or the client has not
+        been initialized."""
+        self._order.append(partial(self._send_notification, note))
+
+    def _send_notification(self, note: Note) -> None:
         if self.link.can_send:
-            self.link.send_notification_now(note)
+            try:
+                self.link.send_notification_now(note)
+            except UsageError:
+                self.on_noise("in the client's version this message is too large")
 
     async def ask(self, request: Request) -> Reply:
         """Ask the client, wait for its answer and return it; with its identity, where the agent believes that."""
@@ -267,19 +275,10 @@ class ClientSide:
             limits.evict_oldest(self._lost, SESSIONS)
 
     def hold_events_until(self, task: "asyncio.Task[Any] | None") -> None:
-        """Hold all events back until `task`, which sends a reply that is known already, is done."""
-        if task is None:
-            return
-        self.pending_replies += 1
-
-        def on_done(_: object) -> None:
-            self.pending_replies -= 1
-            while self._held_events and not self.pending_replies:
-                self.send_event(*self._held_events.popleft())
-            if not self._held_events:
-                self._held_events = None
-
-        task.add_done_callback(on_done)
+        """Send what comes from now on behind the reply that `task` is going to send, and that reply behind what came
+        before."""
+        if task is not None:
+            self._order.add_reply(task)
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
@@ -331,7 +330,9 @@ class ClientSide:
             traces = self._monitor.traces
             with nullcontext(request) if traces is None else traces.request(method_of(request), request) as traced:
                 asked = traced if self.is_node else without_ours(traced)
-                return self._ceilings.shown(await self._dispatch(asked, id), self.identity)
+                reply = self._ceilings.shown(await self._dispatch(asked, id), self.identity)
+                await self._order.wait_for_place(asyncio.current_task())
+                return reply
         except RequestFailed as failed:
             status = failed.code
             raise

@@ -170,8 +170,6 @@ class SessionOpener:
                 await asyncio.shield(shared.replay)  # until the replay to another request is over
             elif not shared.is_running:
                 break
-            elif self._client_side.pending_replies:
-                await asyncio.sleep(0)  # behind the replies that are on their way
             else:
                 opened = shared.join(self._client_side, replay=bool(request.replay_from))
                 # What is received from here on comes behind the reply.
