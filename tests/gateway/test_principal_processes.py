@@ -14,7 +14,9 @@ from dragoman.cli.main import command_line
 from dragoman.cli.principal_options import limit_table
 from dragoman.client.client import Client
 from dragoman.errors import RequestFailed
-from dragoman.gateway.principal_limits import PrincipalLimits
+from dragoman.gateway import principal_processes
+from dragoman.gateway.principal_limits import LimitEndedAgent, PrincipalLimits
+from dragoman.gateway.principal_processes import PrincipalProcesses, ProcessSetup
 from dragoman.gateway.token_types import SCOPES
 from dragoman.vocabulary.events import AnyEvent
 from tests.support.command import call
@@ -192,3 +194,44 @@ def test_the_command_line_wins_over_the_settings_and_a_principals_own_table_over
     table = limit_table(arguments)
     assert table.of("bob") == PrincipalLimits(sessions=2, turns=5, memory=1 << 30)
     assert table.of("ada") == PrincipalLimits(sessions=2, turns=0, memory=1 << 30)
+
+
+class _Lost:
+    """A receiver that keeps why its connection ended."""
+
+    def __init__(self) -> None:
+        self.errors: list[Exception | None] = []
+
+    def data_received(self, data: bytes) -> None: ...
+
+    def writable(self) -> None: ...
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.errors.append(error)
+
+
+async def test_a_look_that_fails_does_not_end_the_watch_and_the_client_gets_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = iter((RuntimeError("can't start new thread"), None, "too much"))
+
+    def excess(_: object) -> str | None:
+        found = next(looks)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(principal_processes.SharedGroup, "make", lambda *_: None)  # as without control groups
+    monkeypatch.setattr(principal_processes, "_WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(principal_processes.UsageWatch, "excess", excess)
+    limits = PrincipalLimits(memory=2**30)
+    sleeping = ProcessSetup([sys.executable, "-c", "import time; time.sleep(60)"], b"{}")
+    processes, lost = PrincipalProcesses(sleeping, lambda _: limits), _Lost()
+    link = processes.open("ada")
+    link.start(lost)
+    link.write(b"never read\n")  # so the kernel resets the connection when the process is killed
+    await until(lambda: bool(lost.errors))
+    await processes.close()
+    (error,) = lost.errors
+    assert isinstance(error, LimitEndedAgent)
+    assert error.limit == "memory"

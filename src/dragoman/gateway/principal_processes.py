@@ -239,11 +239,17 @@ class AgentProcess:
         watches = [(name, UsageWatch(most, self.child.members)) for name, most in wanted if any(most)]
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            for name, watch in watches:
-                if await asyncio.to_thread(watch.excess) is not None:
-                    self._excess = name
-                    await asyncio.to_thread(self.child.kill_now)
-                    return
+            # A look that fails, as for want of a thread or a descriptor, is not the last one: without a control group
+            # nothing else keeps this limit.
+            try:
+                for name, watch in watches:
+                    if await asyncio.to_thread(watch.excess) is not None:
+                        # Before the kill: the connections ask why as soon as their sockets are closed.
+                        self._excess = name
+                        await asyncio.to_thread(self.child.kill_now)
+                        return
+            except Exception:
+                _log.warning("the use of process %d could not be looked at", self.child.pid, exc_info=True)
 
 
 class ProcessLink:
@@ -307,4 +313,6 @@ class ProcessLink:
         self._lost.set()
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
-            receiver.connection_lost(error or self._process.why_ended())
+            # The reason before the error of the socket: a process that is killed with unread messages resets it, and
+            # the client would only be told that its agent is gone.
+            receiver.connection_lost(self._process.why_ended() or error)
