@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import cast
 
 import httpx2
 import pytest
@@ -14,10 +15,14 @@ import pytest
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.gateway import logbook
+from dragoman.gateway.agent_side import AgentSide
+from dragoman.gateway.agent_source import AgentSource
 from dragoman.gateway.dead_peers import IDLE_SECONDS, UNACKNOWLEDGED_SECONDS, listeners, own_sockets
+from dragoman.gateway.hub import Hub
 from dragoman.gateway.logbook import Logbook
-from dragoman.gateway.metrics import Metrics
+from dragoman.gateway.metrics import Metrics, metrics_of
 from dragoman.store.sqlite import SqliteStore
+from dragoman.transports.memory import memory_pair
 from tests.support.gateway import Served, counting, gateway, http_client, raw_http
 from tests.support.messages import Message, prompt, texts
 from tests.support.needs import ROOT, need
@@ -106,6 +111,19 @@ async def test_the_names_and_labels_of_all_series_are_those_of_the_documents(tmp
         *(f"dragoman_{name}" for name in (*gauges, "turns_ended_total", "events_total")),
         *(f"dragoman_{name}_{part}" for name in histograms for part in ("bucket", "sum", "count")),
     }
+
+
+class NodeStream:
+    """What the metrics see of an agent that is a stream to another node."""
+
+    is_of_other_node = has_process = True
+
+
+async def test_a_stream_to_another_node_is_no_agent_that_is_asleep() -> None:
+    hub = Hub(AgentSource(lambda _: memory_pair(1024)[0]))
+    hub.agents.add(cast(AgentSide, NodeStream()))
+    found = samples(metrics_of([hub], hub.monitor).decode())
+    assert (found["dragoman_agents"], found["dragoman_agents_asleep"]) == (0, 0)
 
 
 def test_the_metrics_of_two_servers_do_not_meet() -> None:

@@ -14,7 +14,6 @@ from dragoman.cli.main import command_line
 from dragoman.cli.principal_options import limit_table
 from dragoman.client.client import Client
 from dragoman.errors import RequestFailed
-from dragoman.gateway import principal_processes
 from dragoman.gateway.principal_limits import LimitEndedAgent, PrincipalLimits
 from dragoman.gateway.principal_processes import PrincipalProcesses, ProcessSetup
 from dragoman.gateway.token_types import SCOPES
@@ -221,9 +220,11 @@ async def test_a_look_that_fails_does_not_end_the_watch_and_the_client_gets_the_
             raise found
         return found
 
-    monkeypatch.setattr(principal_processes.SharedGroup, "make", lambda *_: None)  # as without control groups
-    monkeypatch.setattr(principal_processes, "_WATCH_SECONDS", 0.01)
-    monkeypatch.setattr(principal_processes.UsageWatch, "excess", excess)
+    monkeypatch.setattr(
+        "dragoman.gateway.principal_processes.SharedGroup.make", lambda *_: None
+    )  # as without control groups
+    monkeypatch.setattr("dragoman.gateway.principal_processes._WATCH_SECONDS", 0.01)
+    monkeypatch.setattr("dragoman.gateway.principal_processes.UsageWatch.excess", excess)
     limits = PrincipalLimits(memory=2**30)
     sleeping = ProcessSetup([sys.executable, "-c", "import time; time.sleep(60)"], b"{}")
     processes, lost = PrincipalProcesses(sleeping, lambda _: limits), _Lost()

@@ -45,6 +45,7 @@ class Metrics:
     """What was measured since the start of the server, in a registry of its own, without the metrics of other code."""
 
     def __init__(self) -> None:
+        # Here and not above: only a server that runs needs the library.
         import prometheus_client as prometheus
 
         registry = self.registry = prometheus.CollectorRegistry()
@@ -140,9 +141,13 @@ class _HubCollector:
 
 def _gauges(hubs: "Collection[Hub]") -> dict[str, tuple[int, str]]:
     connections = [client_side.connection for hub in hubs for client_side in hub.connections.values()]
+    # Looked at when they are asked for: a number that is kept up to date is wrong for good after one path that forgot
+    # it.
     sessions = [shared for hub in hubs for shared in hub.sessions.values()]
     buffers = [buffer for hub in hubs for buffer in hub.connections.buffers()]
-    agents, processes = sum(len(hub.agents) for hub in hubs), sum(hub.agents.processes for hub in hubs)
+    # Without the streams to other nodes: those are agents too, and have no process here that could be started.
+    agents = sum(not one.is_of_other_node for hub in hubs for one in hub.agents)
+    processes = sum(hub.agents.processes for hub in hubs)
     unread = [buffer.unread for buffer in buffers]
     return {
         "connections": (len(connections), "Connections that are open or can be resumed."),

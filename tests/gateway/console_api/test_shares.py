@@ -12,7 +12,8 @@ import pytest
 from dragoman.gateway import shared_session
 from dragoman.gateway.agent_source import AgentSource, in_process
 from dragoman.gateway.ceilings import Ceilings
-from dragoman.gateway.token_types import TokenLimits
+from dragoman.gateway.console_api.shares import NewShare, ShareLinks
+from dragoman.gateway.token_types import TokenIdentity, TokenLimits
 from dragoman.transports.contract import Transport
 from tests.support.console_api import OURS, ConsoleApi, asking
 from tests.support.gateway import RawHttp, Served, gateway, http_client, raw_http
@@ -153,6 +154,23 @@ async def test_a_link_ends_with_the_token_it_was_made_with(served: Served) -> No
         links = [(await shared(served, session, token))["token"] for token in (laptop, phone)]
         assert served.tokens.revoke("laptop")
         assert [await status_of(served, link) for link in links] == [401, 200]
+
+
+async def test_a_token_that_is_revoked_while_it_makes_a_link_makes_none(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = served.token_of("laptop", ("prompt",))
+    check_own = ShareLinks._check_own
+
+    async def and_revoke(links: ShareLinks, wish: NewShare, identity: TokenIdentity) -> None:
+        await check_own(links, wish, identity)
+        served.tokens.revoke("laptop")
+
+    monkeypatch.setattr(ShareLinks, "_check_own", and_revoke)
+    async with raw_http(served, 2, token=token) as owner:
+        wish = {"sessionId": await owner.session(), "expires": time.time() + 3600}
+        assert (await ConsoleApi(served, token).post("shares", wish)).status_code == 401
+    assert all(one.share is None for one in served.tokens.all())
 
 
 async def status_of(served: Served, token: str) -> int:

@@ -59,7 +59,8 @@ class ShareLinks:
         return {"shares": [_shown(token) for token in await self._own(identity)]}
 
     async def make(self, wish: NewShare, identity: TokenIdentity) -> dict[str, object]:
-        """Make a link; its token is in the answer, and never again. Raise `Stop` (404, 409), `UsageError`."""
+        """Make a link; its token is in the answer, and never again. Raise `Stop` (401, 404,
+        409), `UsageError`."""
         now = time.time()
         if not now + _SHORTEST_SECONDS <= wish.expires <= now + LONGEST_SECONDS:
             raise UsageError(f"A link ends at a date within the next {LONGEST_SECONDS / 86_400:.0f} days.")
@@ -72,6 +73,10 @@ class ShareLinks:
             if len(own) >= SHARES_EACH or len(links) >= SHARES:
                 raise Stop(409, "There are too many links. End one first.")
             made_with = next((one for one in tokens if one.digest == identity.digest), None)
+            # A grant of the issuer is in no list: its link ends at its own date, or by its owner. A token of ours that
+            # is in none was revoked meanwhile, and nothing would end its link with it.
+            if made_with is None and not identity.is_granted:
+                raise Stop(401, "A valid token is needed.")
             if made_with is not None and made_with.expires and wish.expires > made_with.expires:
                 raise UsageError("This link would outlive the token it is made with. Choose an earlier date.")
             name = f"{_NAME}{secrets.token_hex(8)}"
