@@ -87,6 +87,8 @@ class AgentPool(Collection[AgentSide]):
         agent_side = None
         try:
             await self.free_slot(origin.agent_principal)
+            # Nothing waits between `free_slot` and this, which takes the slot: a thousand requests at once would all
+            # find it free.
             agent_side = AgentSide(self, origin)
             # Before the handshake: a slot is taken from here on, and the end of the server has to find it.
             self._agent_sides.add(agent_side)

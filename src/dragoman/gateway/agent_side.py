@@ -134,6 +134,7 @@ class AgentSide:
         # A process that hangs at its start must not hang its client: `initialize` over HTTP waits for this reply.
         async with asyncio.timeout(min(self._source.start_seconds or limits.START_SECONDS, limits.START_SECONDS)):
             self.agent = await self.link.initialize(hello)
+        # Only now: without it a process is neither stopped as idle nor started again.
         self._hello = hello
         self._monitor.log.info("agent_started", connection=self._name, again=self.process_number > 1)
         return self.agent
@@ -146,6 +147,7 @@ class AgentSide:
     @property
     def is_closed(self) -> bool:
         """Return whether it is closed for good, or about to be."""
+        # The task may be made and not begun: then the state is what it was.
         return self.state in (ProcessState.CLOSING, ProcessState.CLOSED) or self._closing is not None
 
     @property
@@ -168,6 +170,7 @@ class AgentSide:
         """Start a process if none runs, and have it open the session again. Waits for both; raise `RequestFailed` where
         that is not possible."""
         if self._stopping is not None:
+            # Shielded: the stop is that of the agent, and goes on if this request is cancelled.
             await asyncio.shield(self._stopping)
         # One at a time: two requests that come at once must not start two processes, or open a session twice.
         async with self._starting:
@@ -183,6 +186,7 @@ class AgentSide:
         assert self._hello is not None
         if self.is_spent:
             raise RequestFailed(INTERNAL_ERROR, f"The agent has failed {self._failures} times; connect anew")
+        # With `_starting` held: requests that come meanwhile wait behind this one, and start no process of their own.
         await asyncio.sleep(backoff(self._failures))
         await self.pool.free_slot(self.principal)
         self._refuse_if_closed()
@@ -235,6 +239,7 @@ class AgentSide:
     def stop_if_idle(self, now: float) -> None:
         """Stop its process if it has had nothing to do for long enough, and another can take its place without a loss.
         Called at intervals; `now` is the loop time."""
+        # Events count beside turns: an agent may work on without one.
         if self._events.was_active() or self._is_busy:
             # Looked at only here, so at most a sweep too late; a turn's end sets it exactly.
             self._used_at = now
@@ -262,6 +267,7 @@ class AgentSide:
     @property
     def _can_stop(self) -> bool:
         """Return whether nothing is lost if its process stops now."""
+        # A request that holds `_starting` is about to use the process, and is not in flight yet.
         if self.state is not ProcessState.RUNNING or self._hello is None or self._closing or self._starting.locked():
             return False
         if self._is_busy:
@@ -379,6 +385,7 @@ class AgentSide:
 
     def update_reading(self) -> None:
         """Pause or resume reading the agent, as its sessions' subscribers keep up."""
+        # One stream has the messages of all sessions: one whose clients are behind holds the others of its process too.
         self._gate.hold(any(shared.is_behind for shared in self.sessions.values()))
 
     # -- the end -----------------------------------------------------------------------------------------------------
@@ -423,6 +430,7 @@ class AgentSide:
         # Their replies will never come: the link fails each of them with `LinkClosed`.
         self.in_flight.clear()
         self._events.pending_events.clear()
+        # Before the sessions are looked at: `is_spent` decides below whether they stay.
         self._failures += 1
         self._monitor.counts["agents_died"] += 1
         seconds = round(self._loop.time() - self._started_at, 3)

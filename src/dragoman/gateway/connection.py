@@ -65,6 +65,7 @@ class GatewayConnection:
         self.is_closed = False
         self._loop = asyncio.get_running_loop()
         self.opened_at: Final = self._loop.time()
+        # A client that never opens a stream is closed like one that has left.
         self.alone_since = self.opened_at
         self.initialize_reply: asyncio.Future[bytes] = self._loop.create_future()  # of a client over HTTP
         self._is_initialized = False
@@ -133,6 +134,8 @@ class GatewayConnection:
                 await self._wait_until_read(self._may_read)
             if self._receiver is None or self.is_closed:
                 raise LinkClosed("the connection has ended")
+            # A WebSocket that was replaced: its client sends the message again on the new one, as far as we have not
+            # got it.
             if reader is not None:
                 if reader.code:
                     return
@@ -154,6 +157,7 @@ class GatewayConnection:
     def reject(self, reader: StreamReader, code: int, reason: str) -> None:
         """Reject a message of the client that was not decoded, with an error without an id; it counts as received."""
         if not reader.code:
+            # Counted like one that was handed on: its client goes on with the next number.
             self.received += 1
             error = {"code": code, "message": reason}
             self.main.append(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}))
@@ -166,6 +170,7 @@ class GatewayConnection:
     def write(self, data: bytes | memoryview) -> int:
         """Take everything: a stream that is full evicts its oldest messages, and holds its agent before that."""
         if not self.is_closed:
+            # The link writes what its outbox has, which may end within a line.
             *lines, self._partial_line = (self._partial_line + bytes(data)).split(b"\n")
             for line in lines:
                 if line:
@@ -194,10 +199,12 @@ class GatewayConnection:
     async def close(self) -> None:
         if self.is_closed:
             return
+        # In this order: a message that waits in `feed` goes on, and finds the connection closed.
         self.is_closed = True
         self._read_on()
         self.streams.close()
         if not self.initialize_reply.done():
+            # The POST that opened the connection may still wait for it.
             self.initialize_reply.cancel()
         if self._receiver is not None:
             self._receiver.connection_lost(None)

@@ -21,7 +21,9 @@ from dragoman.host.regular_file import read_whole
 
 SAVE_SECONDS: Final = 1.0
 # Sessions whose costs are known; an entry has some 60 bytes.
+# An older one is a session that is not known: its next report adds nothing.
 _SESSIONS: Final = 20_000
+# Room for that many ids of 400 characters; ours have 37. A larger file would keep the server from starting.
 _FILE_BYTES: Final = 8 * limits.MIB
 
 
@@ -37,6 +39,7 @@ class DaySpend:
 
     def __init__(self, file: Path | None = None, today: Callable[[], date] = date.today) -> None:
         self._file = file
+        # The calendar of the machine, in its own zone: a day begins for all principals at once.
         self._today = today
         self._content = _Content() if file is None else _read(file)
         self._is_saved = True
@@ -46,6 +49,7 @@ class DaySpend:
 
     def today(self, principal: str) -> float:
         """Return what a principal has spent today."""
+        # The sums of yesterday stay until the first cost of today.
         is_today = self._content.day == self._today().isoformat()
         return self._content.principals.get(principal, 0.0) if is_today else 0.0
 
@@ -55,9 +59,12 @@ class DaySpend:
 
     def add(self, principal: str, session_id: str, total: float) -> bool:
         """Note what a session has cost in all, and add what is new of it to today; return whether anything was."""
+        # In a sum it would stay for the day, and no limit is ever below it.
         if not math.isfinite(total):
             return False
         before = self._content.sessions.get(session_id)
+        # Less than before comes from an agent that counts anew in each process. Until it has passed what was known,
+        # what it spends adds nothing: agents that do so are limited too late.
         if before is not None and total <= before:
             return False
         self._set_total(session_id, total)
@@ -89,6 +96,8 @@ class DaySpend:
         """Write what has changed, and wait for the disk. Raises `OSError`."""
         if self._file is None or self._is_saved:
             return
+        # Encoded in this step, for the loop goes on to change it; and marked before the write, so that what is added
+        # meanwhile is written by the next one.
         content, self._is_saved = msgspec.json.encode(self._content), True
         try:
             await asyncio.to_thread(write_private, self._file, content)

@@ -46,14 +46,17 @@ class InFlightRequests:
 
     def find(self, number: Id) -> InFlightRequest | None:
         """Return the request that the agent knows by `number`; None if it is over, or never was."""
+        # Ours are numbers: a text is an id that the agent has made up.
         return self._requests.get(number) if isinstance(number, int) else None
 
     def is_opening_session(self) -> bool:
         """Return whether a session is being made, whose id is not known before the reply."""
+        # Not `ResumeSession`: its id is known, and the session registered here before the agent is asked.
         return any(isinstance(one.request, (NewSession, ForkSession)) for one in self._requests.values())
 
     def end_turn(self, session_id: str) -> None:
         """Remove the prompts of a session whose turn is over."""
+        # By the id that clients know: a request stands here as its client has sent it.
         for number, one in list(self._requests.items()):
             if isinstance(one.request, PromptRequest) and one.request.session_id == session_id:
                 del self._requests[number]

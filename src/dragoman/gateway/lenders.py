@@ -38,10 +38,13 @@ class Lenders:
                 raise RequestFailed(INVALID_PARAMS, "Another client lends an MCP server with this serverId")
             if lender is client_side:
                 continue  # declared with every session that is opened again, and needs no room of its own
+            # Entries of clients that have gone stay until there is no room.
             if len(self._clients) >= SERVERS:
                 self._clients = {id: one for id, one in self._clients.items() if not one.is_closed}
             if len(self._clients) >= SERVERS:
                 raise RequestFailed(INVALID_PARAMS, f"An agent is lent at most {SERVERS} MCP servers")
+            # Nothing removes it with its session: the entry stays until its client is gone. So one connection that
+            # makes an id for each session comes to `SERVERS` in the end, and has to connect anew.
             self._clients[server.server_id] = client_side
 
     def is_lent_by(self, client_side: "ClientSide", note: ExtensionNote) -> bool:

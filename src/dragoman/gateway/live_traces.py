@@ -73,6 +73,8 @@ class TraceFollowing:
 
     def put(self, line: bytes) -> None:
         """Append a line, or count it as dropped."""
+        # The newest line is dropped and not one that waits: so what is missing has one place, and that is where the
+        # note comes.
         if self._size + len(line) > WAITING_BYTES:
             self._dropped += 1
             return
@@ -112,6 +114,8 @@ class _FollowedSession:
     def __init__(self, session_id: str) -> None:
         self.followers: list[TraceFollowing] = []
         self._id = session_id
+        # Dialects of its own: they remember what they have encoded, so one of a live link would send other messages
+        # then.
         self._agent = dialect_for(2, "agent", _CLIENT, _AGENT)
         self._client = dialect_for(2, "client", _CLIENT, _AGENT)
         self._numbers = itertools.count(1)
@@ -126,6 +130,7 @@ class _FollowedSession:
 
     def on_request(self, direction: Direction, request: Request) -> int:
         side = self._client if direction == TO_AGENT else self._agent
+        # A number of the trace: clients may use one id twice, and the agent knows the request by another.
         number = next(self._numbers)
         message = side.encode_request(request)
         self._write(direction, {"id": number, "method": message.method, "params": msgspec.Raw(message.params)})
@@ -182,6 +187,7 @@ class LiveTraces:
             yield follower
         finally:
             followed.followers.remove(follower)
+            # By identity: the session may have ended, and another of this id have followers already.
             if not followed.followers and self.sessions.get(session_id) is followed:
                 del self.sessions[session_id]
 
@@ -199,6 +205,7 @@ class LiveTraces:
     def exchange(self, session_id: str | None, direction: Direction, request: Request) -> "Iterator[list[Reply]]":
         """Write a request, and in the other direction the reply that the block puts into the list, or the error that it
         raises."""
+        # Looked up once: where a session is followed only later, the reply would answer nothing in the trace.
         followed = self.sessions.get(session_id or "")
         if followed is None:
             yield []

@@ -43,6 +43,7 @@ class Monitor:
         self.metrics: Final = Metrics()
         self.counts: Final[Counter[str]] = Counter()
         self.traces: Traces | None = None
+        # Set by the server before it listens, where there are webhooks.
         self.listener: SessionListener | None = None
         self.live: Final = LiveTraces()
         self._report = report
@@ -77,6 +78,7 @@ class BackgroundTasks:
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
+        # The loop refers to tasks weakly: one that stands nowhere else may be collected before it is done.
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -87,6 +89,7 @@ class BackgroundTasks:
 
     async def wait(self) -> None:
         """Wait until every task that was started so far is done."""
+        # An exception was reported by `_run`; here it must not keep the server from ending.
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:

@@ -28,6 +28,7 @@ class PrincipalLimits(Struct, frozen=True):
     processes: int = 0
     tasks: int = 0
     memory: int = 0
+    # None and not 0 for no limit: a principal that may spend nothing is something that an operator can want.
     spend: float | None = None
 
 
@@ -38,6 +39,7 @@ class LimitTable(NamedTuple):
     """The limits of every principal, and those of some by their names in place of them."""
 
     every: PrincipalLimits = NO_LIMITS
+    # Whole ones: what an operator leaves out of a named table has been filled in from `every` (`principal_options`).
     named: Mapping[str, PrincipalLimits] = {}
 
     def of(self, principal: str) -> PrincipalLimits:
@@ -64,6 +66,7 @@ _WORDS: Final[dict[LimitName, str]] = {
 
 def limit_reached(name: LimitName, limits: PrincipalLimits) -> RequestFailed:
     """Return the error for a request that would exceed a limit."""
+    # `retry`: the same request can succeed later, when something has ended; a client need not give it up.
     data = {"reason": "limit", "limit": name, "most": getattr(limits, name), "retry": True}
     return RequestFailed(LIMIT_REACHED, f"This principal may {words_of(name, limits)}", data)
 
@@ -85,4 +88,5 @@ class LimitEndedAgent(LinkClosed):
 
     def __init__(self, name: LimitName, limits: PrincipalLimits) -> None:
         super().__init__(f"The agent was ended: this principal may {words_of(name, limits)}")
+        # A `LinkClosed`, so that what waits for the agent fails as for any death; `AgentSide` passes only this text on.
         self.limit: Final = name

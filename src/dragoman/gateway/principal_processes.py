@@ -83,6 +83,8 @@ class PrincipalProcesses:
     def open(self, principal: str) -> "ProcessLink":
         """Return a transport to the agent of a principal, whose process is started where it does not run. Raise
         `StartFailed`, and `RequestFailed` where that principal has used up its memory."""
+        # Only what is new is refused: the connections that a full process has go on, since its end would end their
+        # turns.
         process = self._processes.get(principal)
         if process is not None and process.is_full:
             raise limit_reached("memory", process.limits)
@@ -96,6 +98,7 @@ class PrincipalProcesses:
         raise StartFailed("the agent's process does not take connections")
 
     def _start(self, principal: str) -> "AgentProcess":
+        # Nothing waits between the look that found none and this: two connections at once share one process.
         process = AgentProcess(principal, self._setup, self._limits_of(principal), self._on_stderr, self._retire)
         self._processes[principal] = process
         self._log.info("process_started", principal=principal_name(principal), pid=process.child.pid)
@@ -103,6 +106,7 @@ class PrincipalProcesses:
 
     def _retire(self, process: "AgentProcess") -> None:
         """Stop a process, and have the next connection start another one."""
+        # By identity, and before the stop: while the old process ends, the principal may have a new one already.
         if self._processes.get(process.principal) is process:
             del self._processes[process.principal]
             ended = {"principal": principal_name(process.principal), "pid": process.child.pid}
@@ -139,10 +143,13 @@ class AgentProcess:
         self._excess: LimitName | None = None
         self._group = SharedGroup.make(limits.memory, limits.tasks) if limits.memory or limits.tasks else None
         try:
+            # Each message arrives whole and alone: the setup needs no length, and each descriptor comes with its own
+            # message.
             self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         except OSError as error:
             self._close_group()
             raise StartFailed("there is no socket for the agent") from error
+        # An agent that hangs takes nothing from it: `connect` gives up then, and the loop of all principals goes on.
         self._control.setblocking(False)
         try:
             entrance = [] if self._group is None else ["--group", self._group.entrance]
@@ -160,6 +167,8 @@ class AgentProcess:
             raise
         finally:
             theirs.close()
+        # Called back from the loop and never from here, also where the child has died already: it is in the table of
+        # `PrincipalProcesses` by then.
         self.child.on_exit(self._on_exit)
         is_limited = bool(limits.memory or limits.tasks)
         self._watch = self._loop.create_task(self._watching()) if is_limited and self._group is None else None
@@ -170,6 +179,8 @@ class AgentProcess:
     @property
     def is_full(self) -> bool:
         """Return whether it is so near its memory limit that nothing more is begun in it."""
+        # Without a control group a look takes a walk over the process table; there `_watching` ends it when it is too
+        # late.
         if self._group is None or not self.limits.memory:
             return False
         return self._group.memory() > self.limits.memory * _FULL_SHARE
@@ -205,12 +216,14 @@ class AgentProcess:
 
     def why_ended(self) -> LinkClosed | None:
         """Return why it was ended, if it met a limit."""
+        # Kept once it is known: what the kernel has counted is gone with the group, and each connection asks by itself.
         if not self._excess and self._group is not None and self._group.has_run_out():
             self._excess = "memory"
         return LimitEndedAgent(self._excess, self.limits) if self._excess else None
 
     async def stop(self) -> None:
         """Stop it with all it has started, and wait for that; a second call waits too."""
+        # First: from here on `connect` refuses, and the exit of the child is no death that retires it again.
         self._is_over = True
         if self._unused_timer is not None:
             self._unused_timer.cancel()
@@ -273,6 +286,7 @@ class ProcessLink:
         return self._socket.write(data)
 
     def pause_reading(self) -> None:
+        # A link that closes reads on, whatever the receiver wants: see `_close`.
         if self._closing is None:
             self._socket.pause_reading()
 
@@ -286,9 +300,11 @@ class ProcessLink:
         """Close our direction and wait until the agent closes the other, for at most `_END_SECONDS`."""
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close())
+        # Shielded: a caller that gives up must not cut off the end which others wait for.
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        # The receiver first: what the agent still sends is of a connection that is over for its client.
         receiver, self._receiver = self._receiver, None
         if receiver is not None and not self._lost.is_set():
             receiver.connection_lost(None)

@@ -29,6 +29,8 @@ class PrincipalUsage:
         self._opening: Counter[str] = Counter()
         # By principal: the sessions in which a turn of it runs, or a prompt was sent that begins one.
         self._turns: defaultdict[str, set[str]] = defaultdict(set)
+        # By session, whom its turn was counted for: another principal may prompt before it ends, and the end is counted
+        # off where the beginning was counted.
         self._turn_of: dict[str, str] = {}
 
     def __repr__(self) -> str:
@@ -52,6 +54,7 @@ class PrincipalUsage:
         self._sessions[principal] -= 1
         if self._sessions[principal] <= 0:
             del self._sessions[principal]
+        # A prompt may have reserved a turn that has not begun: no end of a turn comes for that.
         self.end_turn(session_id)
 
     # -- turns -------------------------------------------------------------------------------------------------------
@@ -59,6 +62,7 @@ class PrincipalUsage:
     def reserve_turn(self, principal: str, session_id: str) -> bool:
         """Count a turn from its prompt on; return False if the session has one already. Raise `RequestFailed` if the
         principal may have no more, or may spend no more today."""
+        # Also for a prompt that waits behind a running turn: it will cost something as well.
         self.check_spend(principal)
         if session_id in self._turn_of:
             return False
@@ -105,6 +109,7 @@ class PrincipalUsage:
     def add_cost(self, principal: str, session_id: str, cost: Cost) -> bool:
         """Note what a session has cost so far; return whether that takes the principal to what it may spend today."""
         limits = self._table.of(principal)
+        # Other currencies count for nothing: no rate of exchange is known here.
         if cost.currency != "USD" or not self.spend.add(principal, session_id, cost.amount):
             return False
         return limits.spend is not None and self.spend.today(principal) >= limits.spend
@@ -113,6 +118,7 @@ class PrincipalUsage:
 
     def in_use(self) -> list["PrincipalUse"]:
         """Return what each principal uses now, those with limits of their own too, by name."""
+        # `get` below: looking into a `defaultdict` would keep every name for ever.
         names = {*self._sessions, *self._turns, *self._table.named}
         return [
             PrincipalUse(

@@ -152,6 +152,7 @@ class PromptLedger:
         if len(own) > EACH:
             self._remove_one(own)
         if self._count > ALL:
+            # Of the principal that has most: one that floods the table loses its own.
             self._remove_one(max(self._operations.values(), key=len))
 
     def _remove_one(self, own: dict[OperationKey, PromptOperation]) -> None:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 # What is read back at a start: a million sessions have less.
+# What is behind it is not read: those sessions, the newest, would belong to no principal and so to every admin.
 _FILE_BYTES: Final = 256 * 1024 * 1024
 
 
@@ -93,6 +94,7 @@ class SessionDirectory:
         # Only the user may read it: the names of principals, and where they work.
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(path, "ab", opener=_private) as file:
+            # One write at the end of the file: lines of two threads, or of two agents of the server, do not mix.
             file.write(line)
             file.flush()
             # Before the client gets the id: after a power cut the session must not belong to every admin.

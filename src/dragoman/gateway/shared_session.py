@@ -174,6 +174,7 @@ class SharedSession:
         self._changes.clear()
         self.process_number = self.agent_side.process_number
         self._has_earlier_turns = self._has_earlier_turns or not is_new
+        # A copy, or a stored session, may have cost something before: then the first report adds nothing (`day_spend`).
         if is_new:
             self._usage.spend.begin_session(self.id)
 
@@ -317,6 +318,7 @@ class SharedSession:
         """
         if replay:
             if self._turn_buffer.missing or self._has_earlier_turns or self._turns > 1:
+                # Of this turn alone: how much earlier ones had is not known here, so the number may be 0.
                 missed = {"sessionId": self.id, "missed": self._turn_buffer.missing}
                 client_side.send_notification(ExtensionNote("_gateway/missed", missed))
                 self._monitor.counts["gaps_told"] += 1
@@ -333,6 +335,7 @@ class SharedSession:
 
     def on_setting_reply(self, setter: "ClientSide", reply: Reply) -> None:
         """Send the other clients an option or a title that `setter` has changed; `reply` is the agent's answer."""
+        # What the agent has sent before its reply is in `open_reply` already, and the others have it.
         is_known = isinstance(reply, OptionsSet) and reply.config_options == self.open_reply.config_options
         self.on_options_reply(reply)
         event = None if is_known else self._changes.on_reply(setter, reply)
@@ -365,6 +368,7 @@ class SharedSession:
         """Count what the session has cost. A turn that takes its principal to what it may spend is cancelled."""
         if self._usage.add_cost(self.prompted_by or self.principal, self.id, cost) and self.is_running:
             self._monitor.log.info("spend_limit", session=self.id[limits.SHORT_ID])
+            # With every further report of this turn again: an agent may have missed the first cancel.
             self.cancel()
             # Behind the event that says so, which is being received now.
             notice = Notice("warning", "The turn was cancelled: what may be spent today is spent")
@@ -377,6 +381,7 @@ class SharedSession:
 
     def on_prompt_accepted(self, ticket: "PromptTicket") -> None:
         """Note that the agent has accepted a prompt: its turn begins, unless it is over already."""
+        # The turn may have ended before this is called: then `_ends` has gone on, and what begins next is another one.
         if ticket.ends == self._ends and not self.is_running:
             self._is_accepted = True
 
@@ -388,6 +393,7 @@ class SharedSession:
     def _begin_turn(self) -> None:
         self.idle.clear()
         self._is_accepted = False
+        # An agent may begin a turn by itself: it counts for the principal that prompted last, or has the session.
         self._usage.begin_turn(self.prompted_by or self.principal, self.id)
         self._turn_buffer.begin()
         self._turns += 1
@@ -399,6 +405,7 @@ class SharedSession:
 
     def _end_turn(self, event: Idle) -> None:
         self._turn_buffer.clear()
+        # Also of a turn that ends without having begun, as when the agent dies between the reply and its first event.
         if self.is_running or isinstance(event.stop_reason, str):
             self._ends += 1
             self._is_accepted = False
@@ -440,6 +447,7 @@ class SharedSession:
 
     def end(self, why: str) -> None:
         """End the running turn and the open questions with `why`, and unsubscribe every client."""
+        # The turn first, while its subscribers are still here: they are sent how it has ended.
         self.interrupt(why)
         self._monitor.live.on_end(self.id)
         # Those whose turn had not begun: no `Idle` ends it.
@@ -514,6 +522,7 @@ class SharedSession:
             if question.for_others is not None and self._monitor.listener is not None:
                 self._monitor.listener.on_question_end(question.for_others)
         answerer = question.answerer
+        # Before the answer is written down or passed on: of two servers that have one, only one may let anything run.
         if question.for_others is not None and not await shared.answer(question.for_others):
             # Another server has the session now, and asks its own clients: nothing may begin here any more.
             answerer, reply = None, answer_for_absent_clients(request)
@@ -597,6 +606,7 @@ class SharedSessions(dict[str, SharedSession]):
         closing.add_done_callback(self._remove_closing)
 
     def _remove_closing(self, closing: "asyncio.Task[None]") -> None:
+        # By task and not by id: the sessions may be closing again already, with another agent.
         self._closing = {id: task for id, task in self._closing.items() if task is not closing}
 
     async def wait_until_closed(self, session_id: str) -> bool:
@@ -615,5 +625,7 @@ class SharedSessions(dict[str, SharedSession]):
         """Wait until no turn runs in the sessions that are open now, for at most so many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
+                # One after the other is enough for a server that stops: behind us no prompt begins a turn any more
+                # (`accepts_turns`).
                 for shared in list(self.values()):
                     await shared.idle.wait()

@@ -50,6 +50,7 @@ class LoginHalves(NamedTuple):
 class SharedTokens(Protocol):
     """The tokens of all servers."""
 
+    # All of them, and the guard compares: to ask for one would be a look at another machine for each wrong token.
     async def valid(self) -> Sequence[Token]:
         """Return the tokens that are valid now. Raise `Unsure` where that cannot be known."""
 
@@ -211,6 +212,7 @@ class SharedDirectory(Protocol):
     async def load(self, session_ids: Iterable[str] = (), *, agent_ids: Iterable[str] = ()) -> None:
         """Bring the view up to date about these sessions, and those that the agent calls so."""
 
+    # Behind `claim`, which cannot wait: until this has returned True the session may turn out to be that of another.
     async def persist(self, session_id: str) -> bool:
         """Make a claim hold at every server, and over restarts; return False if another principal has the session.
         Raise `OSError` where it cannot be written."""
@@ -248,6 +250,7 @@ class SharedOperations(Protocol):
     async def save(self, operation: "PromptOperation") -> None:
         """Make what is known of an operation known to every server; called before the client gets the reply."""
 
+    # Never for one that the agent may have begun: then the work could be done twice (`ClientSide`).
     async def forget(self, operation: "PromptOperation") -> None:
         """Remove an operation that was not accepted: it may be sent again."""
 
@@ -267,6 +270,7 @@ class WaitingQuestion(NamedTuple):
 class SharedQuestions(Protocol):
     """The open questions of one agent's sessions, at all servers. Each ends once: with an answer, or without."""
 
+    # Without waiting, unlike `answer`: the question is put to the clients in the same step.
     def open(self, question: WaitingQuestion) -> None:
         """Note that a question is put to the clients. Other servers hear of it soon."""
 

@@ -24,6 +24,7 @@ Send = Callable[[Event], Awaitable[None]]
 Stream = Callable[[Receive, Send], Awaitable[None]]
 STREAM: Final = "dragoman.stream"
 
+# Well below the minute after which nginx gives up on a silent server, if it is not told otherwise.
 KEEP_ALIVE_SECONDS: Final = 15.0
 # For a last write to a client that does not read.
 _LAST_SECONDS: Final = 1.0
@@ -50,6 +51,7 @@ async def send_messages(reader: StreamReader, receiving: Awaitable[None], send: 
         for number, frame in () if batch is None else _with_gap(batch, delivery):
             leaving = with_cursor(b"%d" % number, frame) if number and delivery.cursors else frame
             await send({"type": "websocket.send", "text": leaving.decode("utf-8", "replace")})
+            # With each message, not each batch: `Connections.drain` gives up on readers whose steps stand still.
             reader.steps += 1
 
     try:
@@ -90,6 +92,7 @@ def _with_gap(batch: StreamBatch, delivery: Delivery) -> list[StreamMessage]:
     messages = batch.messages
     if not batch.missed:
         return delivery.messages(messages)
+    # The number before the first message that is there: a reader that comes back with it goes on without another gap.
     number = messages[0].number - 1 if messages else 0
     return delivery.messages([StreamMessage(number, gap(batch.missed)), *messages])
 
@@ -151,6 +154,7 @@ async def pump(
         task.add_done_callback(end)
     reader.on_end = end
     reader.send_now = send_now
+    # It may have been ended before there was an `on_end` to call.
     if reader.code:
         end()
     try:
@@ -159,6 +163,7 @@ async def pump(
             await asyncio.wait(tasks[:1], timeout=_LAST_SECONDS)  # what is on its way is not cut
         return reader.code != 0
     finally:
+        # First: what comes while the tasks end must not begin a write on a socket that is given up.
         reader.send_now = None
         if timer is not None:
             timer.cancel()
@@ -222,6 +227,7 @@ def head() -> Event:
     headers = [
         (b"content-type", b"text/event-stream"),
         (b"cache-control", b"no-store"),
+        # nginx would collect events, and send them when its buffer is full.
         (b"x-accel-buffering", b"no"),
         (b"x-content-type-options", b"nosniff"),
     ]

@@ -87,6 +87,8 @@ class Traces:
             sent: dict[str, str] = {}
             self._propagator.inject(sent, context)
             if method == "session/prompt" and isinstance(session_id, str):
+                # A prompt that is refused begins no turn: its context stays for the next one, which replaces it, or is
+                # evicted.
                 self._asked[session_id] = context
                 limits.evict_oldest(self._asked, _OPEN)
             yield replace(known, meta={**meta, **sent})

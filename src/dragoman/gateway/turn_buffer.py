@@ -50,6 +50,8 @@ class TurnBuffer:
 
     def begin(self) -> None:
         """Begin a turn: the events that led to it, such as its prompt, are part of it."""
+        # The events from between the turns stay, but not the count of those that were dropped there: they were of no
+        # turn.
         self._limit = TURN_BYTES
         self.missing = 0
 
@@ -60,6 +62,7 @@ class TurnBuffer:
             events = self._events = deque()
         events.append((event, size))
         self._size += size
+        # The last one stays, whatever its size: a turn of one large event is still sent to a client that joins.
         while self._size > self._limit and len(events) > 1:
             _, freed = events.popleft()
             self._size -= freed
@@ -67,6 +70,7 @@ class TurnBuffer:
 
     def clear(self) -> None:
         """Hold nothing any more: the turn is over."""
+        # Not an empty deque, which takes 700 bytes: most sessions are idle.
         self._events = None
         self._size = self.missing = 0
         self._limit = _BETWEEN_BYTES

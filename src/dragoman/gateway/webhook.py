@@ -14,6 +14,7 @@ from dragoman.host.address import check_target
 EventKind = Literal["question.opened", "turn.ended"]
 EVENT_KINDS: Final[tuple[EventKind, ...]] = get_args(EventKind)
 # Of one principal.
+# Each event is sent to all of them that want it.
 WEBHOOKS: Final = 5
 _SECRET: Final = "whsec_"
 
@@ -31,7 +32,9 @@ class Webhook(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 def new_webhook(url: str, events: Sequence[EventKind], *, content: bool, origins: Collection[str]) -> Webhook:
     """Return a webhook with a new secret. Raise `UrlRefused` for an address that may not be called."""
     check_target(url, origins)
+    # Standard Webhooks ask for 24 to 64 random bytes.
     secret = _SECRET + base64.b64encode(secrets.token_bytes(32)).decode()
+    # In our order and each once, however they were written.
     chosen = tuple(kind for kind in EVENT_KINDS if kind in events)
     return Webhook(secrets.token_hex(8), url, secret, chosen, content)
 
@@ -39,5 +42,6 @@ def new_webhook(url: str, events: Sequence[EventKind], *, content: bool, origins
 def signature_of(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
     """Return the signature of a message, as Standard Webhooks have it."""
     key = base64.b64decode(secret.removeprefix(_SECRET))
+    # With id and time: what was seen on the way cannot be sent once more as something new.
     signed = f"{message_id}.{timestamp}.".encode() + body
     return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()

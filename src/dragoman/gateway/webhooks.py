@@ -42,6 +42,7 @@ QUIET_SECONDS: Final = 5.0
 WAITING_EACH: Final = 50
 WAITING: Final = 500
 # Connections at once.
+# Of all principals together: servers of one that hang delay the messages of others, by `ATTEMPT_SECONDS` each.
 _AT_ONCE: Final = 8
 _TITLE_CHARACTERS: Final = 200
 
@@ -96,6 +97,7 @@ class WebhookSender:
 
     async def close(self) -> None:
         """Send no more; what waits for another attempt is dropped."""
+        # First: one that fires now would begin a task that is not cancelled below.
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -110,6 +112,7 @@ class WebhookSender:
         # Sessions that were made without a gateway belong to no principal, and so have no webhook.
         if owner is None:
             return
+        # For all principals together: a timer lives for seconds, and what it begins is bounded for each (`_begin`).
         if len(self._timers) >= WAITING:
             self._monitor.counts["webhooks_dropped"] += 1
             return
@@ -137,6 +140,7 @@ class WebhookSender:
         return self._last[webhook.id]
 
     def _on_quiet(self, question_id: str, owner: str, data: Mapping[str, object], title: str) -> None:
+        # From here on the message leaves, also if the question is answered in the next moment.
         self._timers.pop(question_id, None)
         self._begin(owner, "question.opened", data, title)
 
@@ -144,6 +148,7 @@ class WebhookSender:
         if self._waiting[principal] >= WAITING_EACH or self._waiting.total() >= WAITING:
             self._monitor.counts["webhooks_dropped"] += 1
             return
+        # An event counts once, whatever the number of webhooks that want it.
         self._waiting[principal] += 1
         task = asyncio.get_running_loop().create_task(self._tell(principal, kind, data, title))
         self._tasks.add(task)
@@ -178,6 +183,7 @@ class WebhookSender:
 
     async def _attempt(self, webhook: Webhook, message_id: str, body: bytes) -> bool:
         """Send a message once; return whether another attempt would be of no use."""
+        # Of this attempt, as the standard has it: receivers refuse a message that is minutes old.
         timestamp = int(time.time())
         headers = {
             "Content-Type": "application/json",
@@ -195,6 +201,7 @@ class WebhookSender:
         is_done = 200 <= status < 300
         self._monitor.counts["webhooks_sent" if is_done else "webhooks_failed"] += 1
         self._last[webhook.id] = WebhookDelivery(time.time(), status, problem)
+        # Webhooks that were removed leave theirs behind.
         limits.evict_oldest(self._last, WAITING)
         _log.debug("webhook %s: status %d %s", webhook.id, status, problem)
         # A server that says that the message is wrong says so of every repeat.

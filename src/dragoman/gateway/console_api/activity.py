@@ -51,6 +51,7 @@ async def _of_agent(name: str, hub: Hub, identity: TokenIdentity) -> list[BusySe
     by_session: dict[str, list[WaitingQuestion]] = {}
     for question in waiting:
         by_session.setdefault(question.session_id, []).append(question)
+    # Of every principal: each is judged below.
     running = {shared.id for shared in hub.sessions.running()}
     found = []
     for session_id in [*by_session, *(running - by_session.keys())]:
@@ -63,6 +64,7 @@ async def _of_agent(name: str, hub: Hub, identity: TokenIdentity) -> list[BusySe
 
 def _busy(name: str, hub: Hub, session_id: str, questions: list[WaitingQuestion]) -> BusySession:
     shared = hub.sessions.get(session_id)
+    # A question of another node began by the clock of that machine, which may be ahead of ours.
     return BusySession(
         agent=name,
         session_id=session_id,

@@ -62,6 +62,7 @@ class FolderList:
             raise UsageError("That is no absolute path of a folder.")
         limits = self._ceilings.identity(identity)
         wanted = path or self._ceilings.first_folder(self._start, identity)
+        # Refused and not queued: behind a disk that hangs a queue would only grow.
         if self._at_once.locked():
             raise Stop(503, "Too many folders are looked at now. Try again.")
         await self._at_once.acquire()
@@ -74,6 +75,7 @@ class FolderList:
             looking.add_done_callback(lambda done: done.cancelled() or done.exception())
             raise Stop(503, "The disk did not answer in time. Try again.") from None
         except (OSError, ValueError):
+            # One answer for both: whether a folder is missing or forbidden must not show.
             raise Stop(404, "There is no such folder, or this token may not open it.") from None
 
     def _look(self, path: str, limits: Identity, hidden: bool, with_files: bool) -> FolderPage:

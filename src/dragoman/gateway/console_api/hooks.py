@@ -16,6 +16,7 @@ from dragoman.host.address import URL_CHARACTERS, UrlRefused
 _NONE: Final = "There is no such webhook."
 # Between two tries of a principal: a server is no tool to send requests with.
 TRY_SECONDS: Final = 2.0
+# Principals whose last try is known; the one that is evicted may try again at once.
 _TRIED: Final = 1000
 
 
@@ -50,6 +51,7 @@ class Webhooks:
         if not wish.events:
             raise UsageError("Choose at least one event.")
         try:
+            # Judged again with each message (`host.post`): the name may stand for another address by then.
             webhook = new_webhook(wish.url, wish.events, content=wish.content, origins=self._sender.origins)
         except UrlRefused as error:
             raise UsageError(str(error)) from None
@@ -73,6 +75,7 @@ class Webhooks:
         if now - self._tried.pop(identity.principal, float("-inf")) < TRY_SECONDS:
             self._tried[identity.principal] = now
             raise Stop(429, "Wait a moment before you try it again.")
+        # Before the message is sent: of many tries at once only the first one sends.
         self._tried[identity.principal] = now
         limits.evict_oldest(self._tried, _TRIED)
         return {"last": await self._sender.try_out(webhook)}

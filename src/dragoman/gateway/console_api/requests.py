@@ -100,6 +100,7 @@ def _admitted(scope: "Scope", right: Right) -> TokenIdentity:
 
 async def _reply(send: Send, work: Callable[[], Awaitable[object]]) -> None:
     try:
+        # Whole, before anything leaves: what fails here gets a status of its own, and no answer is cut off.
         body = msgspec.json.encode(await work())
     except (Unsure, StoreFailed):
         raise Stop(503, "That cannot be known now. Try again later.") from None

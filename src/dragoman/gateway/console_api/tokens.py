@@ -66,6 +66,7 @@ class Tokens:
         if wish.expires and not now < wish.expires <= now + _LONGEST_SECONDS:
             raise UsageError("The end of a token is in the next hundred years, or never.")
         limits = self._check_limits(wish.max_mode, wish.workspaces, wish.allow_unconfined, wish.allow_mcp_programs)
+        # Not under a lock, unlike share links: it keeps the list usable, and an administrator may get one more at once.
         if len(await self._keeper.all()) >= _TOKENS:
             raise Stop(409, "There are too many tokens. Revoke some first.")
         scopes = tuple(scope for scope in SCOPES if scope in wish.scopes)
