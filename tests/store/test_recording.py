@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.store import recording
-from dragoman.store.contract import StoreFailed
+from dragoman.store.contract import Log, SessionMeta, StoreFailed
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
 from dragoman.store.recording import SessionRecorder, delete_old_recordings, recorded_id
 from dragoman.store.sqlite import SqliteStore
@@ -93,6 +93,28 @@ async def test_a_session_that_another_recorder_holds_is_recorded_once(store: Sql
     await first.flush()
     other = SqliteStore(tmp_path / "recorded")
     second = recorder(other, failures)
+    second.record(PROMPT)
+    await second.close()
+    await first.close()
+    assert await entries_of(store.read(first.id)) == RECORDED[:2]
+    assert failures == []
+    await other.close()
+    await store.close()
+
+
+async def test_two_recorders_that_begin_at_once_record_once_and_say_nothing(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, failures, other = recorder(store), Sentences(), SqliteStore(tmp_path / "recorded")
+    create = other.create
+
+    async def create_late(meta: SessionMeta) -> Log:
+        first.record(PROMPT)
+        await first.flush()
+        return await create(meta)
+
+    monkeypatch.setattr(other, "create", create_late)
+    second = SessionRecorder(other, "codex", "s/1", "/work", on_failure=failures.append)
     second.record(PROMPT)
     await second.close()
     await first.close()

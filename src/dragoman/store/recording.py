@@ -194,10 +194,24 @@ class SessionRecorder:
             log = await self._store.open(self.id)
             self._takes_replay = False
         except SessionMissing:
-            log = await self._store.create(self._meta)
+            try:
+                log = await self._store.create(self._meta)
+            except StoreFailed as failure:
+                return await self._open_of_other(failure)
             self._takes_replay = True
             self._waiting[:0] = [self._origin, *self._replayed]
         # Already recorded, when it was new: the agent only tells it again.
+        self._replayed.clear()
+        return log
+
+    async def _open_of_other(self, failure: StoreFailed) -> Log:
+        """Return the log that another process has made since it was missing: `SessionHeld` as long as it writes it.
+        Raise `failure` if there is none."""
+        try:
+            log = await self._store.open(self.id)
+        except SessionMissing:
+            raise failure from None
+        self._takes_replay = False
         self._replayed.clear()
         return log
 
