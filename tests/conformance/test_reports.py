@@ -71,6 +71,9 @@ def test_sarif_says_that_nothing_could_be_tested() -> None:
 def test_a_comment_has_the_verdict_and_frames_in_a_fence_that_they_cannot_end() -> None:
     text = as_markdown(BROKEN)
     assert "**DOES NOT CONFORM\\: 1 failed, 1 that must hold could not be judged**" in text
+    assert "**NOT SHOWN TO CONFORM\\: none failed, 1 that must hold could not be judged**" in as_markdown(
+        report(UNJUDGED)
+    )
     fence = re.search(r"^(`{3,})text\n(.*)\n\1$", text, re.MULTILINE)
     assert fence is not None
     assert len(fence[1]) == 5

@@ -50,6 +50,8 @@ def verdict_line(report: CheckReport, *, strict: bool = False) -> str:
         return "CONFORMS to every row that counts"
     failed = sum(one.verdict is Verdict.FAIL for one in counted)
     rest = len(counted) - failed
+    if rest and not failed and not report.stale:
+        return f"NOT SHOWN TO CONFORM: none failed, {rest} that must hold could not be judged"
     parts = [f"{failed} failed"] if counted else []
     parts += [f"{rest} that must hold could not be judged"] if rest else []
     parts += [f"{len(report.stale)} expected to fail does not"] if report.stale else []
