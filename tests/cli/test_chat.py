@@ -133,6 +133,22 @@ def test_a_picture_that_is_none_is_told_and_the_prompt_stays_in_the_line(tmp_pat
     assert [block["type"] for block in prompt["prompt"]] == ["text", "image"]
 
 
+def test_tab_chooses_in_the_list_that_is_shown_while_typing(tmp_path: Path) -> None:
+    (tmp_path / "work" / "deep").mkdir(parents=True)
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / "work" / "deep" / name).write_text(name)
+    with chat(tmp_path, "--", *rogue_agent.written(tmp_path, text("Yes."))) as pane:
+        ready(pane)
+        pane.type("see @txt")
+        pane.wait_for("^ +deep/two.txt")
+        pane.press("Tab")
+        pane.wait_for("^> see @deep/one.txt")
+        pane.press("Tab")
+        pane.wait_for("^> see @deep/two.txt")
+        pane.press("C-c", "C-d")
+        assert pane.left() == 0
+
+
 def test_commands_values_and_paths_are_completed_and_modes_are_set(tmp_path: Path) -> None:
     work_folder = tmp_path / "work"
     (work_folder / "deep").mkdir(parents=True)

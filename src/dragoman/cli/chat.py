@@ -12,12 +12,12 @@ Talk to an agent at this terminal. Without --agent and -- CMD it is the
 defaultServer of acp.json, or Dragoman's own agent.
 """
 _EPILOG = """\
-Enter sends; Alt-Enter, or a \\ at the end of a line, begins a new one; /commands
-and @paths are completed while you type, by any letters of them; Ctrl-G opens
-your editor; !command runs in your shell. While the agent works, Enter adds a
-line to the turn or, where it takes none, sends it afterwards; Tab always waits.
-Ctrl-C cancels the turn, or clears the line (Up brings it back); twice on an
-empty line it leaves, as Ctrl-D does.
+Enter sends; Alt-Enter, or a \\ at the end of a line, begins a new one; names
+behind / and paths behind @ are completed while you type, by any letters of
+them; /help lists the commands; Ctrl-G opens your editor; !command runs in your
+shell. While the agent works, Enter adds a line to the turn or, where it takes
+none, sends it afterwards; Tab always waits. Ctrl-C cancels the turn, or clears
+the line (Up brings it back); twice on an empty line it leaves, as Ctrl-D does.
 
   dragoman chat
   dragoman chat --continue

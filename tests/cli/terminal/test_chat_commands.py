@@ -9,6 +9,7 @@ import pytest
 from dragoman.cli.terminal.chat_commands import (
     ChatCommand,
     as_sent,
+    help_lines,
     is_path,
     mentions_of,
     order_in,
@@ -124,3 +125,11 @@ def test_words_behind_an_at_are_those_that_a_command_carries_and_that_can_be_typ
     ]
     conversation = cast(Conversation, SimpleNamespace(commands=commands))
     assert mentions_of(conversation) == [CompletionWord("@docs:a://guide", "Guide")]
+
+
+def test_what_goes_on_in_the_help_stands_behind_the_names() -> None:
+    conversation = cast(Conversation, SimpleNamespace(commands=[Command("review", "Look at the change " * 6)]))
+    lines = list(help_lines(conversation, 80))
+    assert max(map(len, lines)) <= 80
+    assert [line[:14].strip() for line in lines].count("") > 4
+    assert all(line[:15].isspace() or (line[0] in "/@!CAw" and line[14] == " ") for line in lines)

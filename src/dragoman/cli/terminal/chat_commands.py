@@ -10,6 +10,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Final, NamedTuple
 
 from dragoman.cli.agent_connection import chosen_option
@@ -48,6 +49,20 @@ _MENTIONS: Final = "dragoman/mentions"
 _MOST_MENTIONS: Final = 200
 # Characters shown of a word that is no command.
 _SHOWN_WORD: Final = 80
+
+
+# What `/help` says behind the commands.
+_KEYS: Final = (
+    ("//word", "the same for the agent, as /word; a line with a space before the / goes to it as it is"),
+    ("@path", "a file that goes along; completed while you type, by any letters of its path"),
+    ("@server:uri", "a resource of an MCP server, which the agent reads"),
+    ("!command", "run it in your shell; the agent is told of it with your next prompt"),
+    ("Ctrl-G", "write the line in your editor ($VISUAL, $EDITOR)"),
+    ("while it works", "Enter adds a line to the turn, or sends it afterwards; Tab always waits; Up takes it back"),
+    ("Alt-Enter", "a new line; so does a \\ at the end of one"),
+    ("Ctrl-C", "stop the agent, or give up the line (Up: again); twice on an empty line: leave"),
+    ("Ctrl-D", "leave"),
+)
 
 
 class ChatCommand(NamedTuple):
@@ -167,19 +182,11 @@ def choosing(option: Select, word: str) -> Choosing:
     return Choosing(word, found)
 
 
-def help_lines(conversation: Conversation) -> Iterator[str]:
-    """Yield the lines of the help."""
-    for offered in commands_of(conversation):
-        yield f"{sanitize_line(offered.word):<14} {sanitize_line(offered.about)[:200]}"
-    yield "//word         the same for the agent, as /word; a line with a space before the / goes to it as it is"
-    yield "@path          a file that goes along; completed while you type, by any letters of its path"
-    yield "@server:uri    a resource of an MCP server, which the agent reads"
-    yield "!command       run it in your shell; the agent is told of it with your next prompt"
-    yield "Ctrl-G         write the line in your editor ($VISUAL, $EDITOR)"
-    yield "while it works Enter adds a line to the turn, or sends it afterwards; Tab always waits; Up takes it back"
-    yield "Alt-Enter      a new line; so does a \\ at the end of one"
-    yield "Ctrl-C         stop the agent, or give up the line (Up: again); twice on an empty line: leave"
-    yield "Ctrl-D         leave"
+def help_lines(conversation: Conversation, columns: int) -> Iterator[str]:
+    """Yield the lines of the help; what goes on stands behind the names."""
+    theirs = [(sanitize_line(one.word), sanitize_line(one.about)[:200]) for one in commands_of(conversation)]
+    for name, about in [*theirs, *_KEYS]:
+        yield from wrap(f"{name:<14} {about}", columns, subsequent_indent=" " * 15, break_on_hyphens=False)
 
 
 def option_lines(option: Select, choices: Sequence[Choice] | None = None) -> Iterator[str]:

@@ -59,7 +59,7 @@ from dragoman.cli.terminal.sanitize import sanitize, sanitize_line
 from dragoman.cli.terminal.screen import ChatScreen
 from dragoman.cli.terminal.stderr import Stderr
 from dragoman.cli.terminal.theme import find_theme
-from dragoman.cli.terminal.turn_screen import size
+from dragoman.cli.terminal.turn_screen import columns, size
 from dragoman.cli.terminal.user_command import UserCommands
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation, Turn
@@ -444,7 +444,7 @@ class ChatSession:
         try:
             match order.name:
                 case "/help":
-                    for line in help_lines(self._conversation):
+                    for line in help_lines(self._conversation, columns()):
                         self._renderer.say(line)
                 case "/mode" | "/model" | "/thinking":
                     await self._choose(order)

@@ -186,6 +186,8 @@ def _complete(buffer: Buffer) -> None:
         buffer.apply_completion(found[0])
     elif certain:
         buffer.insert_text(certain)
+    elif buffer.complete_state is not None and buffer.complete_state.completions:
+        buffer.complete_next()  # the list that is shown while typing: no other is started beside it
     elif found:
         buffer.start_completion(select_first=True)
 
