@@ -31,7 +31,7 @@ def command(folder: Path, *words: str) -> Called:
 
 def test_without_servers_the_list_is_empty_and_says_so(tmp_path: Path) -> None:
     shown = command(tmp_path, "list")
-    assert shown == Called(0, "", "There are no MCP servers: write [mcp.NAME] into config.toml.\n")
+    assert shown == Called(0, "", "There are no MCP servers; `dragoman mcp add NAME -- CMD` adds one.\n")
     assert command(tmp_path, "list", "--json").out == "[]\n"
 
 

@@ -114,5 +114,22 @@ def test_without_an_editor_it_says_where_the_settings_are(tmp_path: Path) -> Non
 
 
 def test_an_unknown_editor_is_exit_2(tmp_path: Path) -> None:
-    done = setup(tmp_path, "ed")
-    assert (done.code, done.error.startswith("dragoman: unknown editor 'ed'; there are zed, jetbrains")) == (2, True)
+    done = setup(tmp_path, "nano")
+    assert (done.code, done.error.startswith("dragoman: unknown editor 'nano'; there are zed, jetbrains")) == (2, True)
+    done = setup(tmp_path, "zde")
+    assert (done.code, done.error) == (2, "dragoman: unknown editor 'zde'; did you mean zed?\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        (("--mode", "mad"), "unknown mode 'mad'; there are "),
+        (("--model", "llama3"), "--model llama3: Model llama3 needs a provider"),
+    ],
+)
+def test_what_the_agent_would_not_start_with_is_not_written(
+    option: tuple[str, str], complaint: str, tmp_path: Path
+) -> None:
+    done = setup(tmp_path, "zed", "--yes", *option)
+    assert (done.code, done.error.startswith(f"dragoman: {complaint}")) == (2, True)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -68,7 +68,7 @@ def our_setup(
     config = within_bounds(config, managed)
     chosen = _mode(mode, settings, rules, managed)
     if chosen != DEFAULT_MODE:
-        _check_mode(chosen)
+        check_mode(chosen)
     if managed is not None:
         chosen = _permitted_mode(chosen, managed, is_given=bool(mode))
     script = _script(wanted)
@@ -77,7 +77,7 @@ def our_setup(
     if wanted.lower() == OFFLINE:
         warn_of_former_name()
     elif script is None and wanted and wanted != DEMO:
-        _check_model(wanted, config, managed)
+        check_model(wanted, config, managed)
     means = ProviderAccess(
         os.environ,
         config,
@@ -130,7 +130,7 @@ def _fallback_models(settings: Settings, config: dict[str, object]) -> "Sequence
     """Return the models to fall back to. Raises `CommandError` for a name that can mean none."""
     names = settings.texts("fallback_models")
     for name in names:
-        _check_model(name, config, None, "fallback_models")
+        check_model(name, config, None, "fallback_models")
     return names
 
 
@@ -290,16 +290,26 @@ def _script(wanted: str) -> "Callable[[], Model] | None":
     return lambda: ScriptModel(script)
 
 
-def _check_mode(chosen: str) -> None:
+def check_mode(chosen: str) -> None:
+    """Raise `CommandError` for a mode that is none."""
     from dragoman.coder.modes import MODES
 
     if chosen not in MODES:
         raise CommandError(f"unknown mode {chosen!r}; there are {', '.join(MODES)}")
 
 
-def _check_model(
+def check_written_model(wanted: str, place: str = "model") -> None:
+    """Raise `CommandError`, which names `place`, for a model of settings that no start could use. Its file, if it is a
+    script, and keys are not looked for."""
+    is_script = wanted.lower().startswith("script:")
+    if wanted and wanted != DEMO and wanted.lower() != OFFLINE and not is_script:
+        check_model(wanted, config_of(read_settings()), None, place)
+
+
+def check_model(
     wanted: str, config: dict[str, object], managed: "ManagedSettings | None", place: str = "--model"
 ) -> None:
+    """Raise `CommandError`, which names `place`, for a name that can be none, or that `managed` does not allow."""
     from dragoman.coder.models.names import BadModelName, parse
 
     try:

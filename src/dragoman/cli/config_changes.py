@@ -1,6 +1,7 @@
 """What `dragoman config` does besides showing: get, set, unset and edit."""
 
 import argparse
+import difflib
 import json
 import os
 import shlex
@@ -37,8 +38,10 @@ def _get(arguments: argparse.Namespace) -> int:
 
 def _set(arguments: argparse.Namespace) -> int:
     key = _known(arguments.key)
+    value = converted(arguments.value, key)
+    check_value(key, arguments.value)
     file = ConfigFile(own_path("config.toml"))
-    file.set(key.split("."), converted(arguments.value, key))
+    file.set(key.split("."), value)
     file.save()
     _say_what_counts(key)
     return 0
@@ -82,9 +85,32 @@ def _edit(arguments: argparse.Namespace) -> int:
         return 0
 
 
+def check_value(key: str, text: str) -> None:
+    """Raise `CommandError` for a value that a later start would refuse, as far as its words show that."""
+    match key:
+        case "mode":
+            from dragoman.cli.builtin_agent import check_mode
+
+            check_mode(text)
+        case "model":
+            from dragoman.cli.builtin_agent import check_written_model
+
+            check_written_model(text)
+        case "theme":
+            from dragoman.cli.terminal.theme import find_theme
+
+            find_theme(text)
+        case "notify":
+            from dragoman.cli.terminal.notifier import read_ways
+
+            read_ways(text, "config set")
+
+
 def _known(key: str) -> str:
     if key not in KEYS:
-        near = [name for name in KEYS if key.replace("-", "_") in name]
+        begun = key.replace("-", "_")
+        near = [name for name in KEYS if name.startswith(begun)] or [name for name in KEYS if begun in name]
+        near = near or difflib.get_close_matches(key, KEYS, n=2)
         raise CommandError(
             f"there is no setting {key!r}; {'there is ' + ', '.join(near) if near else '`config show` names them all'}"
         )

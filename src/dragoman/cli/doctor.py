@@ -183,10 +183,7 @@ def _model(wanted: str | None) -> Finding:
     name = models.current()
     models.make(name)
     if name == DEMO:
-        from dragoman import background
-        from dragoman.coder.models.demo import introduction
-
-        return Finding("model", "note", f"{DEMO}: {background.run(introduction())}")
+        return Finding("model", "note", f"{DEMO}, which is no language model; for one, `dragoman login`")
     return Finding("model", "ok", name)
 
 

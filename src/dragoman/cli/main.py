@@ -231,6 +231,10 @@ class _CommandLine(argparse.ArgumentParser):
             near = _near(str(value), action.choices)
             meant = f"did you mean `{self.prog} {near}`?" if near else f"there are {', '.join(action.choices)}"
             self.error(f"there is no action {value!r}; {meant}")
+        if action.choices is not None and value not in action.choices:
+            near = _near(str(value), map(str, action.choices))
+            if near:
+                raise argparse.ArgumentError(action, f"invalid choice: {value!r}; did you mean {near}?")
         super()._check_value(action, value)
 
     def _actions_of_command(self) -> Iterable[str]:
@@ -240,8 +244,18 @@ class _CommandLine(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._hint(unknown)}")
         return found, unknown
+
+    def _hint(self, unknown: Sequence[str]) -> str:
+        """Return what may have been meant by the first of these words; empty: there is nothing to say."""
+        word = unknown[0].partition("=")[0]
+        if self.prog == "dragoman chat" and not word.startswith("-"):
+            import shlex
+
+            return f"; to send a prompt write: dragoman run {shlex.quote(' '.join(unknown))}"
+        near = _near(word, self._option_string_actions) if word.startswith("--") else ""
+        return f"; did you mean {near}?" if near else ""
 
 
 def command_line(chosen: str = "") -> argparse.ArgumentParser:

@@ -141,7 +141,7 @@ def _list(arguments: argparse.Namespace) -> int:
         login = f"  ({row['login']})" if row["login"] else ""
         print(f"{pad(harmless_line(row['name']), width)}  {harmless_line(row['what'])}{login}")
     if not rows:
-        print("There are no MCP servers: write [mcp.NAME] into config.toml.", file=sys.stderr)
+        print("There are no MCP servers; `dragoman mcp add NAME -- CMD` adds one.", file=sys.stderr)
     return 0
 
 

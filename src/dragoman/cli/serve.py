@@ -38,7 +38,8 @@ _LONGEST_GRACE = 3600.0
 
 def add(commands: Commands) -> argparse.ArgumentParser:
     """Declare the command."""
-    parser = add_command(commands, "serve", "an agent behind HTTP and WebSocket", _DESCRIPTION, epilog=_EPILOG)
+    help, usage = "an agent behind HTTP and WebSocket", "dragoman serve [options] [-- CMD ...]"
+    parser = add_command(commands, "serve", help, _DESCRIPTION, epilog=_EPILOG, usage=usage)
     parser.add_argument("--host", default="127.0.0.1", help="where to listen; this machine only, if not given")
     parser.add_argument("--port", type=_port, default=8790, help="8790, if not given")
     parser.add_argument(

@@ -43,6 +43,8 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the change, and write it."""
+    import difflib
+
     from dragoman.cli.editors import ALIASES, NAMES, editor
 
     if arguments.editor is None:
@@ -53,7 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     name = ALIASES.get(arguments.editor.lower(), arguments.editor.lower())
     if name not in NAMES:
-        return print_error(f"unknown editor {arguments.editor!r}; there are {', '.join(NAMES)}")
+        near = difflib.get_close_matches(name, NAMES, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}"
+        return print_error(f"unknown editor {arguments.editor!r}; {meant}")
+    _check_choices(arguments)
     model = ["--model", arguments.model] if arguments.model else []
     mode = ["--mode", arguments.mode] if arguments.mode else []
     chosen = editor(name, ["acp", *model, *mode])
@@ -63,6 +68,17 @@ def run(arguments: argparse.Namespace) -> int:
     if not chosen.file:
         return _leave_to_user(chosen, f"{chosen.title}: {chosen.where}")
     return _change(chosen, yes=arguments.yes)
+
+
+def _check_choices(arguments: argparse.Namespace) -> None:
+    """Raise `CommandError` for a mode or model with which the editor could not start the agent."""
+    if not (arguments.mode or arguments.model):
+        return
+    from dragoman.cli.builtin_agent import check_mode, check_written_model
+
+    if arguments.mode:
+        check_mode(arguments.mode)
+    check_written_model(arguments.model or "", "--model")
 
 
 def _change(chosen: "Editor", *, yes: bool) -> int:

@@ -125,7 +125,12 @@ async def _run(program: str, sentence: str, environment: Mapping[str, str]) -> N
 
 def _chosen_ways(settings: Settings) -> frozenset[str]:
     value, source = settings.keys["notify"]
-    words = str(value).replace(",", " ").split()
+    return read_ways(str(value), source)
+
+
+def read_ways(value: str, source: str) -> frozenset[str]:
+    """Return the ways that the words of a setting name. Raise `SettingsError`, which names `source`, for another."""
+    words = value.replace(",", " ").split()
     if words == ["off"]:
         return frozenset()
     if wrong := [word for word in words if word not in WAYS]:
