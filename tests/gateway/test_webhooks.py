@@ -328,3 +328,16 @@ async def test_a_file_of_webhooks_that_could_not_be_read_again_is_never_written(
     with pytest.raises(UsageError, match="too many webhooks"):
         await webhooks.add("bob", hook())
     assert (await webhooks.of("bob"), len(await FileWebhooks(path).of("ada"))) == ([], 1)
+
+
+async def test_a_file_that_cannot_be_read_drops_events_with_a_count_and_is_not_named_to_users(tmp_path: Path) -> None:
+    path = tmp_path / "webhooks.json"
+    path.touch(mode=0o600)
+    path.write_text("nonsense")
+    monitor = Monitor()
+    one = WebhookSender(FileWebhooks(path), monitor, lambda _: "codex")
+    one.on_turn_end("sess_1", "ada", "end_turn", 1.0)
+    await until(lambda: monitor.counts["webhooks_dropped"] == 1)
+    with pytest.raises(UsageError) as failed:
+        await one.webhooks.of("ada")
+    assert str(tmp_path) not in str(failed.value)

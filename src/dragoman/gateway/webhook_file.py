@@ -1,6 +1,7 @@
 """The webhooks of one server alone, in a file; in a cluster they are in its database."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,8 @@ from dragoman.errors import UsageError
 from dragoman.gateway.webhook import WEBHOOKS, Webhook
 from dragoman.host.private_file import check_private, write_private
 from dragoman.host.regular_file import read_whole
+
+_log = logging.getLogger(__name__)
 
 # A webhook takes some 250 bytes with an address of usual length: room for 3,000 principals that have `WEBHOOKS` each.
 _FILE_BYTES: Final = 4 * limits.MIB
@@ -78,4 +81,6 @@ def _read_file(path: Path) -> dict[str, list[Webhook]]:
     except FileNotFoundError:
         return {}
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: this is no file of webhooks; move it away") from error
+        # The console shows the error to users; where the file is, is for the operator alone.
+        _log.warning("%s is no file of webhooks", path)
+        raise UsageError("What is there is no file of webhooks: the operator has to move it away.") from error

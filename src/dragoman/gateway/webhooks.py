@@ -18,7 +18,6 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -168,8 +167,13 @@ class WebhookSender:
     # -- messages ----------------------------------------------------------------------------------------------------
 
     async def _tell(self, principal: str, kind: EventKind, data: Mapping[str, object], title: str) -> None:
-        with self._monitor.reporting(), suppress(OSError, DragomanError):
-            webhooks = [one for one in await self.webhooks.of(principal) if kind in one.events]
+        with self._monitor.reporting():
+            try:
+                webhooks = [one for one in await self.webhooks.of(principal) if kind in one.events]
+            except (OSError, DragomanError):
+                # Where they are kept cannot be reached now. Events are kept nowhere, so this one is lost.
+                self._monitor.counts["webhooks_dropped"] += 1
+                return
             await asyncio.gather(*(self._deliver(one, kind, data, title) for one in webhooks))
 
     async def _deliver(self, webhook: Webhook, kind: EventKind, data: Mapping[str, object], title: str) -> None:
