@@ -19,15 +19,15 @@ class Sent:
         self._may: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def event(self, name: str) -> None:
-        self.order.append(lambda: self.names.append(name))
+    def event(self, name: str, session_id: str = "s0") -> None:
+        self.order.append(session_id, lambda: self.names.append(name))
 
-    async def reply(self, name: str) -> None:
+    async def reply(self, name: str, session_id: str = "s0") -> None:
         """A reply is known; its task goes on with `go_on`."""
         if name not in self._tasks:
             self._may[name] = asyncio.Event()
             self._tasks[name] = asyncio.create_task(self._send(name))
-        self.order.add_reply(self._tasks[name])
+        self.order.add_reply(self._tasks[name], session_id)
 
     async def go_on(self, name: str) -> None:
         self._may[name].set()
@@ -46,7 +46,7 @@ class Sent:
 async def test_without_a_reply_on_its_way_everything_is_sent_at_once() -> None:
     sent = Sent()
     sent.event("1")
-    assert (sent.names, sent.order.must_wait) == (["1"], False)
+    assert (sent.names, sent.order.must_wait("s0")) == (["1"], False)
 
 
 async def test_a_reply_waits_for_what_came_before_it_and_that_for_the_reply_before() -> None:
@@ -58,7 +58,7 @@ async def test_a_reply_waits_for_what_came_before_it_and_that_for_the_reply_befo
     await sent.go_on("B")
     assert sent.names == []
     await sent.go_on("A")
-    assert (sent.names, sent.order.must_wait) == (["A", "1", "B", "2"], False)
+    assert (sent.names, sent.order.must_wait("s0")) == (["A", "1", "B", "2"], False)
 
 
 async def test_replies_with_nothing_between_them_do_not_wait_for_each_other() -> None:
@@ -72,6 +72,17 @@ async def test_replies_with_nothing_between_them_do_not_wait_for_each_other() ->
     assert sent.names == ["B", "A", "1"]
 
 
+async def test_a_reply_that_is_slow_holds_no_other_session_up() -> None:
+    sent = Sent()
+    await sent.reply("A")
+    sent.event("1", "s1")
+    await sent.reply("B", "s1")
+    sent.event("2", "s1")
+    await sent.go_on("B")
+    assert (sent.names, sent.order.must_wait("s0"), sent.order.must_wait("s1")) == (["1", "B", "2"], True, False)
+    await sent.cancel("A")
+
+
 async def test_a_request_that_is_cancelled_holds_nothing_back() -> None:
     sent = Sent()
     await sent.reply("A")
@@ -79,7 +90,7 @@ async def test_a_request_that_is_cancelled_holds_nothing_back() -> None:
     await sent.reply("B")
     await sent.go_on("B")
     await sent.cancel("A")
-    assert (sent.names, sent.order.must_wait) == (["1", "B"], False)
+    assert (sent.names, sent.order.must_wait("s0")) == (["1", "B"], False)
 
 
 async def test_a_task_that_waits_for_a_second_reply_gives_its_first_place_up() -> None:

@@ -184,10 +184,10 @@ class ClientSide:
     # -- sending to the client ---------------------------------------------------------------------------------------
 
     def send_event(self, session_id: str, event: AnyEvent) -> None:
-        """Send an event, behind every reply that is on its way. Does not wait: the connection's buffers are bounded,
-        and a reader that is behind holds the agent."""
-        if self._order.must_wait:
-            self._order.append(partial(self._send_event, session_id, event))
+        """Send an event, behind every reply of its session that is on its way. Does not wait: the connection's buffers
+        are bounded, and a reader that is behind holds the agent."""
+        if self._order.must_wait(session_id):
+            self._order.append(session_id, partial(self._send_event, session_id, event))
         else:
             self._send_event(session_id, event)
 
@@ -207,7 +207,7 @@ class ClientSide:
         link = self.link
         # The connection takes every frame at once, so nothing is left in the outbox, and this one stands behind all of
         # what was sent before it. Where that is not so, the piece is sent as any event is.
-        if self._order.must_wait or not link.outbox.flush_all():
+        if self._order.must_wait(session_id) or not link.outbox.flush_all():
             self.send_event(session_id, piece.event())
             return None
         if link.can_send and (frame := self._outgoing_text.frame(link.dialect, session_id, piece)):
@@ -220,7 +220,7 @@ class ClientSide:
         link = self.link
         is_alike = link.can_send and link.dialect.speech is update.speech
         # Behind what was sent before it, as in `send_text`.
-        if self._order.must_wait or not is_alike or not link.outbox.flush_all():
+        if self._order.must_wait(session_id) or not is_alike or not link.outbox.flush_all():
             event = update.event()
             if event is not None:
                 self.send_event(session_id, event)
@@ -246,9 +246,9 @@ class ClientSide:
         return [notification(out.method, out.params) for out in outs if isinstance(out, NotificationMessage)]
 
     def send_notification(self, note: Note) -> None:
-        """Send a notification, behind every reply that is on its way, unless the link is closed or the client has not
-        been initialized."""
-        self._order.append(partial(self._send_notification, note))
+        """Send a notification, behind every reply of its session that is on its way, unless the link is closed or the
+        client has not been initialized."""
+        self._order.append(session_of(note) or "", partial(self._send_notification, note))
 
     def _send_notification(self, note: Note) -> None:
         if self.link.can_send:
@@ -274,11 +274,11 @@ class ClientSide:
             self._lost[shared.id] = shared.resume_request
             limits.evict_oldest(self._lost, SESSIONS)
 
-    def hold_events_until(self, task: "asyncio.Task[Any] | None") -> None:
-        """Send what comes from now on behind the reply that `task` is going to send, and that reply behind what came
-        before."""
+    def hold_events_until(self, task: "asyncio.Task[Any] | None", session_id: str) -> None:
+        """Send what comes from now on of a session behind the reply that `task` is going to send, and that reply behind
+        what came before."""
         if task is not None:
-            self._order.add_reply(task)
+            self._order.add_reply(task, session_id)
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
@@ -510,7 +510,7 @@ class ClientSide:
             shared.subscribe(self)
         # Behind the reply: for a client of version 1 the end is the answer.
         if operation.end is not None and isinstance(request, requests.PromptRequest):
-            self.hold_events_until(asyncio.current_task())
+            self.hold_events_until(asyncio.current_task(), request.session_id)
             self.send_event(request.session_id, operation.end)
         return reply
 
@@ -537,12 +537,13 @@ class ClientSide:
         Waits for the agent, and for its process where none runs. `on_reply` is called in the step of the loop in which
         the reply is received. Raise `RequestFailed` whatever goes wrong.
         """
-        task = asyncio.current_task()
+        task, session_id = asyncio.current_task(), session_of(request)
         watch = agent_side.in_flight.watch(InFlightRequest(self, id, request))
 
         def on_received(reply: R) -> None:
             # Events that the agent sends behind its reply must not overtake it: this task sends it only later.
-            self.hold_events_until(task)
+            if session_id is not None:
+                self.hold_events_until(task, session_id)
             if on_reply is not None:
                 on_reply(reply)
 
@@ -552,14 +553,14 @@ class ClientSide:
             if request.mcp_servers:
                 self._lent_to = WeakSet() if self._lent_to is None else self._lent_to
                 self._lent_to.add(agent_side)
-        shared = None if isinstance(request, _OPENING) else self._shared_sessions.get(session_of(request) or "")
+        shared = None if isinstance(request, _OPENING) else self._shared_sessions.get(session_id or "")
         if not agent_side.is_ready(shared):
             await agent_side.ensure_ready(shared)
         try:
             # Closing and listing pass the limit: they are how a client gets out of a jam.
             if agent_side.link.busy and not isinstance(request, (requests.CloseSession, requests.ListSessions)):
                 raise RequestFailed(TOO_MANY_IN_FLIGHT, "Too many requests in flight", {"retry": True})
-            with self._monitor.live.exchange(session_of(request), TO_AGENT, request) as replies:
+            with self._monitor.live.exchange(session_id, TO_AGENT, request) as replies:
                 reply = await agent_side.link.ask(self._for_agent(agent_side, request), watch, on_received)
                 replies.append(reply)
             failed = False

@@ -97,6 +97,7 @@ class SessionOpener:
         else:
             agent_side = await self._reserve_agent_side()
         agent_id, shared, refused = "", None, None
+        task = asyncio.current_task()
 
         def on_reply(reply: ask.SessionOpened) -> None:
             # Called by the link while it receives the reply, before anything behind it is looked at: the id is claimed
@@ -110,7 +111,8 @@ class SessionOpener:
             except RequestFailed as failed:
                 refused = failed
                 return
-            # Events that came before this reply are sent behind it (`ClientSide.hold_events_until`).
+            # Events that came before this reply are sent behind it, and so are those behind it.
+            self._client_side.hold_events_until(task, session_id)
             reservation.release()
             shared = agent_side.add_new_session(session_id, agent_id, self._client_side, principal)
             known = replace(reply, session_id=session_id)
@@ -173,7 +175,7 @@ class SessionOpener:
             else:
                 opened = shared.join(self._client_side, replay=bool(request.replay_from))
                 # What is received from here on comes behind the reply.
-                self._client_side.hold_events_until(asyncio.current_task())
+                self._client_side.hold_events_until(asyncio.current_task(), shared.id)
                 self._log_opened(shared.id, request)
                 return opened
         return await self._replay(shared, request, id, is_first=is_first)
