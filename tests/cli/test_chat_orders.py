@@ -1,5 +1,6 @@
 """Words with a slash in `dragoman chat`: a mistyped one costs nothing, a path is said to the agent."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,23 @@ from dragoman.cli.terminal import chat_session
 from dragoman.cli.main import main
 chat_session.ANNOUNCE_SECONDS = 1000
 sys.exit(main())
+"""
+
+
+# An agent with an option that is neither mode, model nor level of thought.
+SORTING = """
+from dragoman import Agent, Choice, Select
+
+order = Select("order", "Order of the list", "added", [Choice("added", "As added"), Choice("name", "By name")])
+agent = Agent("sorting", options=[order])
+
+
+@agent.prompt
+async def reply(session, prompt):
+    await session.say(f"The order is {session.option('order')}.")
+
+
+agent.run()
 """
 
 
@@ -105,3 +123,19 @@ def test_the_end_of_a_background_command_stands_above_the_line_and_what_it_print
         pane.wait_for("bg1: running for", "^ +up$", PROMPT)
         (tmp_path / "work" / "go").touch()
         pane.wait_for("^! Background command bg1: ended with exit code 3", PROMPT)
+
+
+def test_every_option_of_an_agent_is_listed_and_set_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(SORTING)
+    with chat(tmp_path, "--", sys.executable, str(tmp_path / "agent.py")) as pane:
+        ready(pane)
+        pane.say("/option")
+        pane.wait_for("^order +added +Order of the list$", PROMPT)
+        pane.say("/option order")
+        pane.wait_for(r"^\* added +As added$", "^  name +By name$", PROMPT)
+        pane.say("/option ordre name")
+        pane.wait_for("^This agent has no option ordre; it has:$", PROMPT)
+        pane.say("/option order name")
+        pane.wait_for("^order: name$", PROMPT)
+        pane.say("Well?")
+        pane.wait_for(r"The order is name\.", PROMPT)

@@ -217,12 +217,14 @@ def _add(arguments: argparse.Namespace) -> int:
 def _remove(name: str) -> int:
     from dragoman.cli.config_file import ConfigFile
     from dragoman.cli.home import own_path
+    from dragoman.cli.settings import read_settings
 
+    has_url = "url" in read_settings().tables["mcp"].get(name, {})
     file = ConfigFile(own_path("config.toml"))
     if not file.remove(["mcp", name]):
         return print_error(f"there is no MCP server {name!r} in {own_path('config.toml')}", NOT_DONE)
     file.save()
-    print("Removed. A login at it stays until `dragoman mcp logout` with its URL.")
+    print("Removed. A login at it stays until `dragoman mcp logout` with its URL." if has_url else "Removed.")
     return 0
 
 

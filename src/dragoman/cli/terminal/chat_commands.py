@@ -24,6 +24,7 @@ ORDERS: Final = {
     "/mode": "show or choose the agent's mode",
     "/model": "show or choose the model; a part of its name is enough",
     "/thinking": "show or choose how hard the model thinks",
+    "/option": "show what else this agent lets you choose, or choose it: /option NAME VALUE",
     "/sessions": "show the sessions of this folder, or go to one",
     "/new": "begin another session",
     "/continue-with": "go on with another agent, which is told what was said and done here",
@@ -187,6 +188,18 @@ def help_lines(conversation: Conversation, columns: int) -> Iterator[str]:
     theirs = [(sanitize_line(one.word), sanitize_line(one.about)[:200]) for one in commands_of(conversation)]
     for name, about in [*theirs, *_KEYS]:
         yield from wrap(f"{name:<14} {about}", columns, subsequent_indent=" " * 15, break_on_hyphens=False)
+
+
+def all_option_lines(conversation: Conversation, wanted: str) -> Iterator[str]:
+    """Yield the options of the agent, each with its value; `wanted`: the name of one that it has not, or empty."""
+    options = [one for one in conversation.options if isinstance(one, Select)]
+    if wanted:
+        yield f"This agent has no option {sanitize_line(wanted)[:_SHOWN_WORD]}{'; it has:' if options else '.'}"
+    elif not options:
+        yield "This agent has no options to choose."
+    for option in options[:SHOWN]:
+        value = sanitize_line(option.current_value)
+        yield f"{sanitize_line(option.config_id):<20} {value:<20} {sanitize_line(option.name)}"[:200]
 
 
 def option_lines(option: Select, choices: Sequence[Choice] | None = None) -> Iterator[str]:

@@ -33,6 +33,7 @@ from dragoman.cli.terminal.chat_commands import (
     OPTIONS,
     ChatCommand,
     Choosing,
+    all_option_lines,
     as_sent,
     choosing,
     commands_of,
@@ -69,6 +70,7 @@ from dragoman.host.failure_text import failure_text
 from dragoman.store.recording import Recordings, SessionRecorder
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import AnyEvent, CommandsChanged, UsageChanged
+from dragoman.vocabulary.options import Select
 from dragoman.vocabulary.services import PermissionAnswer, PermissionOption, RequestPermission
 
 # How long a word with a slash waits for an agent that has not announced any command yet.
@@ -448,6 +450,8 @@ class ChatSession:
                         self._renderer.say(line)
                 case "/mode" | "/model" | "/thinking":
                     await self._choose(order)
+                case "/option":
+                    await self._choose_by_name(*order.rest.split(maxsplit=1))
                 case "/sessions":
                     await self._go(order.rest)
                 case "/new":
@@ -480,6 +484,21 @@ class ChatSession:
         await self._conversation.set_option(option.config_id, wanted.value)
         now = chosen_option(self._conversation, category)
         self._renderer.say(f"{name}: {sanitize_line(now.current_value if now else wanted.value)}")
+
+    async def _choose_by_name(self, name: str = "", value: str = "") -> None:
+        """Set the option of this name; without a value show its values, without an option show what there is."""
+        options = (one for one in self._conversation.options if isinstance(one, Select))
+        option = next((one for one in options if one.config_id == name), None)
+        if option is None:
+            for line in all_option_lines(self._conversation, name):
+                self._renderer.say(line)
+        elif not value:
+            for line in option_lines(option):
+                self._renderer.say(line)
+        else:
+            await self._conversation.set_option(option.config_id, value)
+            now = chosen_option(self._conversation, name)
+            self._renderer.say(f"{sanitize_line(name)}: {sanitize_line(now.current_value if now else value)}")
 
     def _nothing_to_choose(self, category: str, name: str) -> str:
         model = chosen_option(self._conversation, "model")
