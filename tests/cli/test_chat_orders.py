@@ -114,7 +114,8 @@ def test_an_agent_that_announces_nothing_is_not_waited_for_longer_than_a_moment(
 
 def test_the_end_of_a_background_command_stands_above_the_line_and_what_it_prints_in_its_list(tmp_path: Path) -> None:
     command = "echo up; until [ -e go ]; do sleep 0.02; done; exit 3"
-    steps = [{"call": "bash", "input": {"command": command, "background": True}}, {"say": "It runs."}]
+    call = {"call": "bash", "input": {"command": command, "background": True}}
+    steps: list[dict[str, Any]] = [call, {"say": "It runs."}]
     with chat(tmp_path, *scripted(tmp_path, steps), "--mode", "full-access") as pane:
         ready(pane)
         pane.say("start")
