@@ -292,7 +292,14 @@ export class SessionStore implements WireListener {
 
   gap(): void {
     for (const [id, followed] of this.followed) if (followed !== this.current) this.followed.delete(id);
-    if (this.current) void this.#reopen(this.current);
+    const followed = this.current;
+    if (!followed) return;
+    // What still arrives of the stream is the end of what was lost: told before its beginning, it would stand before it. An
+    // answer, also a refusal, comes behind all of that, and what is told again behind the answer.
+    followed.state.clear();
+    followed.from = Infinity;
+    const isBehind = this.request("session/list", {}).catch(() => null);
+    void isBehind.then(() => (this.followed.get(followed.state.id) === followed ? this.#reopen(followed) : undefined));
   }
 
   loggedOut(): void {
