@@ -1,4 +1,4 @@
-"""A command that goes on beside the conversation is shown above the prompt, and stopped there."""
+"""What works beside the conversation: commands in the background, above the prompt; helpers, below their calls."""
 
 import pytest
 
@@ -21,3 +21,20 @@ async def test_a_command_in_the_background_is_named_and_stopped(page: Tab, serve
         assert "sleep 600" in await page.text("#work li")
         await page.click("#work li button")
         await page.until("!document.querySelector('#work')")
+
+
+async def test_what_a_helper_calls_stands_below_the_call_that_started_it(page: Tab, serve: Serve) -> None:
+    start = {"call": "agent", "input": {"prompt": "look", "description": "Look around"}}
+    look = {"call": "glob", "input": {"pattern": "*.none"}}
+    helper = {"turns": [{"steps": [look, {"say": "I saw nothing."}]}]}
+    async with serve([start, {"say": "Nothing there."}], agents={"agent": helper}) as served:
+        await enter(page, served)
+        await prompt(page, "look around")
+        await page.until_text(".message.agent", "Nothing there.")
+        for _ in range(2):  # also as it is told again, to a tab that knows nothing of it
+            await page.until_text(".call .helper-calls summary", "1 call of this helper")
+            assert await page.js("document.querySelectorAll('.story > .call').length") == 1
+            await page.click(".helper-calls summary")
+            await page.until_text(".helper-calls .call", "agent: ")
+            await page.js("sessionStorage.clear()")
+            await page.reload()

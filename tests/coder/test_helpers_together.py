@@ -10,7 +10,7 @@ import pytest
 from dragoman.coder import toolbox
 from dragoman.coder.models.contract import ModelRequest, Piece, TextDelta, UsageReported
 from dragoman.coder.models.script import ScriptModel, parse
-from dragoman.vocabulary.events import Idle, TerminalUpdate, ToolCallUpdate, Usage
+from dragoman.vocabulary.events import HELPER_OF, Idle, TerminalUpdate, ToolCallUpdate, Usage
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from dragoman.vocabulary.tools import Cancellable
 from tests.coder.marked_agent import SECONDS
@@ -82,7 +82,7 @@ async def test_in_a_sandbox_they_run_one_after_the_other(tmp_path: Path) -> None
     assert (len(ends(events)), model.most) == (3, 1)
 
 
-async def test_each_has_a_label_of_its_own(tmp_path: Path) -> None:
+async def test_each_has_a_label_of_its_own_and_its_calls_name_the_call_that_started_it(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\n")
     calls = [call("agent", prompt="go", description="d")] * 2
     wait = bash("touch $$.here; until [ $(ls *.here | wc -l) = 2 ]; do sleep 0.02; done")
@@ -90,9 +90,13 @@ async def test_each_has_a_label_of_its_own(tmp_path: Path) -> None:
     model = RecordingModel([*calls, {"say": "."}], agents={"agent": {"turns": [turn]}})
     async with whole(tmp_path, model.make, mode="full-access") as (_, session):
         events = await events_of(session)
-    titles = {event.title for event in events if isinstance(event, ToolCallUpdate) and event.name == "bash"}
+    opened = [event for event in events if isinstance(event, ToolCallUpdate) and isinstance(event.name, str)]
+    titles = {event.title for event in opened if event.name == "bash"}
     command = wait["input"]["command"]
     assert titles == {f"agent: {command}", f"agent 2: {command}"}
+    starters = [event.tool_call_id for event in opened if event.name == "agent"]
+    named = [dict(event.meta or {}).get(HELPER_OF) for event in opened if event.name == "bash"]
+    assert sorted(map(str, named)) == sorted(starters)
 
 
 class SlowUser:

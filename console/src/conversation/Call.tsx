@@ -11,6 +11,7 @@ import { useFold } from "./fold";
 import { DiffView, OutputView } from "./rich";
 
 const OPEN_KINDS = new Set(["edit", "execute", "delete", "move"]);
+const MOST_CALLS = 200; // of a helper, in the page
 const STATUSES: Record<string, string> = {
   pending: "waiting",
   in_progress: "running",
@@ -23,8 +24,8 @@ const ICONS: Record<string, IconName> = {
   read: "read", edit: "edit", delete: "delete", move: "move", search: "search", execute: "execute", think: "think", fetch: "fetch",
 };
 
-/** `isAsked`: a question about it is open, which shows the same. */
-export function CallCard({ item, isAsked }: { item: CallItem; isAsked: boolean }) {
+/** `isAsked`: a question about it is open, which shows the same. `calls`: of the helper that it has started. */
+export function CallCard({ item, isAsked, calls = [] }: { item: CallItem; isAsked: boolean; calls?: readonly CallItem[] }) {
   const { call } = item;
   const kind = call.kind ?? "other";
   const status = call.status ?? "";
@@ -42,10 +43,23 @@ export function CallCard({ item, isAsked }: { item: CallItem; isAsked: boolean }
       </summary>
       {isOpen && (
         <div class="body">
+          {calls.length > 0 && <HelperCalls of={item} calls={calls} />}
           {contents.map((content, index) => <CallContentView key={index} content={content} item={item} />)}
-          {contents.length === 0 && call.rawInput !== undefined && <JsonView value={call.rawInput} />}
+          {contents.length === 0 && calls.length === 0 && call.rawInput !== undefined && <JsonView value={call.rawInput} />}
         </div>
       )}
+    </details>
+  );
+}
+
+/** A branch of the tree: what a helper does; open while it works, folded afterwards unless a person has opened it. */
+function HelperCalls({ of, calls }: { of: CallItem; calls: readonly CallItem[] }) {
+  const { isOpen, toggle } = useFold(`${of.key} calls`, of.call.status === "in_progress");
+  return (
+    <details class="helper-calls" open={isOpen}>
+      <summary onClick={toggle}>{calls.length === 1 ? "1 call" : `${calls.length} calls`} of this helper</summary>
+      {isOpen && calls.length > MOST_CALLS && <p class="muted small">Earlier calls are not shown.</p>}
+      {isOpen && <ul>{calls.slice(-MOST_CALLS).map((one) => <li key={one.key}><CallCard item={one} isAsked={false} /></li>)}</ul>}
     </details>
   );
 }

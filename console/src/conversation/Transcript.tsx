@@ -5,11 +5,12 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { Icon } from "../app/Icon";
 import { useStore } from "../app/context";
 import { VirtualList } from "../components/list/VirtualList";
-import type { Item } from "../state/session";
+import type { CallItem, Item } from "../state/session";
 import type { Followed, QueuedPrompt } from "../state/store";
 import { CallCard } from "./Call";
 import { Folds } from "./fold";
 import { useFollowing } from "./following";
+import { byHelper } from "./helpers";
 import { memo } from "./memo";
 import { MessageView } from "./Message";
 import { NoticeLine } from "./Notice";
@@ -27,7 +28,11 @@ interface Row {
   readonly queued: QueuedPrompt | null;
   readonly isAsked: boolean;
   readonly rewind: Props["rewind"] | null;
+  /** What the helper has called that this call has started. */
+  readonly calls: readonly CallItem[];
 }
+
+const NONE: readonly CallItem[] = [];
 
 export function Transcript({ followed, rewind }: Props) {
   const store = useStore();
@@ -58,30 +63,35 @@ export function Transcript({ followed, rewind }: Props) {
 }
 
 const keyOf = (row: Row) => row.key;
-const SHORTENED: Row = { key: "shortened", item: null, queued: null, isAsked: false, rewind: null };
+const SHORTENED: Row = { key: "shortened", item: null, queued: null, isAsked: false, rewind: null, calls: NONE };
 
 /** The rows of a session; what would be drawn as before is the row of before. */
 function useRows({ state, queue }: Followed, asked: Set<unknown>, rewind: Row["rewind"]): Row[] {
   const known = useRef(new WeakMap<object, Row>());
   const row = (of: object, fresh: Row): Row => {
     const before = known.current.get(of);
-    if (before && before.isAsked === fresh.isAsked && before.rewind === fresh.rewind) return before;
+    if (before && before.isAsked === fresh.isAsked && before.rewind === fresh.rewind && isSame(before.calls, fresh.calls)) return before;
     known.current.set(of, fresh);
     return fresh;
   };
-  const rows = state.items.map((item) => {
+  const { own, calls } = byHelper(state.items);
+  const rows = own.map((item) => {
     const isAsked = item.type === "call" && asked.has(item.call.toolCallId);
-    return row(item, { key: item.key, item, queued: null, isAsked, rewind: item.type === "user" ? rewind : null });
+    return row(item, { key: item.key, item, queued: null, isAsked, rewind: item.type === "user" ? rewind : null, calls: calls.get(item.key) ?? NONE });
   });
   if (state.isShortened) rows.unshift(SHORTENED);
-  for (const queued of queue) rows.push(row(queued, { key: queued.key, item: null, queued, isAsked: false, rewind: null }));
+  for (const queued of queue) rows.push(row(queued, { key: queued.key, item: null, queued, isAsked: false, rewind: null, calls: NONE }));
   return rows;
 }
 
-function drawRow({ item, queued, isAsked, rewind }: Row) {
+function isSame(some: readonly CallItem[], others: readonly CallItem[]): boolean {
+  return some.length === others.length && some.every((one, index) => one === others[index]);
+}
+
+function drawRow({ item, queued, isAsked, rewind, calls }: Row) {
   return (
     <div class="story">
-      {item ? <ItemView item={item} isAsked={isAsked} rewind={rewind} />
+      {item ? <ItemView item={item} isAsked={isAsked} rewind={rewind} calls={calls} />
         : queued ? <Queued prompt={queued} />
         : <p class="muted small">Earlier messages are not shown.</p>}
     </div>
@@ -92,18 +102,20 @@ interface ItemProps {
   item: Item;
   isAsked: boolean;
   rewind: Props["rewind"] | null;
+  calls?: readonly CallItem[];
 }
 
 /** An item is drawn again only when it is another object. */
 export const ItemView = memo<ItemProps>(
-  ({ item, isAsked, rewind }) => {
+  ({ item, isAsked, rewind, calls = NONE }) => {
     switch (item.type) {
-      case "call": return <CallCard item={item} isAsked={isAsked} />;
+      case "call": return <CallCard item={item} isAsked={isAsked} calls={calls} />;
       case "notice": return <NoticeLine item={item} />;
       default: return <MessageView item={item} rewind={rewind} />;
     }
   },
-  (before, after) => before.item === after.item && before.isAsked === after.isAsked && (before.rewind === null) === (after.rewind === null),
+  (before, after) => before.item === after.item && before.isAsked === after.isAsked && (before.rewind === null) === (after.rewind === null)
+    && isSame(before.calls ?? NONE, after.calls ?? NONE),
 );
 
 const PLACES = { sent: "", added: "is added to the turn", waiting: "waits until the agent is done" };

@@ -40,6 +40,7 @@ export interface ToolCall {
   rawInput?: Json;
   rawOutput?: Json;
   capabilities?: { cancel?: object | null } | null;
+  _meta?: Record<string, unknown> | null;
 }
 
 export interface PlanEntry {

@@ -637,8 +637,10 @@ class SessionRuntime:
         """Return the tools of the session itself. Its `bash` stands behind that of helpers, and so in its place."""
         return [*self._tools(self.model), *self._own_tools]
 
-    async def _prepare_helper(self, label: str, context: Context, model: Model, kind: HelperKind | None) -> HelperSetup:
-        """Set a helper up. Only a turn has helpers, so the session is loaded."""
+    async def _prepare_helper(
+        self, label: str, call_id: str, context: Context, model: Model, kind: HelperKind | None
+    ) -> HelperSetup:
+        """Set up the helper that a call has started. Only a turn has helpers, so the session is loaded."""
         assert self._loaded is not None
         briefing = self._make_briefing()
 
@@ -648,7 +650,8 @@ class SessionRuntime:
         gate, log = self._loaded.gate, self.decision_log
         kind_name = PLAIN if kind is None else kind.name
         hooks, keep = self.hooks.of_calls(label, kind_name), self.checkpoints.before_call
-        toolbox = Toolbox(tools, gate, self.tool_context(), label, log, briefing.touch, self._questions, hooks, keep)
+        context_of_tools, touched = self.tool_context(), briefing.touch
+        toolbox = Toolbox(tools, gate, context_of_tools, label, log, touched, self._questions, hooks, keep, call_id)
         turn_hooks = self.hooks.of_turn(kind_name)
 
         async def answer_with(other: Model) -> Answering:

@@ -43,6 +43,7 @@ from dragoman.permissions.decision import Decision
 from dragoman.permissions.facts import Action
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.events import HELPER_OF
 from dragoman.vocabulary.identity import Identity, Needs
 from dragoman.vocabulary.services import PermissionOption
 from dragoman.vocabulary.tools import ContentItem
@@ -84,7 +85,10 @@ class Toolbox:
         questions: asyncio.Lock | None = None,
         hooks: "CallHooks | None" = None,
         before_change: Callable[[Sequence[Action]], Awaitable[None]] | None = None,
+        helper_of: str = "",
     ) -> None:
+        # The call that has started the helper whose calls these are; empty: they are the agent's own.
+        self._helper_of = helper_of
         # What runs around each call; None: there are no hooks.
         self._hooks = hooks
         # Called with what an approved call would do, before it runs: what it may change is kept first.
@@ -184,8 +188,14 @@ class Toolbox:
         kind = "other" if tool is None else tool.kind
         title = self._label + (title_text(asked.tool).strip() or "(a tool without a name)")
         shown = self.session.tool(title, kind=kind, name=asked.tool, raw_input=asked.input, id=asked.id)
-        async with shown:
+        async with self._with_helper(shown):
             await self._end(shown, outcome)
+
+    def _with_helper(self, shown: ToolCall) -> ToolCall:
+        """Have a call name the call that has started its helper, if it is a helper's."""
+        if self._helper_of:
+            shown.opening = replace(shown.opening, meta={HELPER_OF: self._helper_of})
+        return shown
 
     async def _show_and_run(self, tool: Tool, call: JudgedCall, preview: Preview) -> ToolOutcome:
         shown = self.session.tool(
@@ -198,7 +208,7 @@ class Toolbox:
             raw_input=call.input,
             id=call.id,
         )
-        async with shown:
+        async with self._with_helper(shown):
             try:
                 outcome = await self._judge_and_run(tool, call._replace(acts=preview.acts, stamp=preview.stamp), shown)
             except (StoreFailed, LinkClosed):

@@ -170,6 +170,8 @@ class UsageChanged(Event, frozen=True, gc=False, tag="usage_update"):
 BROKEN_OFF: Final = "dragoman/brokenOff"
 
 
+# In `_meta` of a tool call that a helper of the agent makes: the id of the call that has started the helper.
+HELPER_OF: Final = "dragoman/helperOf"
 # In `_meta` of the usage of a turn, as `Cost` is on the wire: what the session has cost so far. For agents that know no
 # window, and so send no `UsageChanged`.
 COST: Final = "dragoman/cost"

@@ -59,7 +59,8 @@ class HelperSetup(NamedTuple):
 
 
 class Delegate:
-    """The tool. `prepare` sets a helper up for its context and its model; its calls are shown under a label."""
+    """The tool. `prepare` sets a helper up for its context and its model; its calls are shown under a label, and name
+    the call that has started it."""
 
     name = "agent"
     kind = "execute"
@@ -77,7 +78,7 @@ class Delegate:
     def __init__(
         self,
         model: Callable[[], Model],
-        prepare: Callable[[str, Context, Model, HelperKind | None], Awaitable[HelperSetup]],
+        prepare: Callable[[str, str, Context, Model, HelperKind | None], Awaitable[HelperSetup]],
         calls: Callable[[], ModelCalls] = ModelCalls,
         kinds: Callable[[], Mapping[str, HelperKind]] = dict,
         model_named: Callable[[str], Model] | None = None,
@@ -137,7 +138,7 @@ class Delegate:
         helper_context = Context([], _record_nothing)
         report = _Report(shown)
         end = Idle(stop_reason="end_turn")
-        setup = await self._prepare(f"{label}: ", helper_context, model, kind)
+        setup = await self._prepare(f"{label}: ", shown.id, helper_context, model, kind)
         turn = loop.turn(
             model,
             helper_context,
