@@ -125,7 +125,8 @@ def test_a_session_that_is_open_elsewhere_is_not_rewound(tmp_path: Path) -> None
         editor.session = editor.result("session/new", {"cwd": str(project), "mcpServers": []})["sessionId"]
         editor.prompt("one")
         found = call("sessions", "rewind", editor.session, "--yes", forks=True, DRAGOMAN_HOME=str(tmp_path / "home"))
-        assert found.code == 1 and "open" in found.error
+        told = "another process has the session open; say /rewind there, or close it there first"
+        assert (found.code, found.error) == (1, f"dragoman: {told}\n")
         assert (project / "first").exists()
 
 

@@ -20,7 +20,7 @@ from dragoman.coder.checkpoints.rewinding import Rewinder, RewindOutcome, Rewind
 from dragoman.coder.checkpoints.texts import heading, outcome_lines, plan_lines, prompt_lines
 from dragoman.errors import RequestFailed
 from dragoman.host.environment import child_environment
-from dragoman.store.contract import Log, Record, Store
+from dragoman.store.contract import Log, Record, SessionHeld, Store
 from dragoman.store.entries import Entry
 from dragoman.store.log_places import Scope
 
@@ -47,7 +47,10 @@ async def rewind(
     store: Store, session_id: str, arguments: argparse.Namespace, output: "Output", progress: "Progress"
 ) -> int:
     """Do what the command line says; the exit code. Raises `CommandError`, and `StoreFailed` for a session in use."""
-    log = await store.open(session_id)
+    try:
+        log = await store.open(session_id)
+    except SessionHeld as held:
+        raise SessionHeld(f"{held}; say /rewind there, or close it there first") from None
     try:
         # A turn that was cut off gets its end first, as when the session is opened.
         if repairs := (await read_settings(log)).history.repairs():
