@@ -160,9 +160,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _page(title: str, mark: str, *parts: str) -> str:
-    # Out of the search of the documentation: every second word of it stands in these tables.
-    hidden = "---\nsearch:\n  exclude: true\n---"
-    return "\n\n".join([hidden, mark, title, *parts]) + "\n"
+    return "\n\n".join([mark, title, *parts]) + "\n"
 
 
 def _pinned(packages: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ rename to new.txt
 `;
 
 test("a patch becomes files with numbered lines", () => {
-  const [first, second] = readPatch(PATCH, ["/work/src/a.py"]);
+  const [first, second] = readPatch(PATCH, ["/w/src/a.py"]);
   expect([first!.path, first!.oldPath, first!.added, first!.removed, first!.notes]).toEqual(["src/a.py", null, 1, 1, []]);
   expect(first!.hunks[0]!.heading).toBe("def f():");
   expect(first!.hunks[0]!.lines.map(({ kind, text, before, after }) => [kind, text, before, after])).toEqual([
@@ -40,10 +40,10 @@ test("a patch becomes files with numbered lines", () => {
 });
 
 test("files of a change are joined to their paths, and what a patch changes beyond them is there too", () => {
-  const changes = [{ operation: "modify", path: "/work/src/a.py" }];
+  const changes = [{ operation: "modify", path: "/w/src/a.py" }];
   const files = readDiff({ changes, patch: { text: PATCH } });
   expect(files.map(({ path, operation }) => [path, operation])).toEqual([
-    ["/work/src/a.py", "modify"],
+    ["/w/src/a.py", "modify"],
     ["new.txt", ""],
   ]);
 });

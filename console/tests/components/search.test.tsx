@@ -23,7 +23,7 @@ test("an empty query finds all in their order, one that fits nothing finds none"
 });
 
 test("words may be found in different texts of an item, and it is said where", () => {
-  const items = [{ name: "Fix the login", folder: "/work/web" }, { name: "Fix the list", folder: "/work/api" }];
+  const items = [{ name: "Fix the login", folder: "/w/web" }, { name: "Fix the list", folder: "/w/api" }];
   const [found, ...rest] = search("login web", items, ({ name, folder }) => [name, folder]);
   expect([found!.item, rest]).toEqual([items[0], []]);
   expect([...found!.marks[0]!].map((at) => items[0]!.name[at]).join("")).toContain("login");

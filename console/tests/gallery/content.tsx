@@ -83,8 +83,8 @@ new mode 100755
 
 const CHANGES = {
   changes: [
-    { operation: "modify", path: "/work/project/src/login.py" },
-    { operation: "modify", path: "/work/project/run.sh" },
+    { operation: "modify", path: "/w/project/src/login.py" },
+    { operation: "modify", path: "/w/project/run.sh" },
   ],
   patch: { text: PATCH },
 };
@@ -125,7 +125,7 @@ export function Changes() {
   return (
     <>
       <h2>One below the other</h2>
-      <DiffView diff={CHANGES} onDecide={() => {}} decisions={new Map([["/work/project/run.sh", "accepted"]])} />
+      <DiffView diff={CHANGES} onDecide={() => {}} decisions={new Map([["/w/project/run.sh", "accepted"]])} />
       <h2>Side by side</h2>
       <DiffView diff={CHANGES} view="split" />
     </>
