@@ -114,7 +114,7 @@ function CallFacts({ call, said, cwd }: { call: ToolCall; said: Record<string, u
   const changed = new Set(diffs.flatMap(pathsOf));
   const input = call.rawInput as Record<string, unknown> | undefined | null;
   const command = typeof input === "object" && typeof input?.command === "string" ? input.command : undefined;
-  let rest = untold(input, diffs);
+  let rest = untold(input, diffs, cwd);
   if (command !== undefined) {
     const { command: _, ...others } = rest as Record<string, unknown>;
     rest = others;
@@ -140,7 +140,7 @@ function CallFacts({ call, said, cwd }: { call: ToolCall; said: Record<string, u
 }
 
 /** What a tool is given and no diff tells: a path or a text of it need not be read twice, what is run is shown always. */
-export function untold(input: unknown, diffs: DiffContent[]): unknown {
+export function untold(input: unknown, diffs: DiffContent[], cwd: string): unknown {
   if (!diffs.length || typeof input !== "object" || input === null || Array.isArray(input)) return input;
   const paths = diffs.flatMap(pathsOf);
   const patches = diffs.flatMap((diff) => (diff.patch?.text ?? "").split("\n"));
@@ -149,7 +149,8 @@ export function untold(input: unknown, diffs: DiffContent[]): unknown {
   const isTold = ([name, value]: [string, unknown]) => {
     if (value === null || typeof value === "boolean" || typeof value === "number") return true;
     if (typeof value !== "string" || !TEXTS.test(name)) return false;
-    if (PATHS.test(name)) return paths.some((path) => path === value || path.endsWith(`/${value}`));
+    // The same file and no other: `a.py` beside a diff of `other/a.py` is worth reading.
+    if (PATHS.test(name)) return paths.some((path) => path === value || path === `${cwd}/${value}`);
     if (REPLACED.test(name) && changed.some((line) => line.includes(value))) return true;
     return value.split("\n").every((line) => lines.has(line));
   };

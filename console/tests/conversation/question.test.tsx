@@ -104,8 +104,10 @@ test("a text that is in no changed line is shown, whatever its field is called",
     const { box } = asked({ title: "May I?", options: [YES], subject: { type: "tool_call", toolCall } });
     return [...box.querySelectorAll(".subject > pre")].map((one) => one.textContent).join("");
   };
-  expect(shownOf({ path: "a", old_string: "one", new_string: "two" })).toBe("");
-  for (const rawInput of [{ new_string: "three" }, { new_string: "same" }, { content: "two" }, { path: "b" }, { other: "two" }]) {
+  expect(shownOf({ path: "/w/a", old_string: "one", new_string: "two" })).toBe("");
+  for (const rawInput of [
+    { new_string: "three" }, { new_string: "same" }, { content: "two" }, { path: "b" }, { path: "a" }, { other: "two" },
+  ]) {
     expect(JSON.parse(shownOf(rawInput))).toEqual(rawInput);
   }
 });
