@@ -1,8 +1,8 @@
-"""The terminal in README: a real `dragoman chat` in a real terminal, drawn as an SVG. `python -m tools.picture`
+"""The terminal in README: a real `dragoman chat` in a real terminal, as an SVG that moves. `python -m tools.picture`
 
-It plays the demo's tour, which is a recording, answers what is asked, and draws the screen as it stands then: every
-letter is the program's own. It needs tmux and the extra `[chat]`, and no network. The browser is in
-`tools.browser_picture`.
+It plays the demo's tour, which is a recording, answers what is asked, and draws the screen at each step: every letter
+is the program's own. Who wants no motion sees the last screen. It needs tmux and the extra `[chat]`, and no network.
+The browser is in `tools.browser_picture`.
 """
 
 import os
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,15 +25,15 @@ from rich.text import Text
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TARGET: Final = ROOT / "docs" / "pictures" / "terminal.svg"
-COLUMNS: Final = 96
-ROWS: Final = 48
+COLUMNS: Final = 84
+ROWS: Final = 28
 # A busy machine takes its time; more than this is a failure.
 PATIENCE_SECONDS: Final = 60.0
 SAID: Final = "tour"
 # Two files are written; the tests may be run again and again, the edit once.
 ANSWERS: Final = ("y", "y", "2", "y")
 ENDS: Final = "end of the recording"
-QUESTION: Final = "1-4, y or n:"
+QUESTION: Final = "y or n:"
 
 # A letter's size, in units of the drawing.
 WIDTH: Final = 8.4
@@ -58,12 +58,12 @@ class Failed(Exception):
 
 def main() -> int:
     try:
-        screen = watched()
+        screens = watched()
     except Failed as failure:
         print(failure, file=sys.stderr)
         return 1
     TARGET.parent.mkdir(parents=True, exist_ok=True)
-    TARGET.write_text(drawn(screen), encoding="utf-8")
+    TARGET.write_text(drawn(screens), encoding="utf-8")
     print(f"Wrote {TARGET.relative_to(ROOT)}")
     return 0
 
@@ -71,9 +71,19 @@ def main() -> int:
 # --- watching -------------------------------------------------------------------------------------------------------
 
 
-def watched() -> str:
-    """What stands in the terminal at the end, with its colours."""
-    with empty_folder() as project, tempfile.TemporaryDirectory(prefix="dragoman-picture-") as folder:
+class Screen(NamedTuple):
+    """What stands in the terminal, with its colours, and for how many seconds it is shown."""
+
+    text: str
+    seconds: float
+
+
+def watched() -> list[Screen]:
+    """The terminal at each step of the tour."""
+    with (
+        empty_folder() as project,
+        tempfile.TemporaryDirectory(prefix="dragoman-picture-", ignore_cleanup_errors=True) as folder,
+    ):
         return Pane(Path(folder), project).play()
 
 
@@ -101,19 +111,27 @@ class Pane:
         command = shlex.join(["env", "-u", "NO_COLOR", *settings, "dragoman", "chat", "--model", "demo"])
         self._start = ["new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), "-c", str(project), command]
 
-    def play(self) -> str:
+    def play(self) -> list[Screen]:
         """From the first line to the last."""
         self._call(*self._start)
         try:
             self._wait_for("/help shows what there is")
-            self._say(SAID)
+            screens = [self._screen(1.5)]
+            self._call("send-keys", "-l", SAID)
+            self._wait_for(f"> {SAID}")
+            screens.append(self._screen(1.0))
+            self._call("send-keys", "Enter")
             for number, answer in enumerate(ANSWERS, 1):
                 self._wait_for(QUESTION, times=number)
+                screens.append(self._screen(3.0))
                 self._say(answer)
             self._wait_for(ENDS)
-            return self._call("capture-pane", "-p", "-e")
+            return [*screens, self._screen(6.0)]
         finally:
             self._call("kill-server")
+
+    def _screen(self, seconds: float) -> Screen:
+        return Screen(self._call("capture-pane", "-p", "-e"), seconds)
 
     def _say(self, text: str) -> None:
         self._call("send-keys", "-l", text)
@@ -144,27 +162,48 @@ class Run(NamedTuple):
     bold: bool
 
 
-def drawn(screen: str) -> str:
-    """The screen as an SVG that needs nothing from elsewhere: the reader's own fixed-width font, on a grid."""
-    lines = screen.rstrip().splitlines()
-    width, height = COLUMNS * WIDTH + 2 * MARGIN, len(lines) * HEIGHT + 2 * MARGIN
+def drawn(screens: Sequence[Screen]) -> str:
+    """The screens as an SVG that needs nothing from elsewhere: the reader's own fixed-width font, on a grid."""
+    width, height = COLUMNS * WIDTH + 2 * MARGIN, ROWS * HEIGHT + 2 * MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img">',
         "<!-- Generated by python -m tools.picture; do not edit. -->",
         "<title>dragoman chat</title>",
+        f"<style>{animated([screen.seconds for screen in screens])}</style>",
         f'<rect width="100%" height="100%" rx="8" fill="{PAPER}"/>',
         f'<g font-family="{FONTS}" font-size="14" xml:space="preserve">',
     ]
+    for number, screen in enumerate(screens):
+        parts += [f'<g class="s s{number}">', *letters_of(screen.text), "</g>"]
+    return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
+
+
+def animated(seconds: Sequence[float]) -> str:
+    """The style that shows one screen after the other, for so long each, again and again; or the last one alone."""
+    whole, begun = sum(seconds), 0.0
+    rules = [f".s{{visibility:hidden;animation:{whole:g}s step-end infinite}}"]
+    for number, shown in enumerate(seconds):
+        begins, ends = 100 * begun / whole, 100 * (begun + shown) / whole
+        steps = "" if number == 0 else "0%{visibility:hidden}"
+        steps += f"{begins:.2f}%{{visibility:visible}}"
+        steps += "" if number == len(seconds) - 1 else f"{ends:.2f}%{{visibility:hidden}}"
+        rules.append(f"@keyframes k{number}{{{steps}}}.s{number}{{animation-name:k{number}}}")
+        begun += shown
+    last = f".s{{animation:none}}.s{len(seconds) - 1}{{visibility:visible}}"
+    return "".join([*rules, f"@media(prefers-reduced-motion:reduce){{{last}}}"])
+
+
+def letters_of(screen: str) -> Iterator[str]:
+    """The elements of one screen."""
     decoder = AnsiDecoder()  # a colour goes on in the next line
-    for row, line in enumerate(lines):
+    for row, line in enumerate(screen.rstrip().splitlines()):
         below = MARGIN + (row + 0.75) * HEIGHT
         for run in runs(decoder.decode_line(line)):
             weight = ' font-weight="bold"' if run.bold else ""
-            parts.append(
+            yield (
                 f'<text x="{MARGIN + run.column * WIDTH:g}" y="{below:g}" textLength="{len(run.text) * WIDTH:g}" '
                 f'fill="{run.colour}"{weight}>{escape(run.text)}</text>'
             )
-    return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
 
 
 def runs(line: Text) -> Iterator[Run]:
