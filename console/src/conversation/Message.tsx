@@ -3,6 +3,7 @@
 import { Icon } from "../app/Icon";
 import { CopyButton } from "../components/CopyButton";
 import type { MessageItem } from "../state/session";
+import { harmless } from "../text/visible";
 import { ContentView } from "./Content";
 import { Markdown } from "./rich";
 import { plainText } from "./text";
@@ -22,7 +23,7 @@ export function MessageView({ item, rewind }: Props) {
       <div class={isUser ? "text plain" : "text"}>
         {item.blocks.map((block, index) =>
           block.type === "text" ? (
-            isUser ? <div key={index}>{block.text}</div> : <Markdown key={index} text={block.text} isOpen={item.isOpen} />
+            isUser ? <div key={index}>{harmless(block.text)}</div> : <Markdown key={index} text={block.text} isOpen={item.isOpen} />
           ) : (
             <ContentView key={index} block={block} />
           ),
