@@ -1,6 +1,7 @@
-"""The browser in README: a real `dragoman serve`, its page in a real browser. `python -m tools.browser_picture`
+"""The console in README and in docs: a real `dragoman serve` in a real browser. `python -m tools.browser_picture`
 
-The demo plays its tour there as it does in the terminal; the picture is taken when it asks whether it may edit.
+The demo plays its tour there as it does in the terminal; the pictures are taken when it asks whether it may edit, and
+where that question waits on a telephone.
 It needs chromium and the extra `[serve]`, and no network. The browser is driven as the tests drive it.
 """
 
@@ -17,12 +18,16 @@ from pathlib import Path
 from typing import Final
 
 from tests.browser.chrome import ALT, ARTIFACTS, Chrome, Tab, browser, tab
+from tests.browser.console import show
 from tools.picture import ROOT, SAID, Failed, empty_folder
 
-TARGET: Final = ROOT / "docs" / "pictures" / "browser.png"
+FOLDER: Final = ROOT / "docs" / "pictures"
+PICTURES: Final = ("browser", "console-phone", "console-administration")
+LARGEST: Final = 150_000  # bytes
 PORT: Final = 8790
 WIDTH: Final = 1000
 HEIGHT: Final = 760
+PHONE: Final = (390, 760)
 
 
 def main() -> int:
@@ -36,9 +41,14 @@ def main() -> int:
     except Failed as failure:
         print(failure, file=sys.stderr)
         return 1
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(ARTIFACTS / "docs.png", TARGET)
-    print(f"Wrote {TARGET.relative_to(ROOT)}")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in PICTURES:
+        target = FOLDER / f"{name}.png"
+        shutil.move(ARTIFACTS / f"{name}.png", target)
+        print(f"Wrote {target.relative_to(ROOT)}")
+        if target.stat().st_size > LARGEST:
+            print(f"{target.relative_to(ROOT)} is larger than {LARGEST} bytes.", file=sys.stderr)
+            return 1
     return 0
 
 
@@ -80,9 +90,26 @@ async def taken(driver: Chrome, address: str) -> None:
             await answered(page, key)
         await page.until_text("#question .patch .added", "return a + b")
         await page.until("!document.querySelector('#question .choice').disabled")
-        await page.picture("docs")
+        await page.picture("browser")
+        await on_a_phone(page)
+        await page.until_text("#question .patch .added", "return a + b")
         await answered(page, "1")
-        await page.until_text(".message.agent:last-of-type", "end of the recording")
+        await page.until_text(".virtual-item:last-child .message.agent", "end of the recording")
+        await show(page, "admin")
+        await page.until("document.querySelector('.app-screen table')")
+        await page.picture("console-administration")
+
+
+async def on_a_phone(page: Tab) -> None:
+    """The question that waits, in the inbox; then all as it was."""
+    await page.js("document.documentElement.dataset.theme = 'dark'")
+    await page.resize(*PHONE, phone=True)
+    place = await page.js("location.hash")
+    await show(page, "inbox")
+    await page.until("document.querySelector('.inbox .choice:not(:disabled)')")
+    await page.picture("console-phone")
+    await page.js(f"location.hash = {place!r}, delete document.documentElement.dataset.theme")
+    await page.resize(WIDTH, HEIGHT)
 
 
 async def answered(page: Tab, key: str) -> None:
