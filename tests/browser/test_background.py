@@ -4,6 +4,7 @@ import pytest
 
 from .chrome import Tab
 from .conftest import Serve
+from .measures import wcag_violations
 from .test_page import enter, prompt
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
@@ -36,5 +37,6 @@ async def test_what_a_helper_calls_stands_below_the_call_that_started_it(page: T
             assert await page.js("document.querySelectorAll('.story > .call').length") == 1
             await page.click(".helper-calls summary")
             await page.until_text(".helper-calls .call", "agent: ")
+            assert await wcag_violations(page) == []
             await page.js("sessionStorage.clear()")
             await page.reload()

@@ -286,6 +286,7 @@ async def test_what_is_said_while_the_agent_works_joins_the_turn_or_waits_for_it
             await page.press("Enter", ALT if how == "Alt and Enter" else 0)
         is_added = how == "Enter"
         await page.until_text(".message.queued", "is added to the turn" if is_added else "waits until the agent")
+        assert await wcag_violations(page) == []
         go_on.set()
         last = "Done with one, two." if is_added else "Done with two."
         await page.until_text(".virtual-item:last-child .message.agent", last)

@@ -17,6 +17,7 @@ from tests.support.gateway import Served, gateway
 from tests.support.whole_agent import ENVIRONMENT, Fixed
 
 from .chrome import ALT, Tab
+from .measures import wcag_violations
 from .test_page import enter, prompt
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
@@ -58,6 +59,7 @@ async def test_a_change_is_shown_side_by_side_where_there_is_room_and_stays_so(p
     await page.until_text("#question .patch .added", "+hello")
     await page.click("#question .diff-view")
     await page.until("document.querySelector('#question .diff-lines.split')")
+    assert await wcag_violations(page) == []
     await page.resize(390, 800)
     await page.until("getComputedStyle(document.querySelector('#question .diff-view')).display === 'none'")
     await page.resize(1280, 800)
