@@ -223,9 +223,12 @@ async def test_a_session_is_renamed_and_forked_from_its_menu(page: Tab, serve: S
         await page.press("Enter")
         await page.until_text("#title", "Another name")
         await page.until_text("#list", "Another name")
+        shown = "document.querySelector('#list [aria-current=true]')?.dataset.session"
+        forked = await page.js(shown)
         await page.click("#tools button")
         await page.chrome.do(page.page.get_by_role("menuitem", name="Fork").click())
         await page.until("document.querySelectorAll('#list li').length === 2")
+        await page.until(f"({shown} ?? '{forked}') !== '{forked}'")
         await page.until_text(".message.agent", "Heard.")
         assert await page.text(".message.user") == "first"
 
@@ -296,3 +299,26 @@ async def test_what_is_said_while_the_agent_works_joins_the_turn_or_waits_for_it
             "one",
             "two",
         ]
+
+
+async def test_a_prompt_joins_the_turn_of_a_session_that_stands_beside_others_too(page: Tab, tmp_path: Path) -> None:
+    agent, go_on = Agent("Steered", steering=True), asyncio.Event()
+
+    @agent.prompt
+    async def answer(session: Session, prompt: Prompt) -> None:
+        await session.say("Working.")
+        await go_on.wait()
+        added = [one.text for one in await session.queued_prompts()]
+        await session.say(f"Done with {', '.join([prompt.text, *added])}.")
+
+    async with gateway(agent, tmp_path) as served:
+        await enter(page, served)
+        await prompt(page, "one")
+        await page.until_text(".message.agent", "Working.")
+        await page.js("location.hash = location.hash.replace('session/', 'beside/')")
+        await page.fill(".beside textarea", "two")
+        await page.press("Enter")
+        await page.until_text(".beside .queued", "is added to the turn")
+        go_on.set()
+        await page.until_text(".beside .story", "Done with one, two.")
+        await page.until("!document.querySelector('.beside .queued')")

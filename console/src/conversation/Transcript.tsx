@@ -120,7 +120,8 @@ export const ItemView = memo<ItemProps>(
 
 const PLACES = { sent: "", added: "is added to the turn", waiting: "waits until the agent is done" };
 
-function Queued({ prompt }: { prompt: QueuedPrompt }) {
+/** A prompt that is not part of the conversation yet. */
+export function Queued({ prompt }: { prompt: QueuedPrompt }) {
   return (
     <div class="item message user queued">
       <div class="text plain">{plainText(prompt.blocks)}</div>

@@ -6,7 +6,7 @@ import { useStore } from "../app/context";
 import { FormQuestion } from "../conversation/Form";
 import { Permission } from "../conversation/Permission";
 import { STILL } from "../conversation/Question";
-import { ItemView } from "../conversation/Transcript";
+import { ItemView, Queued } from "../conversation/Transcript";
 import { Working } from "../conversation/Working";
 import type { Followed, Question } from "../state/store";
 import { visible } from "../text/visible";
@@ -30,6 +30,7 @@ export function Column({ followed }: { followed: Followed }) {
       <div class="story-box" ref={box} onScroll={scrolled} tabIndex={0} role="log" aria-live="off" aria-label={`Conversation: ${visible(state.title)}`}>
         <div class="story">
           {state.items.map((item) => <ItemView key={item.key} item={item} isAsked={false} rewind={null} />)}
+          {followed.queue.map((prompt) => <Queued key={prompt.key} prompt={prompt} />)}
           <Working state={state} />
         </div>
       </div>

@@ -4,7 +4,7 @@
 import { RequestFailed } from "../wire/failure";
 import { Wire, type Id, type WireListener, type WireState } from "../wire/wire";
 import * as memory from "./memory";
-import { sendPrompt, type Sending } from "./sending";
+import { sendPrompt, type PromptTarget, type Sending } from "./sending";
 import { SessionState } from "./session";
 import type { ContentBlock, Option, SessionInfo } from "./types";
 
@@ -578,47 +578,52 @@ export class SessionStore implements WireListener {
     await this.#begin();
     if (!this.current) return false;
     let followed = this.current;
-    const key = `prompt-${++this.#prompts}`;
     this.trouble = "";
     this.jumps += 1;
-    const moved = (is: Sending) => {
-      const isThere = followed.queue.some((one) => one.key === key);
-      const queued = { key, blocks, is };
-      followed.queue = isThere ? followed.queue.map((one) => (one.key === key ? queued : one)) : [...followed.queue, queued];
-      this.changed();
-    };
-    const unqueue = () => {
-      followed.queue = followed.queue.filter((one) => one.key !== key);
-      this.changed();
-    };
-    moved("sent");
+    let queued = this.#queue(followed, blocks);
     await this.#opened;
     const { id } = followed.state;
     if (this.followed.get(id) !== followed) {
-      unqueue();
+      queued.remove();
       const again = this.followed.get(id);
       if (!again) return false; // it could not be opened again
       followed = again;
-      moved("sent");
+      queued = this.#queue(followed, blocks);
     }
-    const store = this;
-    const target = {
-      id,
-      get isRunning() { return followed.state.isRunning; },
-      get stops() { return followed.stops; },
-      request: (method: string, params: Record<string, any>) => store.request(method, params),
-      untilIdle: () => store.#untilIdle(followed),
-      moved,
-    };
     try {
-      await sendPrompt(target, blocks, { steers: this.abilities.steers, waits });
+      await sendPrompt(this.#target(followed, queued.moved), blocks, { steers: this.abilities.steers, waits });
       return true;
     } catch (error) {
       this.setTrouble((error as Error).message);
       return false;
     } finally {
-      unqueue();
+      queued.remove();
     }
+  }
+
+  /** Show a prompt that is on its way. */
+  #queue(followed: Followed, blocks: readonly ContentBlock[]): { moved: (to: Sending) => void; remove: () => void } {
+    const key = `prompt-${++this.#prompts}`;
+    const set = (queue: QueuedPrompt[]) => {
+      followed.queue = queue;
+      this.changed();
+    };
+    set([...followed.queue, { key, blocks, is: "sent" }]);
+    return {
+      moved: (is) => set(followed.queue.map((one) => (one.key === key ? { key, blocks, is } : one))),
+      remove: () => set(followed.queue.filter((one) => one.key !== key)),
+    };
+  }
+
+  #target(followed: Followed, moved: (to: Sending) => void): PromptTarget {
+    return {
+      id: followed.state.id,
+      get isRunning() { return followed.state.isRunning; },
+      get stops() { return followed.stops; },
+      request: (method, params) => this.request(method, params),
+      untilIdle: () => this.#untilIdle(followed),
+      moved,
+    };
   }
 
   /** Wait until the turn of a session is over, or the session is not followed any more. */
@@ -643,11 +648,21 @@ export class SessionStore implements WireListener {
 
   /** Send a prompt to a session that is followed, shown or not; its failure is for the caller to tell. */
   async promptIn(sessionId: string, text: string): Promise<void> {
-    await this.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
+    const followed = this.followed.get(sessionId);
+    if (!followed) throw new Error("This session is not open here any more. Open it again.");
+    const blocks: ContentBlock[] = [{ type: "text", text }];
+    const queued = this.#queue(followed, blocks);
+    try {
+      await sendPrompt(this.#target(followed, queued.moved), blocks, { steers: this.abilities.steers, waits: false });
+    } finally {
+      queued.remove();
+    }
   }
 
   /** Stop the turn of a session. */
   stopIn(sessionId: string): void {
+    const followed = this.followed.get(sessionId);
+    if (followed) followed.stops += 1;
     this.#wire?.notify("session/cancel", { sessionId });
   }
 
