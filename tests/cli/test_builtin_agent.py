@@ -234,7 +234,7 @@ def test_the_doctor_finds_a_new_installation_in_order(tmp_path: Path) -> None:
     found = {finding["what"]: finding for finding in json.loads(looked.out)["findings"]}
     assert looked.code == 0
     assert found["turn"]["health"] == "ok"
-    assert found["model"]["text"].startswith("demo: This is the demo, not a language model")
+    assert found["model"]["text"].startswith("demo, which is no language model")
     assert not (tmp_path / "home").exists()
 
 

@@ -399,7 +399,7 @@ def test_a_question_taller_than_the_screen_is_read_before_it_is_answered(tmp_pat
         assert "ls -la src/" in shown
         assert rogue_agent.answers(tmp_path) == []
         pane.say("y")
-        pane.wait_for("over")
+        pane.wait_for("^over")
     assert rogue_agent.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
 
 

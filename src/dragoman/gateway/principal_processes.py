@@ -306,14 +306,17 @@ class ProcessLink:
     async def _close(self) -> None:
         # The receiver first: what the agent still sends is of a connection that is over for its client.
         receiver, self._receiver = self._receiver, None
-        if receiver is not None and not self._lost.is_set():
-            receiver.connection_lost(None)
-            self._socket.close_writing()
-            self._socket.resume_reading()  # and dropped: the agent must not wait for a reader
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._lost.wait(), _END_SECONDS)
-        await self._socket.close()
-        self._process.release(self)
+        try:
+            if receiver is not None and not self._lost.is_set():
+                receiver.connection_lost(None)
+                self._socket.close_writing()
+                self._socket.resume_reading()  # and dropped: the agent must not wait for a reader
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._lost.wait(), _END_SECONDS)
+        finally:
+            # Also when the loop is about to end and cancels this: nothing else closes the socket.
+            await self._socket.close()
+            self._process.release(self)
 
     # -- the socket calls these --------------------------------------------------------------------------------------
 
