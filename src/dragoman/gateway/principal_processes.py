@@ -231,6 +231,9 @@ class AgentProcess:
             self._watch.cancel()
         self._control.close()
         await self.child.stop()
+        # Of connections that are closed later, or by nothing any more: their agent is gone.
+        for link in tuple(self._links):
+            await link.close_socket()
         self._close_group()
 
     def _on_exit(self) -> None:
@@ -317,6 +320,10 @@ class ProcessLink:
             # Also when the loop is about to end and cancels this: nothing else closes the socket.
             await self._socket.close()
             self._process.release(self)
+
+    async def close_socket(self) -> None:
+        """Close the socket at once: the process is gone."""
+        await self._socket.close()
 
     # -- the socket calls these --------------------------------------------------------------------------------------
 
